@@ -1,0 +1,158 @@
+"""What crosses rooms: plain, frozen data, with no torch and no formatting.
+
+A *site* says where in the user's program something was seen, a *finding* says what a check
+concluded, and *evidence* is what a person can look at to verify it. The vocabulary of
+signals, facts and events is in docs/signals.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+FORMAT_VERSION = 1  # of the run folder; a reader refuses a higher one
+
+
+class Severity(str, Enum):
+    """How sure and how bad: an error means that training can't be right."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    ADVICE = "advice"
+
+    @property
+    def rank(self) -> int:
+        """0 is the worst, so that sorting by rank puts errors first."""
+        return ("error", "warning", "advice").index(self.value)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where in the user's program: every field may be unknown.
+
+    `module` is the path that `named_modules()` gives, `root` the name of the outermost
+    model, which matters only when a run has more than one of them.
+    """
+
+    module: str | None = None
+    op: str | None = None
+    file: str | None = None
+    line: int | None = None
+    phase: str | None = None  # "train" or "eval"
+    root: str | None = None
+    param: str | None = None  # parameter name within the module: "weight"
+
+    def to_json(self) -> dict[str, Any]:
+        """The compact form of the log: unknown fields are left out."""
+        return {k: v for k, v in asdict(self).items() if v is not None}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Site:
+        """Read what `to_json` wrote; keys of a newer Clew are ignored."""
+        known = cls.__dataclass_fields__
+        return cls(**{k: v for k, v in data.items() if k in known})
+
+
+@dataclass(frozen=True)
+class TensorStats:
+    """What one pass over a tensor's memory tells."""
+
+    count: int
+    mean: float  # of the finite elements, as are all the following
+    std: float
+    min: float
+    max: float
+    norm: float  # 2-norm
+    zeros: float  # share of elements that are exactly zero
+    nonfinite: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One verifiable observation, with the numbers behind it where there is a series."""
+
+    text: str
+    signal: str | None = None
+    site: Site | None = None
+    steps: tuple[int, ...] = ()
+    values: tuple[float, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "signal": self.signal,
+            "site": self.site.to_json() if self.site else None,
+            "steps": list(self.steps),
+            "values": [json_float(v) for v in self.values],
+        }
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A check's conclusion: what is wrong, where, on what evidence and how to fix it."""
+
+    check: str  # the stable name: "dead-units"
+    id: str  # the check's id: "ACT001"
+    severity: Severity
+    message: str
+    fix: str
+    site: Site = field(default_factory=Site)
+    step: int | None = None  # the first step at which the fault was visible
+    evidence: tuple[Evidence, ...] = ()
+    because: tuple[str, ...] = ()  # ids of the checks whose findings cause this one
+
+    def with_because(self, ids: Sequence[str]) -> Finding:
+        return replace(self, because=tuple(ids))
+
+    def to_json(self) -> dict[str, Any]:
+        """The stable shape of `clew why --json`."""
+        return {
+            "check": self.check,
+            "id": self.id,
+            "severity": self.severity.value,
+            "message": self.message,
+            "site": {
+                "module": self.site.module,
+                "op": self.site.op,
+                "file": self.site.file,
+                "line": self.site.line,
+                "phase": self.site.phase,
+            },
+            "step": self.step,
+            "evidence": [e.to_json() for e in self.evidence],
+            "fix": self.fix,
+            "because": list(self.because),
+        }
+
+
+@dataclass(frozen=True)
+class NotJudged:
+    """A check that could not speak, and why: silence must never pass for health."""
+
+    check: str
+    reason: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"check": self.check, "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Everything the checks have to say about a run, root causes first."""
+
+    findings: tuple[Finding, ...] = ()
+    not_judged: tuple[NotJudged, ...] = ()
+
+    def worst(self) -> Severity | None:
+        return min((f.severity for f in self.findings), key=lambda s: s.rank, default=None)
+
+
+def json_float(value: float) -> float | str:
+    """JSON has no NaN or infinity; they travel as strings."""
+    if value != value:
+        return "nan"
+    if value in (float("inf"), float("-inf")):
+        return "inf" if value > 0 else "-inf"
+    return value
