@@ -1,0 +1,88 @@
+"""Hatch build hook: compile the statistics kernel, if there is a C compiler.
+
+With one, the wheel carries the library and the tag of this platform. Without one the build still
+succeeds: a pure wheel, whose statistics come from torch ops. In an editable install the library
+lands beside its source (git-ignored). Also runs by itself: `python scripts/build_kernel.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+FOLDER = "src/clew/capture"
+SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
+
+REQUIRED = ["-O3", "-shared", "-fPIC", "-fvisibility=hidden"]
+# Each only makes the loops faster (none lets the compiler assume away NaN): dropped if not understood.
+OPTIONAL = ["-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd"]
+# Without the loops for AVX2 and AVX-512, for a compiler that can't ask the processor what it has.
+PLAIN = ["-DCLEW_PLAIN"]
+
+
+def compilers() -> list[list[str]]:
+    """Commands to try, the user's own choice first."""
+    named = [os.environ.get("CC"), sysconfig.get_config_var("CC"), "cc", "gcc", "clang"]
+    commands = [shlex.split(name) for name in named if name]
+    return [command for command in commands if shutil.which(command[0])]
+
+
+def compile_kernel(root: Path) -> Path | None:
+    """Build the library beside its source; None if no compiler can."""
+    source, target = root / FOLDER / "kernel.c", root / FOLDER / f"_kernel{SUFFIX}"
+    for compiler in compilers():
+        for flags in (REQUIRED + OPTIONAL, REQUIRED, REQUIRED + PLAIN):
+            if _compile(compiler, flags, source, target):
+                return target
+    return None
+
+
+def _compile(compiler: list[str], flags: list[str], source: Path, target: Path) -> bool:
+    libraries = [] if sys.platform == "win32" else ["-lm"]
+    # Made aside and then renamed: a process that has the old library open keeps it whole.
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
+        made = Path(folder) / target.name
+        command = [*compiler, *flags, "-o", str(made), str(source), *libraries]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=120)
+        except (OSError, subprocess.SubprocessError):
+            return False
+        os.replace(made, target)
+    return True
+
+
+def platform_tag() -> str:
+    """The wheel's platform: the library needs nothing but libc and libm."""
+    return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
+class KernelHook(BuildHookInterface[Any]):
+    """Called by hatchling for wheels; an sdist carries the source only."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if self.target_name != "wheel":
+            return
+        library = compile_kernel(Path(self.root))
+        if library is None:
+            self.app.display_warning("No C compiler: building without the statistics kernel (slower).")
+            return
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{platform_tag()}"
+        if version != "editable":
+            build_data["force_include"][str(library)] = f"clew/capture/{library.name}"
+
+
+if __name__ == "__main__":
+    built = compile_kernel(Path(__file__).resolve().parent.parent)
+    print(built or "No C compiler found: statistics will come from torch ops.")

@@ -1,0 +1,59 @@
+"""When to look closely: sampling that keeps to a share of the step time.
+
+Clew measures its own seconds on the training thread. A start credit lets the first steps be
+seen densely, because most faults show there; after that a sampled step must have been earned
+by `budget` × elapsed time.
+"""
+
+from __future__ import annotations
+
+DENSE_STEPS = 32  # looked at one by one while the credit lasts: windows of 20 fill early
+CREDIT = 1.0  # seconds that may be spent up front and saved up at most
+SPARSE_EVERY = 10  # steps between samples later on, at least: neighbours tell little new
+MOST_SAMPLES = 2_000  # the interval doubles each time this many were taken, to bound the log
+
+
+class Sampler:
+    """Decides before each step whether its layers are measured."""
+
+    def __init__(self, budget: float = 0.02, every_step: bool = False) -> None:
+        self._budget = budget
+        self._every_step = every_step
+        self._stopped = False
+        self._credit = CREDIT
+        self._cost = 0.0  # what a sampled step costs beyond a plain one, smoothed
+        self._plain = 0.0  # what a plain step costs, smoothed
+        self._next = 0
+        self._taken = 0
+        self.interval = SPARSE_EVERY
+        self.spent = 0.0
+        self.elapsed = 0.0
+
+    def stop(self) -> None:
+        """No more samples in this run."""
+        self._stopped = True
+
+    def wants(self, step: int) -> bool:
+        """Whether to sample this step."""
+        if self._stopped:
+            return False
+        if self._every_step:
+            return True
+        if step < self._next:
+            return False
+        return self._taken == 0 or self._credit >= self._cost
+
+    def account(self, step: int, sampled: bool, own: float, total: float) -> None:
+        """Book what a step cost Clew out of the step's whole time."""
+        self.spent += own
+        self.elapsed += total
+        self._credit = min(CREDIT, self._credit + self._budget * max(total - own, 0.0) - own)
+        if not sampled:
+            self._plain = own if self._plain == 0.0 else 0.9 * self._plain + 0.1 * own
+            return
+        extra = max(own - self._plain, 0.0)
+        self._cost = extra if self._taken == 0 else 0.7 * self._cost + 0.3 * extra
+        self._taken += 1
+        if self._taken % MOST_SAMPLES == 0:
+            self.interval *= 2
+        self._next = step + (1 if step < DENSE_STEPS else self.interval)

@@ -1,0 +1,66 @@
+"""The order of events within a step, as a short string that repeats from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+LONGEST = 256  # tokens held before repeats are folded in place: a validation loop may be long
+MOST_PATTERNS = 1_000  # a program whose every step differs is not worth a dictionary
+
+
+class Pattern:
+    """Collects one step's tokens and gives equal steps an equal number."""
+
+    def __init__(self, announce: Callable[[int, str], None]) -> None:
+        self._announce = announce
+        self._tokens: list[str] = []
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._known: dict[str, int] = {}
+
+    def add(self, letter: str, index: int = 0) -> None:
+        """Note an event; the first model and optimizer carry no number."""
+        self._tokens.append(letter if index == 0 else f"{letter}{index}")
+        if len(self._tokens) >= LONGEST:
+            self._tokens = fold(self._tokens)[: LONGEST // 2]
+
+    def close(self) -> int:
+        """End the step: the number of its pattern (-1 once there are too many)."""
+        key = tuple(self._tokens)
+        self._tokens = []
+        number = self._numbers.get(key)
+        if number is None:
+            text = "".join(fold(list(key)))
+            number = self._known.get(text, -1)
+            if number < 0 and len(self._known) < MOST_PATTERNS:
+                number = self._known[text] = len(self._known)
+                self._announce(number, text)
+            if len(self._numbers) < MOST_PATTERNS:
+                self._numbers[key] = number
+        return number
+
+
+def fold(tokens: list[str]) -> list[str]:
+    """Write a run of repeats once, with a `+`: d e d e d e becomes (de)+."""
+    for width in (1, 2, 3, 4):
+        tokens = _fold_width(tokens, width)
+    return tokens
+
+
+def _fold_width(tokens: list[str], width: int) -> list[str]:
+    folded: list[str] = []
+    at = 0
+    while at < len(tokens):
+        unit = tokens[at : at + width]
+        label = unit[0].rstrip("+") + "+" if width == 1 else "(" + "".join(unit) + ")+"
+        count = 1
+        while tokens[at + count * width : at + (count + 1) * width] == unit:
+            count += 1
+        if folded and folded[-1] == label and len(unit) == width:
+            at += count * width  # the run goes on from a part that was folded before
+        elif count > 1:
+            folded.append(label)
+            at += count * width
+        else:
+            folded.append(tokens[at])
+            at += 1
+    return folded

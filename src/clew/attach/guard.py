@@ -1,0 +1,62 @@
+"""No failure of ours may reach the user's training: every probe runs under a guard.
+
+A probe that raises is recorded once as an incident and switched off for the rest of the
+run; all others go on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+INJECT = "CLEW_FAULT_INJECTION"  # a probe's name makes its third call raise: tests use it
+
+
+class InjectedFaultError(RuntimeError):
+    """Raised on purpose by a probe named in the environment."""
+
+
+class Guard:
+    """Knows which probes exist, which are off, and whom to tell."""
+
+    def __init__(self, report: Callable[[str, BaseException], None]) -> None:
+        self._report = report
+        self.off: set[str] = set()
+        self.names: list[str] = []
+        self._inject = os.environ.get(INJECT)
+        self._calls = 0
+
+    def probe(self, name: str, function: Callable[..., None]) -> Callable[..., None]:
+        """`function` made harmless: it returns None and never raises."""
+        self.names.append(name)
+        off = self.off
+
+        def guarded(*args: Any, **kwargs: Any) -> None:
+            if name in off:
+                return
+            try:
+                function(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001 - the whole point: nothing may escape
+                self.fail(name, error)
+
+        if self._inject != name:
+            return guarded
+
+        def injected(*args: Any, **kwargs: Any) -> None:
+            self._calls += 1
+            if self._calls == 3:
+                self.fail(name, InjectedFaultError(f"fault injected into {name}"))
+            guarded(*args, **kwargs)
+
+        return injected
+
+    def fail(self, name: str, error: BaseException) -> None:
+        """Switch a probe off and say so once."""
+        if name in self.off:
+            return
+        self.off.add(name)
+        try:
+            self._report(name, error)
+        except Exception:  # noqa: BLE001 - reporting is the last resort; there is nowhere left to report to
+            return

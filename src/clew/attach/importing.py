@@ -1,0 +1,65 @@
+"""Run a callback once a module has been imported by somebody else.
+
+`clew run` must not import torch for a script that doesn't; so it waits for the script to.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+
+class _AfterLoader(Loader):
+    def __init__(self, inner: Loader, callback: Callable[[], None]) -> None:
+        self._inner = inner
+        self._callback = callback
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._inner.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The module must look as if it had been loaded without us, also to code that it runs.
+        module.__loader__ = self._inner
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._inner
+        self._inner.exec_module(module)
+        self._callback()
+
+
+class AfterImport(MetaPathFinder):
+    """Calls back after `name` was imported, then takes itself off `sys.meta_path`."""
+
+    def __init__(self, name: str, callback: Callable[[], None]) -> None:
+        self._name = name
+        self._callback = callback
+
+    def install(self) -> None:
+        """Wait for the import; if it has happened already, call back at once."""
+        if self._name in sys.modules:
+            self._callback()
+        else:
+            sys.meta_path.insert(0, self)
+
+    def remove(self) -> None:
+        """Stop waiting."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Let the other finders find it, and wrap the loader that they chose."""
+        if fullname != self._name:
+            return None
+        self.remove()
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find(fullname, path, target) if find else None
+            if spec is not None:
+                if spec.loader is not None and hasattr(spec.loader, "exec_module"):
+                    spec.loader = _AfterLoader(spec.loader, self._callback)
+                return spec
+        return None

@@ -1,0 +1,243 @@
+"""Per-layer statistics of a sampled step: activations while it runs, parameters around the update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from clew.attach.models import ModelBook, ParameterName, Root
+from clew.attach.sink import Sink
+from clew.capture.stats import STAT_NAMES, dead_fraction, tensor_stats
+from clew.records import Site
+
+BINS = 32
+HIST_NAMES = tuple(f"log2hist.{k:02d}" for k in range(BINS))
+ACTIVATION_NAMES = (*STAT_NAMES, "dead_fraction", "saturated")
+
+# Activation functions whose units can die, and the flat ends of those that saturate. An end
+# is where the slope is below a twentieth of its maximum: sigmoid 0.25, tanh 1.
+_INF = float("inf")
+_RELU_LIKE = {"relu", "relu_", "relu6", "threshold", "threshold_"}
+_FLAT_ENDS = {
+    "sigmoid": (0.0125, 0.9875),
+    "sigmoid_": (0.0125, 0.9875),
+    "tanh": (-0.975, 0.975),
+    "tanh_": (-0.975, 0.975),
+    "hardtanh": (-1.0, 1.0),
+    "hardsigmoid": (0.0, 1.0),
+}
+WATCHED = _RELU_LIKE | set(_FLAT_ENDS)
+
+# Layers that only move or drop values: their statistics are their input's.
+_PASSIVE = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.Identity, nn.Flatten)
+
+
+class Rows:
+    """A growing matrix of one row per site, of which each step fills some."""
+
+    def __init__(self, sink: Sink, prefix: str, names: Sequence[str]) -> None:
+        self._sink = sink
+        self._signals = [f"{prefix}.{name}" for name in names]
+        self._hist_signals = [f"{prefix}.{name}" for name in HIST_NAMES]
+        self._slots: dict[Any, int] = {}
+        self._sites: list[int] = []
+        self._filled: dict[int, None] = {}
+        self._tables: dict[tuple[int, ...], tuple[int, int]] = {}
+        self.values = np.full((16, len(names)), np.nan)
+        self.hist = np.zeros((16, BINS), dtype=np.uint8)
+
+    def slot(self, key: Any, site: Callable[[], Site]) -> int:
+        """The row of a site, which will be written this step."""
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = len(self._slots)
+            self._sites.append(self._sink.site(site()))
+            if slot >= len(self.values):
+                self.values = np.concatenate([self.values, np.full_like(self.values, np.nan)])
+                self.hist = np.concatenate([self.hist, np.zeros_like(self.hist)])
+        self._filled[slot] = None
+        return slot
+
+    def commit(self, step: int) -> None:
+        """Hand the filled rows to the sink and begin anew."""
+        slots = tuple(sorted(self._filled))
+        self._filled = {}
+        if not slots:
+            return
+        tables = self._tables.get(slots)
+        if tables is None:
+            sites = [self._sites[slot] for slot in slots]
+            tables = self._tables[slots] = (
+                self._sink.table(self._signals, sites, "f4"),
+                self._sink.table(self._hist_signals, sites, "u1"),
+            )
+        chosen = list(slots)
+        self._sink.row(tables[0], step, self.values[chosen].ravel())
+        self._sink.row(tables[1], step, self.hist[chosen].ravel())
+
+    def discard(self) -> None:
+        self._filled = {}
+
+
+class Activations:
+    """What modules and activation functions put out in the training forward of a sampled step."""
+
+    def __init__(self, sink: Sink, models: ModelBook) -> None:
+        self._models = models
+        self._rows = Rows(sink, "activation", ACTIVATION_NAMES)
+        self._last = ""  # path of the layer that returned last
+
+    def module_output(self, root: Root, module: nn.Module, output: Any) -> None:
+        """A module inside the root returned."""
+        path = self._models.path_of(root, module) or ""
+        tensor = first_tensor(output)
+        if tensor is None or isinstance(module, _PASSIVE):
+            return
+        if module._modules and not isinstance(module, nn.MultiheadAttention):
+            return  # a container: its last layer says the same
+        root.order.append(path)
+        if type(module).__name__.lower() in WATCHED:
+            return  # seen as a function call, with what it does to units
+        self._last = path
+        self._measure((root.name, path, None), tensor, lambda: Site(path, None, phase="train", root=root.name))
+
+    def function_output(self, root: Root, enclosing: nn.Module, name: str, output: Any) -> None:
+        """An activation function was called; the layer that ran before it is the one to name."""
+        if not isinstance(output, Tensor):
+            return
+        path = self._last if enclosing._modules else self._models.path_of(root, enclosing) or ""
+        name = name.rstrip("_")
+        slot = self._measure(
+            (root.name, path, name),
+            output,
+            lambda: Site(path, name, phase="train", root=root.name),
+            *_FLAT_ENDS.get(name, (-_INF, _INF)),
+        )
+        if name in _RELU_LIKE and output.dim() >= 2:
+            self._rows.values[slot, 7] = dead_fraction(output, unit_axis(enclosing, output))
+
+    def _measure(
+        self, key: Any, tensor: Tensor, site: Callable[[], Site], lo: float = -_INF, hi: float = _INF
+    ) -> int:
+        slot = self._rows.slot(key, site)
+        row = self._rows.values[slot]
+        row[8] = tensor_stats(tensor, out=row[:7], hist=self._rows.hist[slot], lo=lo, hi=hi)
+        return slot
+
+    def commit(self, step: int) -> None:
+        self._rows.commit(step)
+
+    def discard(self) -> None:
+        """The forward led to no update: an evaluation without `no_grad`."""
+        self._rows.discard()
+
+
+class ActivationMode(TorchFunctionMode):
+    """Sees activation functions that are called as functions: `F.relu(self.fc1(x))`.
+
+    Active only inside a sampled training forward. Some torch layers take another (fused) path
+    when no mode is active, but only where no gradient is needed: `Root.tracing_is_safe` and the
+    caller keep it away from those.
+    """
+
+    def __init__(self, seen: Callable[[str, Any], None]) -> None:
+        super().__init__()
+        self._seen = seen
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        if name in WATCHED:
+            self._seen(name, result)
+        return result
+
+
+class ParameterStats:
+    """Gradients and weights before a sampled update, and what the update changed."""
+
+    SAMPLE = 65_536  # elements of a parameter kept to see the change
+    SAMPLE_TOTAL = 4_000_000  # of all parameters together: 16 MB in float32
+
+    def __init__(self, sink: Sink) -> None:
+        self._gradients = Rows(sink, "gradient", STAT_NAMES)
+        self._weights = Rows(sink, "weight", STAT_NAMES)
+        self._updates = Rows(sink, "update", (*STAT_NAMES, "ratio"))
+        self._before: list[tuple[Tensor, ParameterName, Tensor, int]] = []
+
+    def before_step(self, named: list[tuple[Tensor, ParameterName]]) -> None:
+        """Measure weights, and keep a sample of each to see the change."""
+        limit = min(self.SAMPLE, max(self.SAMPLE_TOTAL // max(len(named), 1), 16))
+        self._before = []
+        for parameter, name in named:
+            value = parameter.detach()
+            if value.layout is not torch.strided:
+                continue
+            slot = self._weights.slot(name, name.site)
+            tensor_stats(value, out=self._weights.values[slot], hist=self._weights.hist[slot])
+            stride = max(-(-value.numel() // limit), 1)
+            self._before.append((parameter, name, thinned(value, stride).clone(), stride))
+
+    def gradients(self, named: list[tuple[Tensor, ParameterName]]) -> None:
+        """Measure the gradients that the optimizer uses."""
+        for parameter, name in named:
+            gradient = parameter.grad
+            if gradient is None:
+                continue
+            slot = self._gradients.slot(name, name.site)
+            dense = gradient.coalesce().values() if gradient.is_sparse else gradient
+            tensor_stats(dense, out=self._gradients.values[slot], hist=self._gradients.hist[slot])
+
+    def after_step(self) -> None:
+        """Measure what the optimizer changed."""
+        for parameter, name, before, stride in self._before:
+            change = thinned(parameter.detach(), stride) - before
+            slot = self._updates.slot(name, name.site)
+            row = self._updates.values[slot]
+            tensor_stats(change, out=row[:7], hist=self._updates.hist[slot])
+            size = float(torch.linalg.vector_norm(before.float()))
+            row[7] = row[4] / size if size > 0 else (0.0 if row[4] == 0 else _INF)
+            row[4] *= stride**0.5  # the sample stands for the whole parameter
+        self._before = []
+
+    def commit(self, step: int) -> None:
+        for rows in (self._gradients, self._weights, self._updates):
+            rows.commit(step)
+
+
+def thinned(tensor: Tensor, stride: int) -> Tensor:
+    """Evenly spaced elements of a tensor, flat."""
+    flat = tensor.reshape(-1)
+    return flat if stride == 1 else flat[::stride]
+
+
+def first_tensor(value: Any) -> Tensor | None:
+    """The tensor in a module's output: itself, or the first in a tuple, dict or dataclass."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, dict):
+        value = list(value.values())
+    elif hasattr(value, "__dataclass_fields__"):
+        value = list(vars(value).values())
+    if isinstance(value, (tuple, list)):
+        return next((t for t in (first_tensor(v) for v in value[:4]) if t is not None), None)
+    return None
+
+
+def unit_axis(enclosing: nn.Module, output: Tensor) -> int:
+    """Which axis counts units: channels of an image-like tensor, else features, the last one."""
+    if output.dim() == 4:
+        return 1
+    if output.dim() == 3 and _works_on_channels(enclosing):
+        return 1
+    return output.dim() - 1
+
+
+def _works_on_channels(module: nn.Module) -> bool:
+    return any(isinstance(m, (nn.Conv1d, nn.BatchNorm1d, nn.ConvTranspose1d)) for m in module.modules())

@@ -1,0 +1,243 @@
+"""What goes into the loss: the calls of torch's loss functions, and losses written by hand."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clew.attach.batches import Batches
+from clew.attach.frames import user_line
+from clew.attach.sink import Sink
+from clew.capture.stats import STAT_NAMES, tensor_stats
+from clew.records import Site
+
+LOSSES = (
+    "cross_entropy",
+    "nll_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "kl_div",
+    "gaussian_nll_loss",
+    "poisson_nll_loss",
+    "ctc_loss",
+    "cosine_embedding_loss",
+    "margin_ranking_loss",
+    "hinge_embedding_loss",
+    "triplet_margin_loss",
+    "soft_margin_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+)
+ELEMENTWISE = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}  # they broadcast silently
+INPUT_NAMES = (*STAT_NAMES, "simplex")
+MOST_FACTS = 20  # per loss call: ragged batches change the shape every time
+WALKED = 200  # autograd nodes between loss and model looked at for a broadcast
+WALKS = 8  # sampled steps in which that is done: the shapes of a program don't change their kind
+
+
+class Losses:
+    """Records loss calls: facts once per call site and shape, statistics on sampled steps."""
+
+    def __init__(self, sink: Sink, batches: Batches, step: Callable[[], int]) -> None:
+        self._sink = sink
+        self._batches = batches
+        self._step = step
+        self._signatures: dict[str, inspect.Signature] = {}
+        self._facts: dict[tuple[str | None, int | None], set[Any]] = {}
+        self._tables: dict[Site, int] = {}
+        self._pending: list[tuple[int, Any]] = []
+        self._broadcasts: set[Any] = set()
+        self._walks = 0
+        self._eval: dict[Site, list[float]] = {}
+        self._eval_tables: dict[Site, int] = {}
+
+    def called(self, kind: str, function: Any, args: Any, kwargs: Any, sampled: bool) -> None:
+        """A loss function returned; on plain steps only the first few calls are looked at."""
+        if not sampled:
+            return
+        given = self._bind(kind, function, args, kwargs)
+        prediction, target = given.get("input"), given.get("target")
+        if not isinstance(prediction, Tensor):
+            return
+        file, line = user_line(2)
+        site = Site(op=kind, file=file, line=line, phase="train")
+        self._fact(site, kind, prediction, target, given)
+        self._measure(site, prediction, kind)
+        if isinstance(target, Tensor):
+            self._batches.targets(site, target)
+
+    def evaluated(self, kind: str, result: Any) -> None:
+        """A loss outside training: its mean over the section is written at the next step."""
+        if isinstance(result, Tensor) and result.numel() == 1 and result.device.type == "cpu":
+            file, line = user_line(2)
+            site = Site(op=kind, file=file, line=line, phase="eval")
+            total = self._eval.setdefault(site, [0.0, 0.0])
+            total[0] += float(result.detach())
+            total[1] += 1
+
+    def end_of_evaluation(self, step: int) -> None:
+        for site, (total, count) in self._eval.items():
+            table = self._eval_tables.get(site)
+            if table is None:
+                table = self._eval_tables[site] = self._sink.table(["loss"], [self._sink.site(site)])
+            self._sink.row(table, step, (total / count,))
+        self._eval.clear()
+
+    def commit(self, step: int) -> None:
+        for table, values in self._pending:
+            self._sink.row(table, step, values)
+        self._pending = []
+
+    def discard(self) -> None:
+        self._pending = []
+
+    def look_for_broadcast(self, loss: Tensor, outputs: list[Any]) -> None:
+        """Find (N, 1) against (N,) in a loss written by hand, in the graph below the loss."""
+        if self._walks >= WALKS or loss.grad_fn is None:
+            return
+        self._walks += 1
+        for name, shape, result in hand_broadcasts(loss.grad_fn, outputs):
+            file, line = user_line(2)
+            self._broadcast(name, file, line, shape, None, result)
+
+    def _bind(self, kind: str, function: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+        signature = self._signatures.get(kind)
+        if signature is None:
+            signature = self._signatures[kind] = inspect.signature(function)
+        given = signature.bind_partial(*args, **kwargs).arguments
+        for ours, theirs in (("input", "anchor"), ("input", "log_probs"), ("target", "targets")):
+            if ours not in given and theirs in given:
+                given[ours] = given[theirs]
+        return dict(given)
+
+    def _fact(self, site: Site, kind: str, prediction: Tensor, target: Any, given: dict[str, Any]) -> None:
+        shape = list(target.shape) if isinstance(target, Tensor) else None
+        known = self._facts.setdefault((site.file, site.line), set())
+        key = (tuple(prediction.shape[1:]), tuple(shape[1:]) if shape else None)
+        if key in known or len(known) >= MOST_FACTS:
+            return
+        known.add(key)
+        data = {
+            "kind": kind,
+            "file": site.file,
+            "line": site.line,
+            "input_shape": list(prediction.shape),
+            "input_dtype": str(prediction.dtype).removeprefix("torch."),
+            "target_shape": shape,
+            "target_dtype": str(target.dtype).removeprefix("torch.") if isinstance(target, Tensor) else None,
+            "reduction": str(given.get("reduction", "mean")),
+            "options": {
+                k: v if isinstance(v, (int, float, str, bool)) else "given"
+                for k, v in given.items()
+                if k not in ("input", "target", "reduction") and v is not None
+            },
+        }
+        self._sink.fact("loss", self._step(), data)
+        if kind in ELEMENTWISE and shape is not None and grows(tuple(prediction.shape), tuple(shape)):
+            result = torch.broadcast_shapes(prediction.shape, tuple(shape))
+            self._broadcast(kind, site.file, site.line, tuple(prediction.shape), tuple(shape), tuple(result))
+
+    def _broadcast(self, kind: str, file: Any, line: Any, shape: Any, target: Any, result: Any) -> None:
+        key = (kind, file, line)
+        if key in self._broadcasts:
+            return
+        self._broadcasts.add(key)
+        data = {"kind": kind, "file": file, "line": line}
+        data["prediction_shape"] = list(shape)
+        data["target_shape"] = None if target is None else list(target)
+        data["result_shape"] = list(result)
+        self._sink.fact("broadcast", self._step(), data)
+
+    def _measure(self, site: Site, prediction: Tensor, kind: str) -> None:
+        table = self._tables.get(site)
+        if table is None:
+            signals = [f"loss_input.{n}" for n in INPUT_NAMES]
+            table = self._tables[site] = self._sink.table(signals, [self._sink.site(site)])
+        row = np.full(len(INPUT_NAMES), np.nan)
+        tensor_stats(prediction.detach(), out=row[:7])
+        row[7] = simplex_share(prediction) if kind in ("cross_entropy", "nll_loss") else np.nan
+        self._pending.append((table, row))
+
+
+def grows(prediction: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether broadcasting makes more elements than either side has: never meant in a loss."""
+    try:
+        result = torch.broadcast_shapes(prediction, target)
+    except RuntimeError:
+        return False
+    return result.numel() > max(_count(prediction), _count(target))
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def simplex_share(prediction: Tensor) -> float:
+    """Share of rows over the class axis that are probabilities: none negative, sum one."""
+    if prediction.dim() == 0 or prediction.shape[1 if prediction.dim() > 1 else 0] < 2:
+        return float("nan")
+    rows = prediction.detach()
+    rows = rows.unsqueeze(0) if rows.dim() == 1 else rows[:256]
+    sums = rows.float().sum(1)
+    tolerance = 0.02 if prediction.dtype in (torch.float16, torch.bfloat16) else 1e-3
+    good = ((sums - 1).abs() < tolerance) & (rows.amin(1) >= 0)
+    return float(good.float().mean())
+
+
+def hand_broadcasts(node: Any, outputs: list[Any]) -> Iterator[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+    """Element-wise ops of the model's (N, 1) or (N,) output with a constant that give (N, N)."""
+    heads = {fn: shape for fn, shape in outputs if is_column(shape)}
+    if not heads:
+        return
+    # Not into the model: looking at what its nodes saved could recompute a checkpoint.
+    seen, queue = {fn for fn, _ in outputs}, [node]
+    while queue and len(seen) < WALKED + len(outputs):
+        node = queue.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        result = saved_shape(node)
+        for child, _ in node.next_functions:
+            queue.append(child)
+            name = constant_operand(child)
+            if name is None or result is None:
+                continue
+            for operand, _ in child.next_functions:
+                shape = heads.get(operand)
+                size = max(shape) if shape else 0
+                if shape and size > 1 and result == (size, size):
+                    yield name, shape, result
+
+
+def is_column(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 1 or (len(shape) == 2 and 1 in shape)
+
+
+def constant_operand(node: Any) -> str | None:
+    """The name of an element-wise binary op of which only one side is differentiable."""
+    name = type(node).__name__.removesuffix("Backward0").lower() if node is not None else ""
+    if name not in ("sub", "rsub", "add", "mul", "div"):
+        return None
+    return name if sum(operand is not None for operand, _ in node.next_functions) == 1 else None
+
+
+def saved_shape(node: Any) -> tuple[int, ...] | None:
+    """The shape of what an autograd node was applied to, where it kept it."""
+    sizes = getattr(node, "_saved_self_sym_sizes", None)
+    if sizes is not None:
+        return tuple(int(s) for s in sizes)
+    try:
+        saved = getattr(node, "_saved_self", None)
+    except RuntimeError:  # freed by an earlier backward
+        return None
+    return tuple(saved.shape) if isinstance(saved, Tensor) else None

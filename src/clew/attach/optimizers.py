@@ -1,0 +1,189 @@
+"""The optimizers of a program: what they update, and whether the gradients they use are sound."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from clew.attach.models import ModelBook, ParameterName
+from clew.attach.sink import Sink
+from clew.capture.stats import grad_norm
+from clew.records import Site
+
+MOST_GROUPS = 8
+
+
+@dataclass
+class OptimizerState:
+    """What is known of one optimizer between its steps."""
+
+    index: int
+    optimizer: weakref.ref[Optimizer]
+    named: list[tuple[Tensor, ParameterName]]
+    params: list[Tensor]
+    groups: int
+    steps: int = 0
+    backwards: int = 0  # since its last step
+    dirty: bool = False  # gradients of the last step are still there
+    witness: tuple[Tensor, int, int] | None = None  # a parameter, its gradient's id and version
+    table: int | None = None
+    site: Site | None = None
+    uses_closure: bool = False
+    lrs: list[float] = field(default_factory=list)
+
+
+class OptimizerBook:
+    """All optimizers seen, and the signals that each of their steps gives."""
+
+    def __init__(self, sink: Sink, models: ModelBook) -> None:
+        self._sink = sink
+        self._models = models
+        self.states: list[OptimizerState] = []
+        self.created: list[weakref.ref[Optimizer]] = []
+        self._by_id: dict[int, OptimizerState] = {}
+
+    def note_created(self, optimizer: Optimizer) -> None:
+        self.created = [ref for ref in self.created if ref() is not None]
+        self.created.append(weakref.ref(optimizer))
+
+    def state_of(self, optimizer: Optimizer) -> OptimizerState:
+        """The state of an optimizer; renewed when parameters were added to it."""
+        state = self._by_id.get(id(optimizer))
+        if state is None or state.optimizer() is not optimizer:
+            state = OptimizerState(len(self.states), weakref.ref(optimizer), [], [], 0)
+            self.states.append(state)
+            self._by_id[id(optimizer)] = state
+        if state.groups != len(optimizer.param_groups):
+            self._learn(state, optimizer)
+        return state
+
+    def _learn(self, state: OptimizerState, optimizer: Optimizer) -> None:
+        state.groups = len(optimizer.param_groups)
+        state.table = None
+        state.params = [p for group in optimizer.param_groups for p in group["params"]]
+        state.named = [
+            (p, self._models.introduce(p, f"params[{number}]")) for number, p in enumerate(state.params)
+        ]
+
+    def rename(self) -> None:
+        """A new root may have given names to parameters that had none."""
+        for state in self.states:
+            state.named = [(p, self._models.name_of(p) or name) for p, name in state.named]
+
+    def fact(self, state: OptimizerState) -> dict[str, Any] | None:
+        """What the optimizer is set up to do."""
+        optimizer = state.optimizer()
+        if optimizer is None:
+            return None
+        file, line = self._models.where_made(optimizer)
+        names = {id(p): name.full for p, name in state.named}
+        groups = [
+            {
+                "lr": float(group.get("lr", float("nan"))),
+                "weight_decay": float(group.get("weight_decay", 0.0) or 0.0),
+                "params": [names.get(id(p), "?") for p in group["params"]],
+            }
+            for group in optimizer.param_groups
+        ]
+        return {
+            "index": state.index,
+            "class": type(optimizer).__name__,
+            "file": file,
+            "line": line,
+            "groups": groups,
+            "closure": state.uses_closure,
+        }
+
+    def sentinel(self, state: OptimizerState) -> Any:
+        """The norm over all gradients about to be used: a number, or a tensor of an accelerator."""
+        gradients = [p.grad for p in state.params if p.grad is not None]
+        return grad_norm(gradients) if gradients else 0.0
+
+    def write(self, state: OptimizerState, optimizer: Optimizer, step: int, norm: float) -> None:
+        """The signals of one optimizer step."""
+        rates = [float(group.get("lr", 0.0)) for group in optimizer.param_groups[:MOST_GROUPS]]
+        stale = state.dirty and state.backwards > 0 and state.steps > 0
+        if state.table is None:
+            names = ["lr", *(f"lr.{n}" for n in range(1, len(rates)))]
+            site = self._sink.site(state.site or Site(op="step", phase="train"))
+            state.table = self._sink.table(["grad.norm", "grad.stale", "grad.backwards", *names], [site])
+        self._sink.row(state.table, step, (norm, float(stale), float(state.backwards), *rates))
+
+    # -- is there an old gradient in what backward() adds to? --
+
+    def after_step(self, state: OptimizerState) -> None:
+        """Remember one non-zero gradient that must be gone before the next backward."""
+        state.steps += 1
+        state.backwards = 0
+        state.dirty = False
+        state.witness = self._witness(state)
+        state.dirty = state.witness is not None
+
+    def _witness(self, state: OptimizerState) -> tuple[Tensor, int, int] | None:
+        previous = state.witness
+        if previous is not None and previous[0].grad is not None:
+            return (previous[0], id(previous[0].grad), previous[0].grad._version)
+        candidates = [p for p in state.params if p.grad is not None and not p.grad.is_sparse]
+        for parameter in sorted(candidates, key=Tensor.numel)[:4]:
+            gradient = parameter.grad
+            if gradient is not None and bool((gradient != 0).any()):
+                return (parameter, id(gradient), gradient._version)
+        return None
+
+    def look_for_zeroing(self) -> None:
+        """Were the old gradients cleared, by whatever means: `zero_grad()`, or by hand?"""
+        for state in self.states:
+            if state.dirty and state.witness is not None:
+                parameter, identity, version = state.witness
+                gradient = parameter.grad
+                if gradient is None or id(gradient) != identity:
+                    self._clean(state, parameter)
+                elif gradient._version != version and not self._still_there(gradient):
+                    self._clean(state, parameter)
+
+    @staticmethod
+    def _still_there(gradient: Tensor) -> bool:
+        """A gradient that was written to since the step; reading it on an accelerator would wait."""
+        return gradient.device.type == "cpu" and bool((gradient != 0).any())
+
+    @staticmethod
+    def _clean(state: OptimizerState, parameter: Tensor) -> None:
+        """Forget the old gradient's identity too: a new one may be made at the same address."""
+        state.dirty = False
+        state.backwards = 0
+        state.witness = (parameter, 0, 0)
+
+    def after_backward(self) -> None:
+        """Count a backward for every optimizer whose gradients it touched."""
+        for state in self.states:
+            if state.witness is None:
+                state.backwards += 1
+                continue
+            parameter, identity, version = state.witness
+            gradient = parameter.grad
+            if gradient is not None and (id(gradient), gradient._version) != (identity, version):
+                state.backwards += 1
+                if state.dirty:
+                    state.witness = (parameter, id(gradient), gradient._version)
+
+
+def loss_is_finite(value: float) -> bool:
+    return value - value == 0.0
+
+
+def nonfinite_names(named: list[tuple[Tensor, ParameterName]], *, gradients: bool) -> list[str]:
+    """Which parameters (or their gradients) hold a NaN or an infinity; asked only after an alarm."""
+    found = []
+    for parameter, name in named:
+        tensor = parameter.grad if gradients else parameter.detach()
+        if tensor is None:
+            continue
+        dense = tensor.coalesce().values() if tensor.is_sparse else tensor
+        if not bool(torch.isfinite(dense).all()):
+            found.append(name.full)
+    return found

@@ -1,0 +1,61 @@
+"""Replacing a function in someone else's module, invisibly and reversibly.
+
+A wrapper adds a stack frame, and a stack frame shows: in tracebacks, and in
+`warnings.warn(..., stacklevel=2)`, which would blame Clew instead of the user's line. The
+interpreter skips frames that look like its import machinery when it counts stack levels, so
+wrappers carry a file name of that look (CPython: `is_internal_frame` in _warnings.c). The
+launcher drops the same frames from tracebacks.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+INVISIBLE = "<clew: importlib._bootstrap>"
+
+Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def invisible(wrapper: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a wrapper a file name that warnings and our tracebacks pass over."""
+    assert isinstance(wrapper, FunctionType)
+    wrapper.__code__ = wrapper.__code__.replace(co_filename=INVISIBLE)
+    return wrapper
+
+
+class Patches:
+    """A set of replaced attributes that comes off as one."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[Any, str, Any, Any]] = []
+
+    def wrap(self, owner: Any, name: str, wrap: Wrap) -> None:
+        """Replace `owner.name` by `wrap(original)`; an attribute that isn't there is left alone."""
+        original = vars(owner).get(name)
+        if original is None:
+            return
+        replacement = invisible(functools.wraps(original)(wrap(original)))
+        setattr(owner, name, replacement)
+        self._entries.append((owner, name, original, replacement))
+
+    def remove(self) -> None:
+        """Put everything back. Where someone has wrapped our wrapper since, theirs stays."""
+        for owner, name, original, replacement in reversed(self._entries):
+            if vars(owner).get(name) is replacement:
+                setattr(owner, name, original)
+        self._entries.clear()
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """The originals back in place for a moment: TorchScript compiles from source."""
+        for owner, name, original, _ in self._entries:
+            setattr(owner, name, original)
+        try:
+            yield
+        finally:
+            for owner, name, _, replacement in self._entries:
+                setattr(owner, name, replacement)

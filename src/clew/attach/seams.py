@@ -1,0 +1,390 @@
+"""Where Clew gets into torch: global hooks, and wrappers around the functions that have none.
+
+Each seam calls one method of the watcher under a guard, and comes off again without a trace.
+Wrappers let a compiler through first: dynamo traces `is_compiling()` to a constant, and what
+follows it disappears.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.compiler import is_compiling
+from torch.nn.modules import module as hooks
+from torch.optim import Optimizer, lr_scheduler
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from clew.attach import loaders
+from clew.attach.frames import line_of_creation, user_line
+from clew.attach.guard import Guard
+from clew.attach.losses import LOSSES
+from clew.attach.patching import Patches, Wrap
+from clew.attach.watcher import Watcher
+from clew.records import Site
+
+CENTRAL = ("forward", "backward", "step")  # without one of these the others make no sense
+
+Probe = Callable[..., None]
+
+
+class Seams:
+    """Installs and removes everything that attaches a watcher to torch."""
+
+    def __init__(self, watcher: Watcher, guard: Guard) -> None:
+        self._watcher = watcher
+        self._guard = guard
+        self._patches = Patches()
+        self._handles: list[Any] = []
+        self._clip_tables: dict[Site, int] = {}
+        self.installed = False
+
+    def install(self) -> None:
+        """Attach; a second call does nothing."""
+        if self.installed:
+            return
+        self.installed = True
+        self._watcher.thread = threading.get_ident()
+        self._watch_modules()
+        self._watch_losses()
+        self._watch_backward()
+        self._watch_optimizers()
+        self._watch_data()
+        self._watch_checkpoints()
+        self._watch_compilers()
+
+    def remove(self) -> None:
+        """Detach: torch is as it was."""
+        if not self.installed:
+            return
+        self.installed = False
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._patches.remove()
+        self._watcher.reset_depth()
+
+    def _probe(self, name: str, function: Callable[..., None]) -> Probe:
+        """A guarded probe that books its own time."""
+        guarded = self._guard.probe(name, function)
+        watcher, off, central = self._watcher, self._guard.off, name in CENTRAL
+
+        def timed(*args: Any, **kwargs: Any) -> None:
+            began = perf_counter()
+            guarded(*args, **kwargs)
+            watcher.clock.own += perf_counter() - began
+            if central and name in off:
+                watcher.halt()
+
+        return timed
+
+    def _around(self, owner: Any, name: str, after: Probe) -> None:
+        """Call `after(result, *args, **kwargs)` when a function of torch's returned."""
+        watcher = self._watcher
+
+        def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                result = original(*args, **kwargs)
+                if not is_compiling() and threading.get_ident() == watcher.thread:
+                    after(result, *args, **kwargs)
+                return result
+
+            return wrapper
+
+        self._patches.wrap(owner, name, wrap)
+
+    # -- modules --
+
+    def _watch_modules(self) -> None:
+        watcher, get_ident = self._watcher, threading.get_ident
+        enter = self._probe("forward", watcher.enter_module)
+        leave = self._probe("forward", watcher.leave_module)
+
+        def before(module: nn.Module, args: Any) -> None:
+            if is_compiling() or watcher.in_backward or get_ident() != watcher.thread:
+                return
+            if watcher.depth and not watcher.sampling:
+                watcher.depth += 1
+            else:
+                enter(module, args)
+
+        def after(module: nn.Module, args: Any, *rest: Any) -> None:
+            if is_compiling() or watcher.in_backward or get_ident() != watcher.thread:
+                return
+            if watcher.depth > 1 and not watcher.sampling:
+                watcher.depth -= 1
+            else:
+                # After an exception torch passes no keyword arguments, and no result.
+                leave(module, args, rest[0] if len(rest) > 1 else {}, rest[-1])
+
+        self._handles.append(hooks.register_module_forward_pre_hook(before))
+        self._handles.append(hooks.register_module_forward_hook(after, with_kwargs=True, always_call=True))
+        self._hide_hooks({handle.id for handle in self._handles})
+        self._watch_construction()
+        self._watch_modes()
+
+    def _hide_hooks(self, ours: set[int]) -> None:
+        """torch.compile warns of global hooks; ours step aside for it, so there is nothing to warn of."""
+
+        def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+            def wrapper() -> Any:
+                kinds = (hooks._global_forward_pre_hooks, hooks._global_forward_hooks)
+                if any(set(kind) - ours for kind in kinds):
+                    return original()
+                return hooks._global_backward_pre_hooks or hooks._global_backward_hooks
+
+            return wrapper
+
+        self._patches.wrap(hooks, "_has_any_global_hook", wrap)
+
+    def _watch_construction(self) -> None:
+        models = self._watcher.models
+
+        def note_module(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
+            models.note_made(module, *line_of_creation(module))
+
+        def note_optimizer(_: Any, optimizer: Optimizer, *__: Any, **___: Any) -> None:
+            self._watcher.optimizers.note_created(optimizer)
+            models.note_made(optimizer, *line_of_creation(optimizer))
+
+        self._around(nn.Module, "__init__", self._probe("module-made", note_module))
+        self._around(Optimizer, "__init__", self._probe("optimizer-made", note_optimizer))
+
+    def _watch_modes(self) -> None:
+        watcher = self._watcher
+        note = self._probe("mode", watcher.mode_set)
+        busy = False
+
+        def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+            def wrapper(module: nn.Module, mode: bool = True) -> Any:
+                nonlocal busy
+                if is_compiling() or busy or threading.get_ident() != watcher.thread:
+                    return original(module, mode)
+                busy = True  # it calls itself for every submodule
+                try:
+                    result = original(module, mode)
+                finally:
+                    busy = False
+                note(module, mode)
+                return result
+
+            return wrapper
+
+        self._patches.wrap(nn.Module, "train", wrap)
+
+    # -- losses and backward --
+
+    def _watch_losses(self) -> None:
+        watcher = self._watcher
+        note = self._probe("loss", watcher.loss_called)
+        busy = False
+
+        def wrap_as(kind: str) -> Wrap:
+            def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+                def wrapper(*args: Any, **kwargs: Any) -> Any:
+                    nonlocal busy
+                    if is_compiling() or busy or threading.get_ident() != watcher.thread:
+                        return original(*args, **kwargs)
+                    busy = True  # tensor subclasses call back into the function
+                    try:
+                        result = original(*args, **kwargs)
+                    finally:
+                        busy = False
+                    note(kind, original, args, kwargs, result)
+                    return result
+
+                return wrapper
+
+            return wrap
+
+        for kind in LOSSES:
+            self._patches.wrap(F, kind, wrap_as(kind))
+
+    def _watch_backward(self) -> None:
+        watcher = self._watcher
+        before = self._probe("backward", watcher.before_backward)
+        after = self._probe("backward", watcher.after_backward)
+
+        def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                if is_compiling() or watcher.in_backward or not watcher.follows_this_thread():
+                    return original(*args, **kwargs)
+                before(args[0] if args else kwargs.get("tensors"))
+                began = perf_counter()
+                try:
+                    result = original(*args, **kwargs)
+                finally:
+                    watcher.in_backward = False
+                    watcher.clock.backward += perf_counter() - began
+                after()
+                return result
+
+            return wrapper
+
+        self._patches.wrap(torch.autograd, "backward", wrap)
+
+    # -- optimizers --
+
+    def _watch_optimizers(self) -> None:
+        watcher, get_ident = self._watcher, threading.get_ident
+        before = self._probe("step", watcher.before_step)
+        after = self._probe("step", watcher.after_step)
+        began = 0.0
+
+        def pre(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+            nonlocal began
+            if not is_compiling() and get_ident() == watcher.thread:
+                before(optimizer, args, kwargs)
+                # What a closure adds to the other parts of the step is not the optimizer's.
+                began = perf_counter() - watcher.clock.others()
+
+        def post(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+            if not is_compiling() and get_ident() == watcher.thread:
+                watcher.clock.optimizer += max(perf_counter() - watcher.clock.others() - began, 0.0)
+                after(optimizer, args, kwargs)
+
+        self._handles.append(register_optimizer_step_pre_hook(pre))
+        self._handles.append(register_optimizer_step_post_hook(post))
+
+        def zeroed(*_: Any, **__: Any) -> None:
+            watcher.optimizers.look_for_zeroing()
+            watcher.pattern.add("z")
+
+        note = self._probe("zero-grad", zeroed)
+        self._around(Optimizer, "zero_grad", note)
+        self._around(nn.Module, "zero_grad", note)
+        self._watch_schedulers()
+        self._watch_clipping()
+        self._watch_scaler()
+
+    def _watch_schedulers(self) -> None:
+        def stepped(_: Any, scheduler: Any, *__: Any, **___: Any) -> None:
+            if not getattr(scheduler, "_is_initial", False):
+                self._watcher.pattern.add("h")
+
+        note = self._probe("scheduler", stepped)
+        for kind in vars(lr_scheduler).values():
+            if isinstance(kind, type) and "step" in vars(kind):
+                self._around(kind, "step", note)
+
+    def _watch_clipping(self) -> None:
+        watcher = self._watcher
+
+        def clipped(norm: Any, parameters: Any, limit: Any = float("nan"), *_: Any, **kwargs: Any) -> None:
+            limit = kwargs.get("max_norm", kwargs.get("clip_value", limit))
+            watcher.pattern.add("c")
+            file, line = user_line(2)
+            site = Site(op="clip", file=file, line=line, phase="train")
+            table = self._clip_tables.get(site)
+            if table is None:
+                signals = ["clip.norm", "clip.limit"]
+                table = self._clip_tables[site] = watcher.sink.table(signals, [watcher.sink.site(site)])
+            value = float("nan") if norm is None else norm
+            watcher.clock.defer(value, lambda step, v: watcher.sink.row(table, step, (v, float(limit))))
+
+        note = self._probe("clip", clipped)
+        for name in ("clip_grad_norm_", "clip_grad_value_"):
+            self._around(nn.utils.clip_grad, name, note)
+            self._around(nn.utils, name, note)
+
+    def _watch_scaler(self) -> None:
+        scaler = torch.amp.GradScaler
+
+        def scaled(result: Any, _: Any, given: Any = None, *__: Any, **kwargs: Any) -> None:
+            self._watcher.scaled(kwargs.get("outputs", given), result)
+
+        def unscaled(*_: Any, **__: Any) -> None:
+            self._watcher.pattern.add("u")
+
+        self._around(scaler, "scale", self._probe("scale", scaled))
+        self._around(scaler, "unscale_", self._probe("unscale", unscaled))
+
+    # -- data and checkpoints --
+
+    def _watch_data(self) -> None:
+        watcher = self._watcher
+        known: set[Any] = set()
+
+        def iterated(_: Any, loader: DataLoader[Any], *__: Any, **___: Any) -> None:
+            file, line = user_line(2)
+            if (id(loader), file, line) not in known:
+                known.add((id(loader), file, line))
+                fact = loaders.loader_fact(loader, len(known) - 1, file, line)
+                watcher.sink.fact("loader", watcher.clock.step, fact)
+
+        def arrived(*_: Any) -> None:
+            watcher.pattern.add("d")
+            watcher.reset_depth()
+
+        note = self._probe("batch", arrived)
+
+        def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+            def wrapper(iterator: Any) -> Any:
+                if threading.get_ident() != watcher.thread:
+                    return original(iterator)
+                began = perf_counter()
+                try:
+                    result = original(iterator)
+                finally:
+                    watcher.clock.data += perf_counter() - began
+                note()
+                return result
+
+            return wrapper
+
+        self._around(DataLoader, "__iter__", self._probe("loader", iterated))
+        self._patches.wrap(_BaseDataLoaderIter, "__next__", wrap)
+
+    def _watch_checkpoints(self) -> None:
+        watcher = self._watcher
+
+        def event(kind: str) -> Probe:
+            def happened(*_: Any, **__: Any) -> None:
+                file, line = user_line(2)
+                watcher.sink.event(kind, watcher.clock.step, {"file": file, "line": line})
+
+            return happened
+
+        def loaded(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
+            watcher.models.note_loaded(module)
+
+        self._around(torch, "save", self._probe("save", event("checkpoint-save")))
+        self._around(torch, "load", self._probe("load", event("checkpoint-load")))
+        self._around(nn.Module, "load_state_dict", self._probe("load-state", loaded))
+
+    # -- compilers --
+
+    def _watch_compilers(self) -> None:
+        models = self._watcher.models
+
+        def compiling(_: Any, module: Any = None, *__: Any, **___: Any) -> None:
+            models.compile_used = True
+
+        def compiled_in_place(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
+            models.compile_used = True
+            models.root_of(module)  # its calls will not be seen from outside
+
+        self._around(torch, "compile", self._probe("compile", compiling))
+        self._around(nn.Module, "compile", self._probe("compile", compiled_in_place))
+        patches = self._patches
+
+        def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                with patches.suspended():
+                    return original(*args, **kwargs)
+
+            return wrapper
+
+        self._patches.wrap(torch.jit, "script", wrap)
+
+

@@ -1,0 +1,22 @@
+"""Where attached code puts what it saw. The store's writer has this shape; tests use a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from clew.records import Site
+
+
+class Sink(Protocol):
+    """Every call is cheap: it queues, and never raises for want of a disk."""
+
+    def site(self, site: Site) -> int: ...
+
+    def table(self, signals: Sequence[str], sites: Sequence[int], dtype: str = "f8") -> int: ...
+
+    def row(self, table: int, step: int, values: Any) -> None: ...
+
+    def fact(self, kind: str, step: int, data: dict[str, Any]) -> None: ...
+
+    def event(self, kind: str, step: int, data: dict[str, Any]) -> None: ...

@@ -1,0 +1,416 @@
+"""What a program's events mean: steps, phases, which steps to look at, and what to write.
+
+`seams.py` calls the methods here at every event of the program, on the training thread, each
+under a guard. This file decides; measuring is done in layers, batches, losses and optimizers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from clew.attach.batches import FIRST_LAYERS, Batches, batch_size, tensors_in
+from clew.attach.budget import Sampler
+from clew.attach.events import Pattern
+from clew.attach.frames import user_line
+from clew.attach.inventory import parameters_fact
+from clew.attach.layers import ActivationMode, Activations, ParameterStats, first_tensor
+from clew.attach.losses import Losses
+from clew.attach.models import ModelBook, Root
+from clew.attach.optimizers import OptimizerBook, OptimizerState, loss_is_finite, nonfinite_names
+from clew.attach.sink import Sink
+from clew.attach.steps import StepClock
+from clew.records import Site
+
+INVENTORY_AFTER = 3  # steps until every optimizer of a usual program has stepped once
+MOST_FORWARDS = 8  # before a backward that are measured: more of them are an evaluation
+PATIENCE = 50  # backwards without any optimizer step after which each of them counts as a step
+
+
+class Watcher:
+    """The state of an attached program."""
+
+    def __init__(self, sink: Sink, *, budget: float = 0.02, every_step: bool = False) -> None:
+        self.sink = sink
+        self.models = ModelBook()
+        self.optimizers = OptimizerBook(sink, self.models)
+        self.sampler = Sampler(budget, every_step)
+        self.pattern = Pattern(self._announce_pattern)
+        self.clock = StepClock(sink, self.pattern)
+        self.activations = Activations(sink, self.models)
+        self.parameters = ParameterStats(sink)
+        self.batches = Batches(sink)
+        self.losses = Losses(sink, self.batches, lambda: self.clock.step)
+        self.on_step: Callable[[int], None] | None = None
+        self.thread = threading.get_ident()
+        self.depth = 0
+        self.in_backward = False
+        self.sampling = self.sampler.wants(0)
+        self.root: Root | None = None  # of the forward that is running
+        self._stack: list[nn.Module] = []
+        self._mode: ActivationMode | None = None
+        self._measuring = False  # this very forward
+        self._forwards = 0  # since the last backward
+        self._awaiting: list[tuple[Root, bool]] = []  # forwards whose backward has not come, and their mode
+        self._first_layer_due = False
+        self._forward_began = 0.0
+        self._heads: list[tuple[Any, tuple[int, ...]]] = []
+        self._batch: tuple[Any, Any] | None = None
+        self._unscaled: tuple[Tensor, Tensor] | None = None
+        self._lead: OptimizerState | None = None
+        self._since_lead: set[int] = set()
+        self._backwards_without_step = 0
+        self._loss_tables: dict[tuple[str | None, int | None], int] = {}
+        self._modes: dict[int, tuple[bool, str | None, int | None]] = {}
+        self._mode_facts: set[Any] = set()
+        self._inventories: dict[str, Any] = {}
+        self._alarmed: set[str] = set()
+
+    def follows_this_thread(self) -> bool:
+        """Training is followed in one thread; before the first step it may turn out to be another."""
+        here = threading.get_ident()
+        if here != self.thread and self.clock.step == 0 and self._lead is None:
+            self.thread = here
+        return here == self.thread
+
+    def introduce(self, thing: Any) -> None:
+        """A model or optimizer that the user named when attaching."""
+        if isinstance(thing, nn.Module):
+            self.models.root_of(thing)
+        elif isinstance(thing, Optimizer):
+            self.optimizers.note_created(thing)
+        else:
+            raise TypeError(f"attach takes models and optimizers, not {type(thing).__name__}")
+
+    # -- forward --
+
+    def enter_module(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        """A module is about to run; only outermost ones and sampled steps are of interest."""
+        self.depth += 1
+        if self.depth > 1:
+            if self._measuring and self.root is not None:
+                self._stack.append(module)
+                if self._first_layer_due and isinstance(module, FIRST_LAYERS):
+                    self._first_layer_due = False
+                    self.batches.first_input(self.root, self.models.path_of(self.root, module) or "", args)
+            return
+        self._heads = []
+        known = len(self.models.roots)
+        root = self.models.root_of(module)
+        if len(self.models.roots) > known:
+            self.optimizers.rename()
+        if root is None:
+            return
+        self._enter_root(root, module, args)
+
+    def _enter_root(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
+        if not torch.is_grad_enabled():
+            self.pattern.add("e", root.index)
+            self._note_mode(root, module)
+            return
+        self.root = root
+        self._forwards += 1
+        self.pattern.add("f", root.index)
+        self._note_mode(root, module)
+        if self.sampling and self._is_training_forward(root, module):
+            self._begin_measuring(root, module, args)
+        self._forward_began = perf_counter()
+
+    def _is_training_forward(self, root: Root, module: nn.Module) -> bool:
+        """Evaluation without `no_grad` looks like training; a whole validation set must not be measured."""
+        if self._forwards > MOST_FORWARDS:
+            self._discard()
+            return False
+        return module.training or not root.trains_in_train_mode
+
+    def _begin_measuring(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
+        self._measuring = True
+        self._stack = [module]
+        self._first_layer_due = not isinstance(module, FIRST_LAYERS)
+        if not self._first_layer_due:
+            self.batches.first_input(root, "", args)
+        if self._may_trace(root, module):
+            self._mode = ActivationMode(self._function_called)
+            self._mode.__enter__()
+
+    def _discard(self) -> None:
+        for part in (self.activations, self.batches, self.losses):
+            part.discard()
+
+    def leave_module(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any) -> None:
+        """A module returned (or raised: then the output is None)."""
+        if self.depth > 1:
+            self.depth -= 1
+            if self._stack and self.root is not None:
+                self._stack.pop()
+                if torch.is_grad_enabled():
+                    self.activations.module_output(self.root, module, output)
+            return
+        self.depth = 0
+        root, self.root = self.root, None
+        measured, self._measuring = self._measuring, False
+        self._leave_mode()
+        if root is None:
+            return
+        self.clock.forward += perf_counter() - self._forward_began
+        self._leave_root(root, module, args, kwargs, output, measured)
+
+    def _leave_root(
+        self, root: Root, module: nn.Module, args: Any, kwargs: Any, output: Any, measured: bool
+    ) -> None:
+        self._stack = []
+        if self._forwards <= MOST_FORWARDS:
+            self._awaiting.append((root, module.training))
+        self._batch = (args, kwargs)
+        first = next(tensors_in((args, kwargs)), None)
+        self.clock.pending_batch = 0 if first is None else batch_size(first)
+        if measured:
+            self.batches.inputs(root, args, kwargs if isinstance(kwargs, dict) else {})
+            if not module._modules:
+                self.activations.module_output(root, module, output)
+            self._heads = [
+                (t.grad_fn, tuple(t.shape)) for t in tensors_in(output) if t.grad_fn is not None
+            ]
+        if root.announced < 0 or (root.order and root.announced == 0):
+            fact = self.models.model_fact(root)
+            if fact is not None:
+                self.sink.fact("model", self.clock.step, fact)
+
+    def _may_trace(self, root: Root, module: nn.Module) -> bool:
+        if self.models.compile_used:
+            return False  # a mode would make dynamo compile anew
+        return root.tracing_is_safe or all(m.training for m in module.modules())
+
+    def _leave_mode(self) -> None:
+        if self._mode is not None:
+            mode, self._mode = self._mode, None
+            mode.__exit__(None, None, None)
+
+    def _function_called(self, name: str, output: Any) -> None:
+        if self._stack and self.root is not None:
+            self.activations.function_output(self.root, self._stack[-1], name, output)
+
+    def reset_depth(self) -> None:
+        """Between steps nothing is running: an exception may have left the count behind."""
+        if self.depth:
+            self.depth = 0
+            self.root = None
+            self._measuring = False
+            self._stack = []
+            self._leave_mode()
+
+    def halt(self) -> None:
+        """Something central failed: leave nothing armed, and look closely no more."""
+        self.reset_depth()
+        self.sampling = False
+        self.in_backward = False
+        self.sampler.stop()
+
+    # -- modes --
+
+    def mode_set(self, module: nn.Module, training: bool) -> None:
+        """`.train()` or `.eval()` was called on this module by the user."""
+        file, line = user_line(2)
+        if len(self._modes) > 10_000:
+            self._modes.clear()
+        self._modes[id(module)] = (training, file, line)
+
+    def _note_mode(self, root: Root, module: nn.Module) -> None:
+        training = module.training
+        if root.training is not None and root.training != training:
+            self.pattern.add("m", root.index)
+            _, file, line = self._modes.get(id(module), (training, None, None))
+            data = {"root": root.name, "training": training, "file": file, "line": line}
+            self.sink.event("mode", self.clock.step, data)
+        root.training = training
+        if self.root is not root:
+            return
+        _, file, line = self._modes.get(id(module), (training, None, None))
+        key = (root.index, training, file, line)
+        if key not in self._mode_facts:
+            self._mode_facts.add(key)
+            data = {"root": root.name, "training": training, "file": file, "line": line}
+            data["mode_dependent"] = [list(pair) for pair in root.mode_dependent[:50]]
+            self.sink.fact("mode", self.clock.step, data)
+
+    # -- losses --
+
+    def loss_called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
+        """One of torch's loss functions returned."""
+        if torch.is_grad_enabled():
+            self.losses.called(kind, function, args, kwargs, self.sampling)
+        else:
+            self.losses.evaluated(kind, result)
+
+    def scaled(self, given: Any, result: Any) -> None:
+        """A GradScaler multiplied the loss: remember what it was before."""
+        if isinstance(given, Tensor) and isinstance(result, Tensor):
+            self._unscaled = (result, given.detach())
+
+    # -- backward --
+
+    def before_backward(self, tensors: Any) -> None:
+        """`backward()` is about to run on a loss."""
+        self.reset_depth()
+        self.in_backward = True
+        self.optimizers.look_for_zeroing()
+        self.pattern.add("b")
+        self._forwards = 0
+        for root, training in self._awaiting:
+            root.trains_in_train_mode |= training
+            if self.sampling:
+                self.clock.modes[root.name] = float(training)
+        self._awaiting = []
+        loss = first_tensor(tensors)
+        if loss is not None:
+            if self.sampling and self._heads:
+                self.losses.look_for_broadcast(loss, self._heads)
+            self._record_loss(loss)
+        self._heads = []
+
+    def after_backward(self) -> None:
+        """`backward()` returned."""
+        self.in_backward = False
+        self.optimizers.after_backward()
+        self.clock.batch += self.clock.pending_batch
+        self.clock.pending_batch = 0
+        if not self._steps_come_from_optimizers():
+            self._end_step(None)
+
+    def _record_loss(self, loss: Tensor) -> None:
+        if self._unscaled is not None and self._unscaled[0] is loss:
+            loss = self._unscaled[1]
+        self._unscaled = None
+        if loss.numel() != 1:
+            return
+        where = user_line(3)
+        table = self._loss_tables.get(where)
+        if table is None:
+            site = Site(op="backward", file=where[0], line=where[1], phase="train")
+            table = self._loss_tables[where] = self.sink.table(["loss"], [self.sink.site(site)])
+        self.clock.defer(loss.detach(), lambda step, value: self._write_loss(table, where, step, value))
+
+    def _write_loss(self, table: int, where: tuple[str | None, int | None], step: int, value: float) -> None:
+        self.sink.row(table, step, (value,))
+        if not loss_is_finite(value):
+            self._alarm("loss", step, where, None)
+
+    def _steps_come_from_optimizers(self) -> bool:
+        if self._lead is not None:
+            return True
+        self._backwards_without_step += 1
+        exists = any(ref() is not None for ref in self.optimizers.created)
+        return exists and self._backwards_without_step <= PATIENCE
+
+    # -- optimizer --
+
+    def before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """`optimizer.step()` is about to update parameters: they are still intact."""
+        self.reset_depth()
+        state = self.optimizers.state_of(optimizer)
+        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+        if state.site is None:
+            file, line = user_line(2)
+            state.site = Site(op="step", file=file, line=line, phase="train")
+            state.uses_closure = closure is not None
+            fact = self.optimizers.fact(state)
+            if fact is not None:
+                self.sink.fact("optimizer", self.clock.step, fact)
+        if closure is None:
+            self._sentinel(state, optimizer)
+        if self.sampling:
+            self.parameters.before_step(state.named)
+
+    def _sentinel(self, state: OptimizerState, optimizer: Optimizer) -> None:
+        norm = self.optimizers.sentinel(state)
+        self.clock.defer(norm, lambda step, value: self._write_step(state, optimizer, step, value))
+        if self.sampling:
+            self.parameters.gradients(state.named)
+
+    def _write_step(self, state: OptimizerState, optimizer: Optimizer, step: int, norm: float) -> None:
+        self.optimizers.write(state, optimizer, step, norm)
+        if not loss_is_finite(norm):
+            site = state.site or Site()
+            self._alarm("gradient", step, (site.file, site.line), state)
+
+    def after_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """`optimizer.step()` returned."""
+        state = self.optimizers.state_of(optimizer)
+        if kwargs.get("closure", args[1] if len(args) > 1 else None) is not None:
+            self._sentinel(state, optimizer)
+        if self.sampling:
+            self.parameters.after_step()
+        self.pattern.add("s", state.index)
+        self.optimizers.after_step(state)
+        if self._leads(state):
+            self._end_step(state)
+
+    def _leads(self, state: OptimizerState) -> bool:
+        """Whether this optimizer's step ends a step of the program."""
+        if self._lead is None or state is self._lead:
+            self._since_lead.clear()
+        elif state.index in self._since_lead:
+            self._since_lead.clear()  # it stepped twice without the lead: a second fit has begun
+        else:
+            self._since_lead.add(state.index)
+            return False
+        self._lead = state
+        return True
+
+    # -- the end of a step --
+
+    def _end_step(self, state: OptimizerState | None) -> None:
+        step, sampled = self.clock.step, self.sampling
+        if sampled:
+            for part in (self.activations, self.parameters, self.batches, self.losses):
+                part.commit(step)
+        self.losses.end_of_evaluation(step)
+        if step >= INVENTORY_AFTER and (step & (step - 1)) == 0 or step == INVENTORY_AFTER:
+            self._take_inventory()
+        self._batch = None
+        self._awaiting = []
+        self._forwards = 0
+        own, total = self.clock.close()
+        self.sampler.account(step, sampled, own, total)
+        self.sampling = self.sampler.wants(self.clock.step)
+        if self.on_step is not None:
+            self.on_step(self.clock.step)
+
+    def _take_inventory(self) -> None:
+        for root in self.models.roots:
+            data = parameters_fact(root, self.models, self.optimizers)
+            if data is not None and self._inventories.get(root.name) != data:
+                self._inventories[root.name] = data
+                self.sink.fact("parameters", self.clock.step, data)
+
+    def _alarm(self, where: str, step: int, line: Any, state: OptimizerState | None) -> None:
+        """A non-finite loss or gradient: look once, while everything is still there."""
+        if where in self._alarmed:
+            return
+        self._alarmed.add(where)
+        states = [state] if state is not None else self.optimizers.states
+        named = [pair for s in states for pair in s.named]
+        gradients = nonfinite_names(named, gradients=True) if where == "gradient" else []
+        inputs = [
+            f"input[{n}]"
+            for n, t in enumerate(tensors_in(self._batch))
+            if t.is_floating_point() and not bool(torch.isfinite(t).all())
+        ]
+        data = {
+            "where": where,
+            "file": line[0],
+            "line": line[1],
+            "parameters": gradients[:20],
+            "bad_weights": nonfinite_names(named, gradients=False)[:20],
+            "bad_inputs": inputs,
+        }
+        self.sink.fact("nonfinite", step, data)
+
+    def _announce_pattern(self, number: int, pattern: str) -> None:
+        self.sink.fact("pattern", self.clock.step, {"id": number, "pattern": pattern})

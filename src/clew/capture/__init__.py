@@ -1,0 +1,1 @@
+"""A tensor becomes a few numbers. Reads memory, changes nothing, and knows no other room."""

@@ -1,0 +1,418 @@
+/* What one pass over a tensor's memory tells: moments, extremes, zeros, non-finite values.
+ *
+ * Plain C behind ctypes: no Python or torch headers, so one build serves every version of both.
+ *
+ * A tensor is read in blocks that stay in the first-level cache. A block is first read the fast
+ * way, which assumes that every value is finite: float lanes, the mean of the block before it as
+ * shift (so a large mean costs no accuracy), no masks. A non-finite value, or one whose square
+ * leaves the range of float, shows in the block's sum of squares, and only such a block is read
+ * again the careful way, in double and with masks. Blocks are merged in double (Chan et al. 1983).
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+#if defined(_MSC_VER)
+#define INLINE static __forceinline
+#define NOINLINE __declspec(noinline)
+#else
+#define INLINE static inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
+#endif
+#define PRAGMA(x) _Pragma(#x)
+#define SIMD(clauses) PRAGMA(omp simd clauses)
+
+enum { BLOCK = 1024, LANES = 16, WIDE = 8, SHIFT_SAMPLE = 128, BINS = 32 };
+enum { HIST_EXACT = 4 * BLOCK, HIST_SHARE = 8, HIST_BLOCKS = 128 };
+enum { FLOAT32 = 0, FLOAT64 = 1, BFLOAT16 = 2, FLOAT16 = 3 };
+
+typedef struct {
+    double count, mean, m2, min, max; /* of the finite values; m2 is the sum of squares about the mean */
+    int64_t zeros, nonfinite, saturated;
+} moments;
+
+/* ---- one block -------------------------------------------------------------------------- */
+
+static const moments NOTHING = {0, 0, 0, INFINITY, -INFINITY, 0, 0, 0};
+
+/* Reads n floats, a multiple of LANES. False: not to be trusted, read the block carefully. */
+INLINE int fast_block(const float *x, int n, float shift, int saturation, float lo, float hi, moments *m) {
+    float sum[LANES] = {0}, sumsq[LANES] = {0}, min[LANES], max[LANES];
+    int32_t zeros[LANES] = {0}, saturated[LANES] = {0};
+    for (int j = 0; j < LANES; j++) min[j] = max[j] = x[j];
+    for (int i = 0; i < n; i += LANES) {
+        for (int j = 0; j < LANES; j++) {
+            float v = x[i + j], d = v - shift;
+            sum[j] += d;
+            sumsq[j] += d * d;
+            min[j] = v < min[j] ? v : min[j];
+            max[j] = v > max[j] ? v : max[j];
+            zeros[j] += v == 0.0f;
+            if (saturation) saturated[j] += (v <= lo) | (v >= hi);
+        }
+    }
+    double s = 0, q = 0;
+    *m = NOTHING;
+    for (int j = 0; j < LANES; j++) {
+        s += sum[j];
+        q += sumsq[j];
+        if (min[j] < m->min) m->min = min[j];
+        if (max[j] > m->max) m->max = max[j];
+        m->zeros += zeros[j];
+        m->saturated += saturated[j];
+    }
+    m->count = n;
+    m->mean = shift + s / n;
+    m->m2 = q - s * s / n;
+    if (m->m2 < 0) m->m2 = 0;
+    /* Squares below 1e-30 have lost digits to underflow, unless all values equal the shift. */
+    return q < 1e36 && (q > n * 1e-30 || (q == 0 && m->min == m->max));
+}
+
+/* Reads n doubles of any kind, and overwrites the non-finite ones: mean first, then squares about it.
+ * Counts are doubles too, because compilers turn that into vectors. v - v is zero if v is finite, else NaN. */
+INLINE void careful_body(double *x, int n, double lo, double hi, moments *m) {
+    double zeros = 0, saturated = 0, finite = 0, sum = 0, min = INFINITY, max = -INFINITY, m2 = 0;
+    SIMD(reduction(+ : zeros, saturated))
+    for (int i = 0; i < n; i++) {
+        double v = x[i];
+        zeros += v == 0.0 ? 1.0 : 0.0;
+        saturated += (v <= lo) | (v >= hi) ? 1.0 : 0.0;
+        x[i] = v - v == 0.0 ? v : NAN;
+    }
+    SIMD(reduction(+ : sum, finite) reduction(min : min) reduction(max : max))
+    for (int i = 0; i < n; i++) {
+        double v = x[i];
+        sum += v == v ? v : 0.0;
+        finite += v == v ? 1.0 : 0.0;
+        min = v < min ? v : min;
+        max = v > max ? v : max;
+    }
+    double mean = finite > 0 ? sum / finite : 0;
+    SIMD(reduction(+ : m2))
+    for (int i = 0; i < n; i++) {
+        double d = x[i] - mean;
+        m2 += d == d ? d * d : 0.0;
+    }
+    *m = (moments){finite, mean, m2, min, max, (int64_t)zeros, n - (int64_t)finite, (int64_t)saturated};
+}
+typedef void careful_loop(double *, int, double, double, moments *);
+
+static void merge(moments *a, const moments *b) {
+    a->zeros += b->zeros;
+    a->nonfinite += b->nonfinite;
+    a->saturated += b->saturated;
+    if (b->count == 0) return;
+    double n = a->count + b->count, delta = b->mean - a->mean;
+    a->m2 += b->m2 + delta * delta * (a->count * b->count / n);
+    a->mean += delta * (b->count / n);
+    a->count = n;
+    if (b->min < a->min) a->min = b->min;
+    if (b->max > a->max) a->max = b->max;
+}
+
+/* ---- element types ---------------------------------------------------------------------- */
+
+INLINE float from_bits(uint32_t bits) {
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* Half to float by scaling the exponent, which serves subnormals too (F. Giesen's method). */
+INLINE float half_to_float(uint16_t h) {
+    float v = from_bits((uint32_t)(h & 0x7fff) << 13) * 0x1p112f;
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    bits |= (uint32_t)((h & 0x7c00) == 0x7c00 ? 0x7f800000u : 0) | ((uint32_t)(h & 0x8000) << 16);
+    return from_bits(bits);
+}
+
+/* The block as floats: in place, or converted into `buffer`. */
+INLINE const float *as_floats(const void *data, int64_t start, int n, int dtype, float *buffer) {
+    const uint16_t *h = (const uint16_t *)data + start;
+    if (dtype == FLOAT32) return (const float *)data + start;
+    if (dtype == BFLOAT16)
+        for (int i = 0; i < n; i++) buffer[i] = from_bits((uint32_t)h[i] << 16);
+    else
+        for (int i = 0; i < n; i++) buffer[i] = half_to_float(h[i]);
+    return buffer;
+}
+
+/* ---- log2 histogram --------------------------------------------------------------------- */
+
+/* Bin k: 2^(k-24) <= |x| < 2^(k-23); what is smaller is in bin 0, what is larger in bin 31. */
+INLINE void count_bins(const float *x, int n, uint32_t *bins) {
+    uint8_t bin[SHIFT_SAMPLE];
+    for (int start = 0; start < n; start += SHIFT_SAMPLE) {
+        int m = n - start < SHIFT_SAMPLE ? n - start : SHIFT_SAMPLE;
+        for (int i = 0; i < m; i++) {
+            uint32_t bits;
+            memcpy(&bits, x + start + i, sizeof bits);
+            bits &= 0x7fffffffu;
+            int32_t k = (int32_t)(bits >> 23) - 103;
+            k = k < 0 ? 0 : k > BINS - 1 ? BINS - 1 : k;
+            bin[i] = (uint8_t)(bits == 0 || bits >= 0x7f800000u ? BINS : k); /* row BINS is thrown away */
+        }
+        for (int i = 0; i < m; i++) bins[(i & 1) * (BINS + 1) + bin[i]]++;
+    }
+}
+
+INLINE void count_bins64(const double *x, int n, uint32_t *bins) {
+    float v[SHIFT_SAMPLE];
+    for (int start = 0; start < n; start += SHIFT_SAMPLE) {
+        int m = n - start < SHIFT_SAMPLE ? n - start : SHIFT_SAMPLE;
+        for (int i = 0; i < m; i++) {
+            double a = fabs(x[start + i]);
+            /* Outside of float's range, and rounded up to a power of two, the bin would be wrong. */
+            uint64_t bits;
+            memcpy(&bits, &a, sizeof bits);
+            bits &= 0xfffffff000000000u;
+            memcpy(&a, &bits, sizeof a);
+            if (isfinite(a) && a > 0x1p100) a = 0x1p100;
+            if (x[start + i] != 0 && a < 0x1p-100) a = 0x1p-100;
+            v[i] = (float)a;
+        }
+        count_bins(v, m, bins);
+    }
+}
+
+static void scale_bins(const uint32_t *bins, uint8_t *hist) {
+    double total = 0;
+    for (int k = 0; k < BINS; k++) total += bins[k] + bins[BINS + 1 + k];
+    for (int k = 0; k < BINS; k++) {
+        double share = bins[k] + bins[BINS + 1 + k];
+        uint8_t scaled = total > 0 ? (uint8_t)(share / total * 255 + 0.5) : 0;
+        hist[k] = share > 0 && scaled == 0 ? 1 : scaled;
+    }
+}
+
+/* ---- one tensor ------------------------------------------------------------------------- */
+
+typedef struct {
+    uint32_t *bins; /* NULL: not wanted */
+    int64_t every;  /* of so many blocks one is looked at, 0 means every value of every block */
+} sampling;
+
+/* A large tensor gives one eighth of a block at a time, at another place in each. */
+INLINE void sample_part(const sampling *hist, int64_t block, int n, int *start, int *length) {
+    *start = 0, *length = 0;
+    if (!hist->every) *length = n;
+    else if (block % hist->every == 0) {
+        *start = (int)(block / hist->every % HIST_SHARE) * (BLOCK / HIST_SHARE);
+        *length = n - *start < BLOCK / HIST_SHARE ? n - *start : BLOCK / HIST_SHARE;
+        if (*length < 0) *length = 0;
+    }
+}
+
+INLINE float first_shift(const float *x, int n) {
+    double sum = 0;
+    int m = n < SHIFT_SAMPLE ? n : SHIFT_SAMPLE;
+    for (int i = 0; i < m; i++) sum += x[i];
+    return isfinite(sum) ? (float)(sum / m) : 0.0f;
+}
+
+INLINE void float_block(const float *x, int n, float *shift, int saturation, double lo, double hi,
+                        careful_loop *careful, moments *total) {
+    double wide[BLOCK];
+    moments m;
+    int whole = n - n % LANES;
+    if (whole && !fast_block(x, whole, *shift, saturation, (float)lo, (float)hi, &m)) whole = 0;
+    if (whole) {
+        merge(total, &m);
+        *shift = (float)m.mean; /* of the block just before: safe against drift (docs/decisions/001) */
+    }
+    if (whole == n) return;
+    for (int i = whole; i < n; i++) wide[i - whole] = x[i];
+    careful(wide, n - whole, lo, hi, &m);
+    merge(total, &m);
+}
+
+INLINE void double_block(const double *x, int n, double lo, double hi, careful_loop *careful, moments *total) {
+    double copy[BLOCK];
+    moments m;
+    memcpy(copy, x, (size_t)n * sizeof *x);
+    careful(copy, n, lo, hi, &m);
+    merge(total, &m);
+}
+
+INLINE void tensor_body(const void *data, int64_t count, int dtype, int saturation, double lo, double hi,
+                        const sampling *hist, careful_loop *careful, moments *total) {
+    float buffer[BLOCK], shift = 0;
+    int part = 0, length = 0;
+    if (dtype != FLOAT64) lo = (float)lo, hi = (float)hi; /* the same bound in fast and careful blocks */
+    for (int64_t i = 0, block = 0; i < count; i += BLOCK, block++) {
+        int n = count - i < BLOCK ? (int)(count - i) : BLOCK;
+        if (hist->bins) sample_part(hist, block, n, &part, &length);
+        if (dtype == FLOAT64) {
+            const double *x = (const double *)data + i;
+            double_block(x, n, lo, hi, careful, total);
+            if (length) count_bins64(x + part, length, hist->bins);
+        } else {
+            const float *x = as_floats(data, i, n, dtype, buffer);
+            if (i == 0) shift = first_shift(x, n);
+            float_block(x, n, &shift, saturation, lo, hi, careful, total);
+            if (length) count_bins(x + part, length, hist->bins);
+        }
+    }
+}
+
+INLINE double sumsq_body(const void *data, int64_t count, int dtype) {
+    float buffer[BLOCK];
+    double sum[LANES] = {0}, total = 0;
+    for (int64_t i = 0; i < count; i += BLOCK) {
+        int n = count - i < BLOCK ? (int)(count - i) : BLOCK, j = 0;
+        if (dtype == FLOAT64) {
+            const double *x = (const double *)data + i;
+            for (; j + LANES <= n; j += LANES)
+                for (int k = 0; k < LANES; k++) sum[k] += x[j + k] * x[j + k];
+            for (; j < n; j++) total += x[j] * x[j];
+        } else {
+            const float *x = as_floats(data, i, n, dtype, buffer);
+            for (; j + LANES <= n; j += LANES)
+                for (int k = 0; k < LANES; k++) sum[k] += (double)x[j + k] * x[j + k];
+            for (; j < n; j++) total += (double)x[j] * x[j];
+        }
+    }
+    for (int k = 0; k < LANES; k++) total += sum[k];
+    return total;
+}
+
+/* ---- one copy of the loops per instruction set, chosen when the library is loaded --------- */
+
+typedef void tensor_loop(const void *, int64_t, int, int, double, double, const sampling *, moments *);
+typedef double sumsq_loop(const void *, int64_t, int);
+
+#define LOOPS(NAME, ATTRIBUTE)                                                                             \
+    ATTRIBUTE NOINLINE static void careful_##NAME(double *x, int n, double lo, double hi, moments *m) {    \
+        careful_body(x, n, lo, hi, m);                                                                     \
+    }                                                                                                      \
+    ATTRIBUTE static void tensor_##NAME(const void *data, int64_t count, int dtype, int saturation,        \
+                                        double lo, double hi, const sampling *hist, moments *total) {      \
+        switch (dtype * 2 + saturation) {                                                                  \
+        case FLOAT32 * 2: tensor_body(data, count, FLOAT32, 0, lo, hi, hist, careful_##NAME, total); break;  \
+        case FLOAT32 * 2 + 1: tensor_body(data, count, FLOAT32, 1, lo, hi, hist, careful_##NAME, total); break; \
+        case BFLOAT16 * 2: tensor_body(data, count, BFLOAT16, 0, lo, hi, hist, careful_##NAME, total); break; \
+        case BFLOAT16 * 2 + 1: tensor_body(data, count, BFLOAT16, 1, lo, hi, hist, careful_##NAME, total); break; \
+        case FLOAT16 * 2: tensor_body(data, count, FLOAT16, 0, lo, hi, hist, careful_##NAME, total); break; \
+        case FLOAT16 * 2 + 1: tensor_body(data, count, FLOAT16, 1, lo, hi, hist, careful_##NAME, total); break; \
+        default: tensor_body(data, count, FLOAT64, 1, lo, hi, hist, careful_##NAME, total);                \
+        }                                                                                                  \
+    }                                                                                                      \
+    ATTRIBUTE static double sumsq_##NAME(const void *data, int64_t count, int dtype) {                     \
+        switch (dtype) {                                                                                   \
+        case FLOAT32: return sumsq_body(data, count, FLOAT32);                                             \
+        case BFLOAT16: return sumsq_body(data, count, BFLOAT16);                                           \
+        case FLOAT16: return sumsq_body(data, count, FLOAT16);                                             \
+        default: return sumsq_body(data, count, FLOAT64);                                                  \
+        }                                                                                                  \
+    }
+
+LOOPS(plain, )
+static tensor_loop *tensor_best = tensor_plain;
+static sumsq_loop *sumsq_best = sumsq_plain;
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(CLEW_PLAIN)
+LOOPS(avx2, __attribute__((target("avx2,fma"))))
+LOOPS(avx512, __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,fma"))))
+#define HAVE_VARIANTS 1
+#endif
+
+/* 0 plain, 1 avx2, 2 avx512: the best that this processor has, but at most `limit`. */
+EXPORT int clew_choose(int limit) {
+    int level = 0;
+#if defined(HAVE_VARIANTS)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) level = 1;
+    if (level && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq"))
+        level = 2;
+    if (level > limit) level = limit;
+    tensor_best = level == 2 ? tensor_avx512 : level == 1 ? tensor_avx2 : tensor_plain;
+    sumsq_best = level == 2 ? sumsq_avx512 : level == 1 ? sumsq_avx2 : sumsq_plain;
+#else
+    (void)limit;
+#endif
+    return level;
+}
+
+/* ---- what Python calls ------------------------------------------------------------------ */
+
+EXPORT int clew_abi(void) { return 1; } /* raise it with kernel.py's ABI when an argument changes */
+
+/* out: mean, std, min, max, norm, share of zeros, number of non-finite values; returns the share of
+ * values at or beyond lo or hi (NaN if there is no bound). hist, if not NULL, takes 32 bins in 255ths. */
+EXPORT double clew_stats(const void *data, int64_t count, int dtype, double *out, uint8_t *hist, double lo,
+                         double hi) {
+    uint32_t bins[2 * (BINS + 1)] = {0};
+    int64_t blocks = (count + BLOCK - 1) / BLOCK;
+    sampling sampled = {hist ? bins : NULL, count <= HIST_EXACT ? 0 : (blocks + HIST_BLOCKS - 1) / HIST_BLOCKS};
+    moments m = NOTHING;
+    int saturation = lo > -INFINITY || hi < INFINITY;
+    tensor_best(data, count, dtype, saturation, lo, hi, &sampled, &m);
+    if (hist) scale_bins(bins, hist);
+    int any = m.count > 0;
+    out[0] = any ? m.mean : NAN;
+    out[1] = any ? sqrt(m.m2 / m.count) : NAN;
+    out[2] = any ? m.min : NAN;
+    out[3] = any ? m.max : NAN;
+    out[4] = any ? sqrt(m.m2 + m.count * m.mean * m.mean) : NAN;
+    out[5] = count ? (double)m.zeros / (double)count : NAN;
+    out[6] = count ? (double)m.nonfinite : NAN;
+    return saturation && count ? (double)m.saturated / (double)count : NAN;
+}
+
+/* Sum of squares over many tensors, in double: NaN and infinity survive. */
+EXPORT double clew_sumsq(const uint64_t *pointers, const int64_t *counts, const uint8_t *dtypes, int64_t n) {
+    double total = 0;
+    for (int64_t i = 0; i < n; i++) total += sumsq_best((const void *)(uintptr_t)pointers[i], counts[i], dtypes[i]);
+    return total;
+}
+
+/* True if all n elements are zero, of either sign; stops at the first that is not. */
+INLINE int all_zero(const unsigned char *p, int64_t n, int size) {
+    for (int64_t i = 0; i < n; i++) {
+        if (size == 4) {
+            uint32_t v;
+            memcpy(&v, p + 4 * i, 4);
+            if (v << 1) return 0;
+        } else if (size == 2) {
+            uint16_t v;
+            memcpy(&v, p + 2 * i, 2);
+            if ((uint16_t)(v << 1)) return 0;
+        } else {
+            uint64_t v;
+            memcpy(&v, p + 8 * i, 8);
+            if (v << 1) return 0;
+        }
+    }
+    return 1;
+}
+
+/* Number of units (the middle axis) that are zero everywhere, or -1 without memory. Units that have been
+ * seen alive are dropped from the list, so a healthy layer costs a few rows and not the whole tensor. */
+EXPORT int64_t clew_units_dead(const void *data, int64_t outer, int64_t units, int64_t inner, int size) {
+    const unsigned char *base = data;
+    int64_t silent = units;
+    int64_t *list = malloc((size_t)(units > 0 ? units : 1) * sizeof *list);
+    if (!list) return -1;
+    for (int64_t u = 0; u < units; u++) list[u] = u;
+    for (int64_t o = 0; o < outer && silent; o++) {
+        int64_t kept = 0;
+        for (int64_t k = 0; k < silent; k++) {
+            const unsigned char *p = base + (o * units + list[k]) * inner * size;
+            int zero = size == 4 ? all_zero(p, inner, 4) : size == 2 ? all_zero(p, inner, 2) : all_zero(p, inner, 8);
+            list[kept] = list[k];
+            kept += zero;
+        }
+        silent = kept;
+    }
+    free(list);
+    return silent;
+}

@@ -1,0 +1,270 @@
+"""What one pass over a tensor's memory tells.
+
+Reads only: no random numbers, no change to the tensor, its autograd state or any mode. A tensor
+that can't be read (sparse, quantised, complex, meta, fake, …) gives NaN and never an exception.
+
+On a CPU the compiled kernel does the work. On an accelerator use `tensor_stats_async`, which
+does not wait for the device, and `resolve` its row later.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from clew.capture import kernel as _kernel
+from clew.capture import stats_torch
+from clew.capture.stats_torch import resolve
+
+__all__ = [
+    "STAT_NAMES",
+    "dead_fraction",
+    "grad_norm",
+    "kernel_available",
+    "resolve",
+    "tensor_stats",
+    "tensor_stats_async",
+    "tensor_stats_at",
+]
+
+STAT_NAMES = ("mean", "std", "min", "max", "norm", "zeros", "nonfinite")
+
+_KERNEL = _kernel.load()
+_CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
+_PLAIN = frozenset({Tensor, torch.nn.Parameter})
+# What torch raises for a tensor without readable memory, or for an op that it does not have.
+_UNREADABLE = (RuntimeError, TypeError, ValueError, AttributeError, IndexError)
+_OutRow = ctypes.c_double * len(STAT_NAMES)
+_HistRow = ctypes.c_uint8 * stats_torch.BINS
+
+
+def kernel_available() -> bool:
+    """Whether the compiled kernel is in use; without it the same numbers cost several times more."""
+    return _KERNEL is not None
+
+
+def tensor_stats(
+    t: Tensor,
+    *,
+    out: npt.NDArray[np.float64],
+    hist: npt.NDArray[np.uint8] | None = None,
+    lo: float = -math.inf,
+    hi: float = math.inf,
+) -> float:
+    """Fill `out[:7]` in the order of STAT_NAMES, and return the share of elements ≤ lo or ≥ hi.
+
+    mean, std (of the population), min, max and norm are those of the finite elements, `zeros` is a
+    share and `nonfinite` a count. `hist` takes 32 powers of two in 255ths, never 0 for a bin that is
+    not empty; of a large tensor it sees a sample. Without a bound the saturated share is NaN.
+    """
+    if out.dtype.char != "d":
+        raise ValueError("out must be a float64 array")
+    if hist is not None and hist.dtype.char != "B":
+        raise ValueError("hist must be a uint8 array")
+    # from_buffer refuses what is too small or not contiguous, and is quicker than numpy's `.ctypes`.
+    row = ctypes.addressof(_OutRow.from_buffer(out))
+    bins = None if hist is None else ctypes.addressof(_HistRow.from_buffer(hist))
+    return tensor_stats_at(t, row, bins, lo, hi)
+
+
+def tensor_stats_at(
+    t: Tensor, out: int, hist: int | None = None, lo: float = -math.inf, hi: float = math.inf
+) -> float:
+    """`tensor_stats` for hot paths: writes to the memory addresses `out` (7 doubles) and `hist` (32 bytes)."""
+    try:
+        if _KERNEL is not None and t.is_cpu and type(t) in _PLAIN:
+            code = _CODES.get(t.dtype)
+            if code is not None and t.is_contiguous() and not t.is_neg():
+                address = t.data_ptr()
+                if address:  # an empty tensor, or one without memory, has none
+                    return _KERNEL.stats(address, t.numel(), code, out, hist, lo, hi)
+        return _stats_elsewhere(t, out, hist, lo, hi)
+    except _UNREADABLE:
+        return _fill_nan(out, hist)
+
+
+def tensor_stats_async(
+    t: Tensor,
+    *,
+    hist: bool = False,
+    lo: float = -math.inf,
+    hi: float = math.inf,
+    unit_dim: int | None = None,
+) -> Tensor:
+    """The statistics as a small tensor on the tensor's device, without waiting for it: see `resolve`.
+
+    With `unit_dim`, the share of dead units along that dimension is in the row too.
+    """
+    try:
+        with torch.no_grad():
+            plain = _as_plain(t)
+            if plain is not None and plain.numel():
+                return stats_torch.stats_row(plain, hist=hist, lo=lo, hi=hi, unit_dim=unit_dim)
+    except _UNREADABLE:
+        pass
+    return torch.full((stats_torch.ROW,), math.nan, device="cpu")
+
+
+def dead_fraction(t: Tensor, unit_dim: int) -> float:
+    """Share of the units along `unit_dim` that are zero everywhere; NaN if it can't be told.
+
+    Stops reading as soon as every unit has been seen alive. On an accelerator this waits for the
+    device: there, let `tensor_stats_async` do it.
+    """
+    try:
+        plain = _as_plain(t)
+        if plain is None or not plain.numel() or not plain.dim():
+            return math.nan
+        if _KERNEL is not None and plain.is_cpu and plain.dtype in _CODES:
+            return _dead_by_kernel(_KERNEL, plain, unit_dim)
+        with torch.no_grad():
+            return float(stats_torch.dead_share(plain, unit_dim))
+    except _UNREADABLE:
+        return math.nan
+
+
+def grad_norm(tensors: Sequence[Tensor]) -> float | Tensor:
+    """2-norm over all of them together; NaN and infinity survive.
+
+    On the CPU a float. If any is on an accelerator, a 0-d tensor there, without waiting for it.
+    NaN also if one of them has no memory to read.
+    """
+    try:
+        square, others = _sum_of_squares(tensors)
+        return _with_others(square, others) if others else math.sqrt(square)
+    except _UNREADABLE:
+        return math.nan
+
+
+def _sum_of_squares(tensors: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
+    """One call of the kernel for all that it can read, and those that it can't."""
+    addresses, counts, codes, others = [], [], [], []
+    for t in tensors:
+        code = _CODES.get(t.dtype) if t.is_cpu and type(t) in _PLAIN and t.layout is torch.strided else None
+        if _KERNEL is None or code is None or not (t.is_contiguous() or _is_dense(t.shape, t.stride())):
+            others.append(t)
+        else:
+            addresses.append(t.data_ptr())
+            counts.append(t.numel())
+            codes.append(code)
+    n = len(addresses)
+    if _KERNEL is None or not n:
+        return 0.0, others
+    pointers, sizes = (ctypes.c_uint64 * n)(*addresses), (ctypes.c_int64 * n)(*counts)
+    dtypes = (ctypes.c_uint8 * n)(*codes)
+    address = ctypes.addressof
+    return _KERNEL.sumsq(address(pointers), address(sizes), address(dtypes), n), others
+
+
+# ---- tensors that the fast path does not take ----------------------------------------------
+
+
+def _stats_elsewhere(t: Tensor, out: int, hist: int | None, lo: float, hi: float) -> float:
+    with torch.no_grad():
+        plain = _as_plain(t)
+        if plain is None or not plain.numel():
+            return _fill_nan(out, hist)
+        plain, repeats = _without_repeats(plain)
+        row = np.frombuffer(_OutRow.from_address(out))
+        if _KERNEL is None or not plain.is_cpu:
+            bins = None if hist is None else np.frombuffer(_HistRow.from_address(hist), np.uint8)
+            values = stats_torch.stats_row(plain, hist=bins is not None, lo=lo, hi=hi)
+            saturated, _ = resolve(values, row, bins)
+        else:
+            flat = _flat(plain)
+            saturated = _KERNEL.stats(flat.data_ptr(), flat.numel(), _CODES[flat.dtype], out, hist, lo, hi)
+    row[4] *= math.sqrt(repeats)
+    row[6] *= repeats
+    return saturated
+
+
+def _as_plain(t: Tensor) -> Tensor | None:
+    """The tensor as one with memory of its own, or None if it has none that holds its values."""
+    if type(t) not in _PLAIN:
+        if type(t).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+            return None  # fake, distributed, nested, …: a wrapper around something else
+        with torch._C.DisableTorchFunctionSubclass():
+            t = t.detach().as_subclass(Tensor)
+    unreadable = t.is_meta or t.is_complex() or t.is_quantized or t.layout is not torch.strided
+    return None if unreadable else t
+
+
+def _without_repeats(t: Tensor) -> tuple[Tensor, int]:
+    """An expanded tensor as what it repeats, and how often: a copy could be of any size."""
+    repeats = 1
+    for dim, stride in enumerate(t.stride()):
+        if stride == 0 and t.shape[dim] > 1:
+            repeats *= t.shape[dim]
+            t = t.detach().narrow(dim, 0, 1)
+    return t, repeats
+
+
+def _flat(t: Tensor) -> Tensor:
+    """A tensor whose memory, read in order, holds the same values: itself if possible."""
+    if t.dtype not in _CODES:  # integers, booleans, 8-bit floats
+        t = t.to(torch.float32 if t.element_size() <= 2 else torch.float64)
+    t = t.detach().resolve_neg()
+    return t if _is_dense(t.shape, t.stride()) else t.contiguous()
+
+
+@lru_cache(maxsize=4096)
+def _is_dense(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    """Whether the elements fill their memory without gap or overlap, in whatever order (channels_last)."""
+    expected = 1
+    for step, size in sorted(zip(stride, shape, strict=True)):
+        if size == 1:
+            continue
+        if step != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _dead_by_kernel(kernel: _kernel.Kernel, t: Tensor, unit_dim: int) -> float:
+    if not _is_dense(t.shape, t.stride()):
+        t = t.detach().contiguous()
+    units = t.shape[unit_dim]
+    # In memory, everything that moves faster than the unit's own dimension is inside it.
+    inner = t.stride(unit_dim) if units > 1 else t.numel()
+    outer = t.numel() // (units * inner)
+    address = t.data_ptr()
+    dead = kernel.units_dead(address, outer, units, inner, t.element_size()) if address else -1
+    return dead / units if dead >= 0 else math.nan
+
+
+def _with_others(square: float, others: list[Tensor]) -> float | Tensor:
+    """Add the squares of tensors that the kernel can't read to those that it has read."""
+    with torch.no_grad():
+        readable = [r for r in map(_values, others) if r is not None and r.numel()]
+        if len(readable) < len([t for t in others if t.numel()]):
+            return math.nan
+        remote = [t for t in readable if not t.is_cpu]
+        local = [t.double() for t in readable if t.is_cpu]
+        square += sum(float(t.square().sum()) for t in local)
+        if not remote:
+            return math.sqrt(square)
+        device = remote[0].device
+        norms = torch._foreach_norm(remote, 2, torch.float32)
+        squares = [n.to(device, non_blocking=True).square() for n in norms]
+        return (torch.stack(squares).sum() + square).sqrt()
+
+
+def _values(t: Tensor) -> Tensor | None:
+    """A gradient's stored values; those of a sparse one (of an embedding) are enough for its norm."""
+    if t.layout is torch.sparse_coo:
+        t = t.detach().coalesce().values()
+    return _as_plain(t)
+
+
+def _fill_nan(out: int, hist: int | None) -> float:
+    _OutRow.from_address(out)[:] = [math.nan] * len(STAT_NAMES)
+    if hist is not None:
+        ctypes.memset(hist, 0, stats_torch.BINS)
+    return math.nan

@@ -1,0 +1,1 @@
+"""Checks of what layers put out."""

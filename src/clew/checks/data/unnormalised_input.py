@@ -1,0 +1,128 @@
+"""DATA001 unnormalised-input
+
+## What it detects
+Values far from unit scale that arrive at the first layer of a model: a root mean square above
+10, or features whose spreads differ a hundredfold, with large values among them. What counts is
+what the layer gets, after any normalisation inside the model.
+
+## Why is this bad?
+Initialisation, learning rates and normalisation layers assume inputs of about unit scale. Large
+inputs make the first layer's gradients as many times larger, so that no single learning rate
+fits all layers, saturate sigmoids and tanh, and let the largest feature drown the others.
+
+## How to fix
+Subtract the mean and divide by the standard deviation of the training data, feature by feature
+for tables and channel by channel for images; images of 0 to 255 are divided by 255 first. Use
+the same numbers in evaluation.
+
+## Known problems
+A normalisation layer right behind the first layer makes up for much of this; it is reported all
+the same, since the gradients of the first layer are still out of scale.
+
+## References
+- LeCun et al., Efficient BackProp, 1998, section 4.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.series import Series
+from clew.checks.view import RunView
+from clew.records import Finding, Severity, Site
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What the first layer got, over the judged samples."""
+
+    mean: float
+    std: float
+    low: float
+    high: float
+    spread: float
+
+    @property
+    def rms(self) -> float:
+        return math.hypot(self.mean, self.std)
+
+    @property
+    def largest(self) -> float:
+        return max(abs(self.low), abs(self.high))
+
+
+@dataclass(frozen=True)
+class UnnormalisedInput(Check):
+    id = "DATA001"
+    name = "unnormalised-input"
+    needs = ("first_input.mean", "first_input.std", "first_input.min", "first_input.max")
+
+    # At a root mean square of r the first layer's curvature grows as r²: at 10 it needs a learning
+    # rate a hundred times smaller than the other layers. Standardised data has 1, images in 0..1 less.
+    rms: float = 10.0
+    spread: float = 100.0  # largest over median standard deviation of the features
+    large: float = 10.0  # absolute value that counts as large: ten standard deviations of unit data
+    samples: int = 3  # sampled batches before it is judged
+    window: int = 20  # sampled batches judged, from the first on
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for site, means in run.series("first_input.mean"):
+            scale = self._scale(run, site)
+            if scale is None or not math.isfinite(scale.rms):
+                continue
+            if scale.rms > self.rms or (scale.spread >= self.spread and scale.largest > self.large):
+                yield self._finding(run, site, means, scale)
+
+    def _finding(self, run: RunView, site: Site, means: Series, scale: Scale) -> Finding:
+        uneven = scale.spread >= self.spread
+        message = f"the input of {run.name(site)} ranges from {scale.low:.4g} to {scale.high:.4g}" + (
+            f", and its features' spreads differ {scale.spread:.0f}-fold"
+            if uneven
+            else f" (mean {scale.mean:.3g}, standard deviation {scale.std:.3g})"
+        )
+        return self.finding(
+            Severity.WARNING,
+            message=f"{message}: it is not normalised",
+            fix=_fix(scale, self.spread),
+            site=site,
+            step=int(means.steps[0]),
+            evidence=means.first(self.window).evidence(
+                f"mean of the input; root mean square {scale.rms:.3g}, normalised data has about 1"
+            ),
+        )
+
+    def _scale(self, run: RunView, site: Site) -> Scale | None:
+        """Medians over the first samples, and the widest range; None if there are too few."""
+        found = {
+            name: series.first(self.window).finite()
+            for name in ("mean", "std", "min", "max", "feature_spread")
+            for other, series in run.series(f"first_input.{name}")
+            if other == site
+        }
+        if any(len(found.get(name, ())) < self.samples for name in ("mean", "std", "min", "max")):
+            return None
+        spread = found.get("feature_spread")
+        return Scale(
+            mean=found["mean"].median,
+            std=found["std"].median,
+            low=found["min"].min,
+            high=found["max"].max,
+            spread=spread.median if spread is not None and len(spread) else 1.0,
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((len(s.finite()) for _, s in run.series("first_input.mean")), default=0)
+        return None if most >= self.samples else f"needs {self.samples} sampled batches, has {most}"
+
+
+def _fix(scale: Scale, uneven: float) -> str:
+    if scale.spread >= uneven / 10:
+        return "x = (x - x_train.mean(0)) / x_train.std(0)  # feature by feature, from the training data"
+    if scale.low >= 0 and 128 < scale.high <= 255:
+        return "x = x / 255  # pixel values; then subtract the mean and divide by the standard deviation"
+    if scale.std == 0:
+        return f"x = x / {scale.largest:.4g}"
+    return f"x = (x - {scale.mean:.4g}) / {scale.std:.4g}"

@@ -1,0 +1,1 @@
+"""Checks of gradients along depth and over time."""

@@ -1,0 +1,1 @@
+"""Checks of what goes into the loss."""

@@ -1,0 +1,1 @@
+"""Checks of numbers that are no numbers."""

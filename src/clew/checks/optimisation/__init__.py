@@ -1,0 +1,1 @@
+"""Checks of the optimizer, what it is given and how far it steps."""

@@ -1,0 +1,165 @@
+"""OPT004 learning-rate-too-high
+
+## What it detects
+A loss that diverges (rises far above its start, or grows until it is no longer finite), or that
+makes no progress at all, while a single step changes the weights by more than a tenth of their
+size.
+
+## Why is this bad?
+Steps that large jump over every minimum. Above twice the inverse of the curvature each step
+ends further away than it began, and the loss grows without bound; just below, it bounces.
+
+## How to fix
+Divide the learning rate by ten until the loss falls; usual starting points are 1e-3 for Adam and
+0.01 to 0.1 for SGD. A healthy step changes the weights by about a thousandth of their size. Warm
+up over the first few hundred steps if training needs the high rate later.
+
+## Known problems
+Large updates alone are fine, and common in small models and in the first steps: only together
+with a loss that gets worse or stands still they are reported. Where gradients were out of scale
+from the first step at an ordinary learning rate, exploding-gradient is reported instead. Losses
+that change sign, or several losses (reinforcement learning, GANs), are judged for divergence only.
+
+## References
+- LeCun et al., Efficient BackProp, 1998, section 4.7.
+- Smith, Cyclical learning rates for training neural networks, 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from clew.checks.api import Check
+from clew.checks.gradients.depth import is_weight
+from clew.checks.losses.course import train_losses
+from clew.checks.series import Series
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity, Site
+
+
+@dataclass(frozen=True)
+class LearningRateTooHigh(Check):
+    id = "OPT004"
+    name = "learning-rate-too-high"
+    needs = ("loss", "update.ratio")
+
+    ratio: float = 0.1  # update over weight, of the median weight; about 1e-3 is healthy
+    away: float = 3.0  # diverged: the loss in units of its start
+    stuck: float = 0.9  # no progress: share of its start that the loss still has
+    start: int = 5  # losses whose median is the start
+    window: int = 20  # losses, or sampled steps, judged at either end
+    patience: int = 50  # steps before a standing loss is judged; a warm-up may need some
+    steep: float = 10.0  # gradient over weight at the first step; healthy ones are around 0.1 to 1
+    ordinary: float = 0.1  # learning rate up to which such a gradient, not the rate, is to blame
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        weights = [s for site, s in run.series("update.ratio") if is_weight(run, site)]
+        early = _typical([s.first(self.window) for s in weights])
+        late = _typical([s.finite().last(self.window) for s in weights])
+        losses = train_losses(run)
+        if max(early, late) <= self.ratio or self._steep_from_the_start(run):
+            return
+        for loss in losses:
+            if self._diverged(loss) and (early > self.ratio or not self._fell(loss)):
+                yield self._finding(run, Severity.ERROR, loss, weights, max(early, late), self._course(loss))
+                return
+        if len(losses) == 1 and self._stands(losses[0]):
+            yield self._finding(
+                run, Severity.WARNING, losses[0], weights, max(early, late), self._course(losses[0])
+            )
+
+    def _diverged(self, loss: Series) -> bool:
+        level = self._level(loss)
+        if loss.first_nonfinite() is not None:
+            grown = loss.before(loss.first_nonfinite() or 0).last(self.window).max
+            return grown > level
+        return len(loss) >= 2 * self.window and loss.last(self.window).median > level
+
+    def _level(self, loss: Series) -> float:
+        """Above this the loss has left; for a loss around zero, its first spread is the unit."""
+        first = loss.first(self.start)
+        return first.median + (self.away - 1) * max(abs(first.median), first.max - first.min)
+
+    def _fell(self, loss: Series) -> bool:
+        """Whether training made progress before the loss went away: then something else happened."""
+        return loss.finite().min < self.stuck * loss.first(self.start).median
+
+    def _stands(self, loss: Series) -> bool:
+        start = loss.first(self.start).median
+        enough = len(loss) >= self.patience and loss.min > 0
+        return enough and loss.last(self.window).median >= self.stuck * start
+
+    def _steep_from_the_start(self, run: RunView) -> bool:
+        rates = [s.values[0] for _, s in run.series("lr")]
+        relative = [
+            float(g.values[0] / w.values[0])
+            for site, g in run.series("gradient.norm")
+            if is_weight(run, site)
+            and (w := run.of_parameter("weight.norm", run.key(site)))
+            and w.values[0] > 0
+        ]
+        return bool(relative and rates) and median(relative) >= self.steep and max(rates) <= self.ordinary
+
+    def _course(self, loss: Series) -> str:
+        start, bad = loss.first(self.start).median, loss.first_nonfinite()
+        if bad is not None:
+            return (
+                f"the loss went from {start:.3g} to {loss.finite().max:.3g} and was not finite at step {bad}"
+            )
+        return f"the loss went from {start:.3g} to {loss.last(self.window).median:.3g} in {len(loss)} steps"
+
+    def _finding(
+        self,
+        run: RunView,
+        severity: Severity,
+        loss: Series,
+        weights: Sequence[Series],
+        size: float,
+        course: str,
+    ) -> Finding:
+        worst = max(weights, key=lambda s: _typical([s.first(self.window)]))
+        site, rate = _rate(run)
+        evidence = [
+            loss.evidence("loss"),
+            worst.finite().evidence(f"change of {run.name(worst.site)} in one step, as a share of its size"),
+        ]
+        evidence += [Evidence(f"{o.kind} made at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file]
+        at = f"learning rate {rate:.3g}" if rate else "the learning rate"
+        return self.finding(
+            severity,
+            message=f"{at} is too high: one step changes the weights by {size:.0%}, and {course}",
+            fix=_fix(rate, size),
+            site=site,
+            step=int(worst.steps[0]),
+            evidence=evidence,
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((len(s) for s in train_losses(run)), default=0)
+        return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
+
+
+def _typical(parts: Sequence[Series]) -> float:
+    """The median over the weights of their median over the steps; 0 if nothing is known."""
+    known = [m for part in parts if not math.isnan(m := part.median)]
+    return median(known) if known else 0.0
+
+
+def _rate(run: RunView) -> tuple[Site, float | None]:
+    """The `step()` call with the highest learning rate, and that rate."""
+    rates = [(s.max, site) for site, s in run.series("lr") if not math.isnan(s.max)]
+    if not rates:
+        return next((site for site, _ in run.series("grad.norm")), Site()), None
+    rate, site = max(rates, key=lambda pair: pair[0])
+    return site, rate
+
+
+def _fix(rate: float | None, size: float) -> str:
+    """Powers of ten down to an update of a hundredth, the upper end of what is healthy."""
+    if not rate:
+        return "a tenth of the learning rate"
+    factor = 10 ** max(math.ceil(math.log10(max(size, 0.1) / 0.01)), 1)
+    return f"lr={rate / min(factor, 1000):.1g}  # instead of {rate:.3g}"

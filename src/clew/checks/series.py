@@ -1,0 +1,119 @@
+"""One signal at one site, with the few questions that checks ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.records import Evidence, Site
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Values over steps, ordered by step; a step may occur more than once.
+
+    Slices share memory, so that looking at a window of a long series costs nothing.
+    """
+
+    signal: str
+    site: Site
+    steps: IntArray
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def _cut(self, where: slice | BoolArray) -> Series:
+        return replace(self, steps=self.steps[where], values=self.values[where])
+
+    def first(self, n: int) -> Series:
+        return self._cut(slice(0, max(n, 0)))
+
+    def last(self, n: int) -> Series:
+        return self._cut(slice(max(len(self) - n, 0), None))
+
+    def skip(self, n: int) -> Series:
+        return self._cut(slice(n, None))
+
+    def since(self, step: int) -> Series:
+        return self._cut(slice(int(np.searchsorted(self.steps, step, side="left")), None))
+
+    def before(self, step: int) -> Series:
+        return self._cut(slice(0, int(np.searchsorted(self.steps, step, side="left"))))
+
+    def finite(self) -> Series:
+        keep = np.isfinite(self.values)
+        return self if keep.all() else self._cut(keep)
+
+    @property
+    def median(self) -> float:
+        """Of the finite values; NaN if there are none. So are `min` and `max`."""
+        return self._of_finite(np.median)
+
+    @property
+    def min(self) -> float:
+        return self._of_finite(np.min)
+
+    @property
+    def max(self) -> float:
+        return self._of_finite(np.max)
+
+    def _of_finite(self, reduce: Callable[[FloatArray], np.floating[npt.NBitBase]]) -> float:
+        values = self.finite().values
+        return float(reduce(values)) if len(values) else float("nan")
+
+    def share_above(self, limit: float) -> float:
+        """Share of all values that exceed the limit; NaN never does."""
+        return self._share(self.values > limit)
+
+    def share_below(self, limit: float) -> float:
+        return self._share(self.values < limit)
+
+    def _share(self, hits: BoolArray) -> float:
+        return float(np.count_nonzero(hits)) / len(self) if len(self) else 0.0
+
+    def first_nonfinite(self) -> int | None:
+        """The step of the first NaN or infinity."""
+        bad = ~np.isfinite(self.values)
+        return int(self.steps[int(np.argmax(bad))]) if bad.any() else None
+
+    def onset(self, bad: BoolArray, sustained: float = 0.9) -> int | None:
+        """First step of the stretch, up to the end, of which at least `sustained` is bad.
+
+        Each bad value earns one point and each good one costs so many that a stretch with
+        exactly the allowed share comes out at zero; the stretch with most points is it.
+        """
+        if not len(self) or not bad.any():
+            return None
+        points = np.where(bad, 1.0, -sustained / max(1.0 - sustained, 1e-9))
+        totals = np.cumsum(points[::-1])[::-1]
+        return int(self.steps[int(np.argmax(totals))])
+
+    def evidence(self, text: str, n: int = 60) -> Evidence:
+        """At most n points, the smallest and the largest among them."""
+        kept = self._cut(self._thinned(n))
+        return Evidence(
+            text=text,
+            signal=self.signal,
+            site=self.site,
+            steps=tuple(int(s) for s in kept.steps),
+            values=tuple(float(v) for v in kept.values),
+        )
+
+    def _thinned(self, n: int) -> slice | BoolArray:
+        if len(self) <= n:
+            return slice(None)
+        keep = np.zeros(len(self), dtype=np.bool_)
+        keep[np.linspace(0, len(self) - 1, max(n - 2, 2)).astype(np.int64)] = True
+        finite = np.isfinite(self.values)
+        if finite.any():
+            keep[int(np.argmin(np.where(finite, self.values, np.inf)))] = True
+            keep[int(np.argmax(np.where(finite, self.values, -np.inf)))] = True
+        return keep

@@ -1,0 +1,174 @@
+"""A run as the checks see it, whether it is still growing or was read from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.checks.facts import Layer, Model, Optimizer, Parameters
+from clew.checks.series import Series
+from clew.records import Site
+
+
+class FactLike(Protocol):
+    @property
+    def kind(self) -> str: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def data(self) -> Mapping[str, Any]: ...
+
+
+class RunSource(Protocol):
+    """What a run must offer; the store's `RunData` does."""
+
+    @property
+    def facts(self) -> Sequence[FactLike]: ...
+    @property
+    def events(self) -> Sequence[FactLike]: ...
+    @property
+    def last_step(self) -> int: ...
+    @property
+    def end(self) -> Mapping[str, Any] | None: ...
+    def signal_names(self) -> Iterable[str]: ...
+    def series(self, name: str) -> Iterator[tuple[Site, npt.NDArray[Any], npt.NDArray[Any]]]: ...
+
+
+ParameterKey = tuple[str, str, str]  # root, module, param
+
+
+class RunView:
+    """A reading of a run at one moment: make a new one when the run has grown."""
+
+    def __init__(self, source: RunSource) -> None:
+        self._source = source
+        self._facts = [f for f in source.facts if isinstance(f.data, Mapping)]
+        self._series: dict[str, list[tuple[Site, Series]]] = {}
+        self._by_parameter: dict[str, dict[ParameterKey, Series]] = {}
+
+    @property
+    def steps(self) -> int:
+        """How many steps the run has seen."""
+        return max(self._source.last_step + 1, 0)
+
+    @property
+    def finished(self) -> bool:
+        return self._source.end is not None
+
+    @cached_property
+    def _signals(self) -> frozenset[str]:
+        return frozenset(self._source.signal_names())
+
+    def has(self, need: str) -> bool:
+        """Whether a signal, a `fact:KIND`, or one of several (`a|b`) was recorded."""
+        return any(
+            bool(self.facts(name[5:])) if name.startswith("fact:") else name in self._signals
+            for name in need.split("|")
+        )
+
+    def series(self, name: str, phase: str | None = None) -> Iterator[tuple[Site, Series]]:
+        """The signal at every site, without the empty ones; a site of unknown phase fits any."""
+        if name not in self._series:
+            self._series[name] = [
+                (site, Series(name, site, steps.astype(np.int64, copy=False), values))
+                for site, steps, values in self._source.series(name)
+                if len(values)
+            ]
+        for site, series in self._series[name]:
+            if phase is None or site.phase in (None, phase):
+                yield site, series
+
+    def of_parameter(self, name: str, key: ParameterKey) -> Series | None:
+        """The signal of one parameter."""
+        if name not in self._by_parameter:
+            self._by_parameter[name] = {self.key(site): s for site, s in self.series(name)}
+        return self._by_parameter[name].get(key)
+
+    def key(self, site: Site) -> ParameterKey:
+        return self._root(site), site.module or "", site.param or ""
+
+    def facts(self, kind: str) -> list[FactLike]:
+        return [f for f in self._facts if f.kind == kind]
+
+    def events(self, kind: str) -> list[FactLike]:
+        return [e for e in self._source.events if e.kind == kind]
+
+    @cached_property
+    def models(self) -> dict[str, Model]:
+        """The newest `model` fact of every root."""
+        return {m.root: m for m in (Model.read(f.data) for f in self.facts("model"))}
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameters]:
+        """The newest `parameters` fact of every root."""
+        return {p.root: p for p in (Parameters.read(f.step, f.data) for f in self.facts("parameters"))}
+
+    @cached_property
+    def optimizers(self) -> list[Optimizer]:
+        return [Optimizer.read(f.data) for f in self.facts("optimizer")]
+
+    @cached_property
+    def _several(self) -> bool:
+        """A root without parameters (a loss module) does not make the names ambiguous."""
+        return sum(1 for model in self.models.values() if model.dims) > 1
+
+    def _root(self, site: Site) -> str:
+        if site.root is None and len(self.models) == 1:
+            return next(iter(self.models))
+        return site.root or ""
+
+    def model_of(self, site: Site) -> Model | None:
+        return self.models.get(self._root(site))
+
+    @cached_property
+    def _layers(self) -> dict[tuple[str, str], tuple[int, Layer]]:
+        return {
+            (root, layer.path): (order, layer)
+            for root, model in self.models.items()
+            for order, layer in enumerate(model.layers)
+        }
+
+    def layer_of(self, site: Site) -> Layer | None:
+        found = self._layers.get((self._root(site), site.module or ""))
+        return found[1] if found and site.module is not None else None
+
+    def depth(self, site: Site) -> int:
+        """Position in the forward pass; unknown layers come last."""
+        found = self._layers.get((self._root(site), site.module or ""))
+        return found[0] if found else len(self._layers)
+
+    def ndim(self, site: Site) -> int:
+        """Dimensions of the site's parameter; 0 if unknown."""
+        model = self.model_of(site)
+        return model.dims.get((site.module or "", site.param or ""), 0) if model else 0
+
+    def module_name(self, site: Site) -> str | None:
+        """The module as a person would name it, with its root if there are several."""
+        if site.module is None:
+            return None
+        root, model = self._root(site), self.model_of(site)
+        if site.module == "":
+            return root if self._several and root else (model.kind if model and model.kind else "the model")
+        return f"{root}.{site.module}" if self._several and root else site.module
+
+    def name(self, site: Site) -> str:
+        """Module, parameter or call, for a message."""
+        module = self.module_name(site)
+        if module is None:
+            return site.op or "the run"
+        if site.param:
+            return f"{module}.{site.param}"
+        return f"{site.op} in {module}" if site.op else module
+
+    def locate(self, site: Site) -> Site:
+        """The same site with its display name, and the line that made the layer if it has none."""
+        named = replace(site, module=self.module_name(site))
+        if site.file is not None or site.module is None:
+            return named
+        place = self.layer_of(site) or (self.model_of(site) if site.module == "" else None)
+        return replace(named, file=place.file, line=place.line) if place else named

@@ -1,0 +1,83 @@
+"""What several verbs ask for in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from clew.options import FAILED_ON
+
+if TYPE_CHECKING:
+    from clew.checks.api import UnknownCheck
+    from clew.records import Verdict
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+LEVELS = click.Choice(["error", "warning"])
+
+
+class Refusal(click.ClickException):
+    """Input that can't be used; the message is one clear line."""
+
+    exit_code = 2
+
+
+def folder_option(function: Command) -> Command:
+    return click.option(
+        "--dir",
+        "folder",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Where runs are kept.  [default: $CLEW_DIR or .clew/runs]",
+    )(function)
+
+
+def json_flag(function: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def fail_on_option(function: Command) -> Command:
+    return click.option(
+        "--fail-on", type=LEVELS, help=f"Exit with {FAILED_ON} if there is such a finding, or a worse one."
+    )(function)
+
+
+def ignore_option(function: Command) -> Command:
+    return click.option(
+        "--ignore", multiple=True, metavar="CHECK", help="Leave a check out (may be repeated)."
+    )(function)
+
+
+def runs_folder(folder: Path | None) -> Path:
+    from clew.store.runs import default_root
+
+    return folder if folder is not None else default_root()
+
+
+def known_checks(names: Sequence[str]) -> tuple[str, ...]:
+    """The same checks by their stable names; an unknown one is refused."""
+    if not names:
+        return ()
+    from clew.checks import catalog
+    from clew.checks.api import UnknownCheck
+
+    try:
+        return tuple(catalog.find(name).name for name in names)
+    except UnknownCheck as error:
+        raise unknown_check(error) from error
+
+
+def unknown_check(error: UnknownCheck) -> Refusal:
+    """The refusal, with a way on where no check comes near."""
+    return Refusal(str(error) if error.close else f"{error}; clew explain lists all")
+
+
+def fails(verdict: Verdict, fail_on: str | None) -> bool:
+    """Whether the verdict holds a finding of that severity or a worse one."""
+    from clew.records import Severity
+
+    worst = verdict.worst()
+    return fail_on is not None and worst is not None and worst.rank <= Severity(fail_on).rank

@@ -1,0 +1,60 @@
+"""`clew explain`: the documentation of a check."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from clew.cli.arguments import json_flag, unknown_check
+
+if TYPE_CHECKING:
+    from clew.checks.api import Check
+    from clew.show.explain import CheckEntry
+
+
+@click.command("explain", short_help="What a check detects, why it is bad, how to fix it.")
+@click.argument("check", required=False)
+@json_flag
+def command(check: str | None, as_json: bool) -> int:
+    """What a check detects, why that is bad, and how to fix it; without CHECK, all checks.
+
+    \b
+      clew explain
+      clew explain dead-units
+    """
+    from clew.show.explain import render_check, render_checks
+    from clew.show.json_out import dumps
+
+    entries = _entries(check)
+    if as_json:
+        data = [_to_json(entry, whole=check is not None) for entry in entries]
+        sys.stdout.write(dumps(data[0] if check is not None else data))
+    elif check is not None:
+        render_check(entries[0], stream=sys.stdout)
+    else:
+        render_checks(entries, stream=sys.stdout)
+    return 0
+
+
+def _entries(name: str | None) -> list[CheckEntry]:
+    from clew.checks.api import UnknownCheck
+    from clew.checks.catalog import CHECKS, find
+
+    try:
+        return [_entry(c) for c in CHECKS] if name is None else [_entry(find(name))]
+    except UnknownCheck as error:
+        raise unknown_check(error) from error
+
+
+def _entry(check: Check | type[Check]) -> CheckEntry:
+    from clew.checks.api import sections, summary
+    from clew.show.explain import CheckEntry
+
+    return CheckEntry(check.name, check.id, summary(check), sections(check))
+
+
+def _to_json(entry: CheckEntry, *, whole: bool) -> dict[str, object]:
+    short: dict[str, object] = {"check": entry.name, "id": entry.id, "summary": entry.summary}
+    return {**short, "sections": dict(entry.sections)} if whole else short

@@ -1,0 +1,177 @@
+"""`clew run`: the user's program, watched."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from clew.cli.arguments import (
+    LEVELS,
+    Refusal,
+    fail_on_option,
+    folder_option,
+    ignore_option,
+    known_checks,
+    runs_folder,
+)
+from clew.options import RunOptions, enabled
+
+if TYPE_CHECKING:
+    from clew.attach.launcher import Outcome
+    from clew.session import Session
+
+
+def share(ctx: click.Context, param: click.Parameter, text: str) -> float:
+    """A share of something, as `2%` or `0.02`."""
+    try:
+        value = float(text.strip().removesuffix("%")) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 1:
+        raise click.BadParameter(f"{text!r} is not a share between 0 and 1, as 2% or 0.02", ctx, param)
+    return value
+
+
+class BeforeTheScript(click.Command):
+    """Says what a wrong option most likely is: one of the script's, put before it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise Refusal(
+                f"clew run has no option {error.option_name}; the script's own go after it: "
+                f"clew run train.py {error.option_name} …"
+            ) from error
+        except click.MissingParameter as error:
+            raise Refusal("say what to run: clew run train.py, or clew run -m package.train") from error
+
+
+@click.command(
+    "run",
+    cls=BeforeTheScript,
+    context_settings={"allow_interspersed_args": False},
+    options_metavar="[OPTIONS]",
+    short_help="Run a training script and say what is wrong with it.",
+)
+@click.option("-m", "module", is_flag=True, help="SCRIPT names a module, as for python -m.")
+@click.option(
+    "--budget",
+    callback=share,
+    default="2%",
+    show_default=True,
+    metavar="SHARE",
+    help="Share of step time to use.",
+)
+@click.option("--every-step", is_flag=True, help="Statistics of every layer on every step.")
+@folder_option
+@click.option("--name", help="A word for the run's id.  [default: the script's name]")
+@click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the verdict."
+)
+@click.option("--stop-on", type=LEVELS, help="End the run at such a finding.")
+@fail_on_option
+@ignore_option
+@click.option("--quiet", is_flag=True, help="Print nothing.")
+@click.argument("script")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def command(
+    script: str,
+    args: tuple[str, ...],
+    module: bool,
+    budget: float,
+    every_step: bool,
+    folder: Path | None,
+    name: str | None,
+    json_path: Path | None,
+    stop_on: str | None,
+    fail_on: str | None,
+    ignore: tuple[str, ...],
+    quiet: bool,
+) -> RunOptions:
+    """Run a training script, unmodified, and say what is wrong with it.
+
+    Options before SCRIPT are Clew's; all that follows it is the script's own.
+
+    \b
+      clew run train.py --lr 0.1
+      clew run --fail-on error -m package.train
+      torchrun --nproc-per-node 4 -m clew run train.py
+    """
+    if not module:
+        _must_exist(script)
+    return RunOptions(
+        script=script,
+        args=args,
+        module=module,
+        root=runs_folder(folder).absolute(),  # the script may change the working folder
+        name=name,
+        budget=budget,
+        every_step=every_step,
+        json_path=json_path.absolute() if json_path else None,
+        stop_on=stop_on,
+        fail_on=fail_on,
+        ignore=known_checks(ignore),
+        quiet=quiet,
+    )
+
+
+def _must_exist(script: str) -> None:
+    if os.path.exists(script):
+        return
+    folder, wanted = os.path.split(script)
+    try:
+        there = os.listdir(folder or ".")
+    except OSError:
+        there = []
+    scripts = {name.removesuffix(".py"): name for name in there if name.endswith(".py")}
+    close = [scripts[n] for n in difflib.get_close_matches(wanted.removesuffix(".py"), scripts, n=1)]
+    hint = f"; did you mean {os.path.join(folder, close[0])}?" if close else ""
+    raise Refusal(f"no such script: {script}{hint}")
+
+
+def launch(options: RunOptions) -> NoReturn:
+    """Run the program and end the process as it would have ended without Clew."""
+    from clew.attach import launcher
+
+    session = _start(options) if enabled() else None
+    watched = os.getpid()
+    run = launcher.run_module if options.module else launcher.run_script
+    outcome = run(options.script, options.args)
+    # A child that the program forked also arrives here; the run is its parent's.
+    code = _finish(session, outcome) if session is not None and os.getpid() == watched else None
+    launcher.leave(outcome, code)
+
+
+def _start(options: RunOptions) -> Session | None:
+    try:
+        from clew.session import start_run
+
+        return start_run(options)
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with Clew, the training goes ahead
+        _complain(f"recording could not start, the script runs without it ({_short(error)})")
+        return None
+
+
+def _finish(session: Session, outcome: Outcome) -> int | None:
+    try:
+        return session.finish(outcome)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the script's own outcome counts
+        _complain(f"the run could not be judged ({_short(error)}); try clew why")
+        return None
+
+
+def _short(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _complain(text: str) -> None:
+    from clew.show.safe_text import neutral
+
+    if sys.stderr is not None:
+        print(neutral(f"clew: {text}"), file=sys.stderr)

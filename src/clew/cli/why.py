@@ -1,0 +1,77 @@
+"""`clew why`: the diagnosis of a recorded run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clew.cli.arguments import (
+    Refusal,
+    fail_on_option,
+    fails,
+    folder_option,
+    ignore_option,
+    json_flag,
+    known_checks,
+    runs_folder,
+)
+from clew.options import FAILED_ON
+
+
+@click.command("why", short_help="What is wrong with a run, on what evidence, and the fix.")
+@click.argument("run", required=False)
+@click.option("--all", "full", is_flag=True, help="Leave nothing out.")
+@json_flag
+@fail_on_option
+@ignore_option
+@folder_option
+def command(
+    run: str | None,
+    full: bool,
+    as_json: bool,
+    fail_on: str | None,
+    ignore: tuple[str, ...],
+    folder: Path | None,
+) -> int:
+    """What is wrong with a run, on what evidence, and how to fix it.
+
+    RUN is an id as clew runs lists it, its beginning, or a path; the newest run by default.
+
+    \b
+      clew why
+      clew why 20261115 --all
+      clew why --json | jq .findings[0].check
+    """
+    from clew.checks.catalog import CHECKS
+    from clew.checks.runner import judge
+    from clew.checks.view import RunView
+    from clew.show.summary import summarise
+    from clew.store.reader import open_run
+    from clew.store.runs import find_run
+
+    asked = known_checks(ignore)
+    reader = open_run(find_run(runs_folder(folder), run))
+    left_out = {*asked, *_left_out_by(reader.meta)} & {check.name for check in CHECKS}
+    summary = summarise(reader, checks=len(CHECKS) - len(left_out))
+    if summary.idle is not None:
+        raise Refusal(f"nothing to judge in {reader.path}: {summary.idle}")
+    verdict = judge(RunView(reader.data), ignore=tuple(sorted(left_out)))
+    if as_json:
+        from clew.show.json_out import dumps, verdict_json
+
+        sys.stdout.write(dumps(verdict_json(verdict, summary)))
+    else:
+        from clew.show.terminal import render_verdict
+
+        render_verdict(verdict, summary, stream=sys.stdout, full=full)
+    return FAILED_ON if fails(verdict, fail_on) else 0
+
+
+def _left_out_by(meta: Mapping[str, Any]) -> list[str]:
+    """What `clew run --ignore` left out: the verdict must be the same again."""
+    ignored = meta.get("ignore")
+    return [str(name) for name in ignored] if isinstance(ignored, list) else []

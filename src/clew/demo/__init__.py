@@ -1,0 +1,1 @@
+"""An ordinary training script with two planted faults, for `clew demo`."""

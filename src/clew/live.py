@@ -1,0 +1,106 @@
+"""The checks at work while a run goes on, on the writer's thread and within a share of its time."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from clew.options import FAILED_ON
+from clew.records import Finding, Severity, Verdict
+
+if TYPE_CHECKING:
+    from clew.session import Session
+    from clew.store.data import RunData
+
+KEPT_ROWS = 256  # of each layer's statistics: the longest window that a check looks back
+PAUSE = 0.5  # seconds between two looks, at least
+SHARE = 0.005  # of the time that looking may take: it competes for the interpreter lock
+
+
+class RunStopped(SystemExit):
+    """Ends the script at a finding, as `--stop-on` asks."""
+
+
+class LiveJudge:
+    """Looks at a growing run, announces new errors, and asks for a stop if told to."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._data: RunData | None = None
+        self._early: list[bytes] = []
+        self._judged = -1
+        self._next = 0.0
+        self._announced: set[str] = set()
+        self._stop: Finding | None = None
+
+    @property
+    def data(self) -> RunData:
+        """What was recorded so far, or the end of it where that would be too much."""
+        if self._data is None:
+            from clew.store.data import RunData
+
+            self._data = RunData(keep_rows=KEPT_ROWS)
+            for payload in self._early:
+                self._data.feed(payload)
+            self._early = []
+        return self._data
+
+    def feed(self, payload: bytes) -> None:
+        """A record as it was written. Nothing is decoded, nor numpy imported, before torch is there."""
+        if self._data is None and "torch" not in sys.modules:
+            self._early.append(payload)
+        else:
+            self.data.feed(payload)
+
+    def look(self) -> None:
+        """Called after every flush; most calls return at once."""
+        now = perf_counter()
+        if self._data is None or now < self._next or self.data.last_step <= self._judged:
+            return
+        self._judged = self.data.last_step
+        for finding in self.verdict().findings:
+            self._consider(finding)
+        done = perf_counter()
+        self._next = done + max(PAUSE, (done - now) / SHARE)
+
+    def _consider(self, finding: Finding) -> None:
+        asked = self._session.options.stop_on
+        if asked is not None and finding.severity.rank <= Severity(asked).rank and self._stop is None:
+            self._stop = finding
+        if finding.severity is Severity.ERROR and finding.check not in self._announced:
+            self._announced.add(finding.check)
+            if self._session.rank == 0 and not self._session.options.quiet:
+                from clew.show.terminal import live_line
+
+                print(live_line(finding, sys.stderr), file=sys.stderr, flush=True)
+
+    def stop_if_asked(self, step: int) -> None:
+        """On the training thread, between two steps: end the script if a finding says so."""
+        if self._stop is not None:
+            stop, self._stop = self._stop, None
+            print(f"clew: stopped at step {step}: {stop.check} (--stop-on)", file=sys.stderr, flush=True)
+            raise RunStopped(FAILED_ON)
+
+    def verdict(self) -> Verdict:
+        """The verdict on what is known now."""
+        from clew.checks.runner import judge
+        from clew.checks.view import RunView
+
+        return judge(RunView(self.data), ignore=self._session.options.ignore)
+
+    def final(self, path: Path, rank: int) -> Verdict:
+        """The verdict on the finished run, read back from disk as `clew why` does."""
+        from clew.checks.runner import judge
+        from clew.checks.view import RunView
+        from clew.store.errors import RunError
+        from clew.store.reader import open_run
+
+        try:
+            data = open_run(path).ranks[rank]
+        except (RunError, OSError, KeyError):
+            return self.verdict()  # nothing could be written: what is in memory must do
+        if data.last_step < self.data.last_step:
+            return self.verdict()
+        return judge(RunView(data), ignore=self._session.options.ignore)

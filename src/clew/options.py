@@ -1,0 +1,32 @@
+"""What `clew run` was asked to do: read from the command line, handed to the session."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+FAILED_ON = 3  # the exit code of --fail-on: neither the script's 1 nor a usage error's 2
+
+
+def enabled() -> bool:
+    """`CLEW=off` in the environment switches everything off."""
+    return os.environ.get("CLEW", "").lower() not in ("off", "0", "false", "no")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """One `clew run`, as typed. Unset fields leave the choice to the session."""
+
+    script: str  # path of the script, or the module's name if `module`
+    args: tuple[str, ...] = ()  # what the script finds in sys.argv[1:]
+    module: bool = False  # `-m`
+    root: Path | None = None  # folder that holds the runs; None: the default one
+    name: str | None = None  # a word for the run's id
+    budget: float = 0.02  # share of step time that Clew may use
+    every_step: bool = False  # statistics of every layer on every step
+    json_path: Path | None = None  # the verdict goes here at the end
+    stop_on: str | None = None  # "error" or "warning": end the run at such a finding
+    fail_on: str | None = None  # the same words: exit code FAILED_ON if the verdict has one
+    ignore: tuple[str, ...] = ()  # names of checks to leave out
+    quiet: bool = False  # nothing on stderr, not even the header

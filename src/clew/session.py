@@ -1,0 +1,413 @@
+"""The whole flow on one screen: attach to a program, record it, judge it, say what is wrong.
+
+    program → attach.seams → attach.watcher → store.writer → log
+                                                   └→ store.data → checks.runner → show
+
+A `Session` is one recorded run. `clew run` starts one around a script (`start_run`), `attach`
+around a block of code; there is at most one in a process, and a second `attach` joins it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clew.attach.frames import user_line
+from clew.attach.guard import INJECT, Guard
+from clew.attach.importing import AfterImport
+from clew.live import LiveJudge, RunStopped
+from clew.meta import argv_config, git_state, rank_and_run_id, run_meta
+from clew.options import FAILED_ON, RunOptions, enabled
+from clew.records import Severity, Site, Verdict
+from clew.show.summary import NO_STEP, RunSummary, unrecorded
+from clew.store.errors import CannotCreate, RunError
+from clew.store.runs import create_run, default_root, rank_folder
+from clew.store.writer import LogWriter
+
+if TYPE_CHECKING:
+    from clew.attach.launcher import Outcome
+    from clew.attach.seams import Seams
+    from clew.attach.watcher import Watcher
+
+_active: Session | None = None
+_fork_handler_installed = False
+
+
+def active() -> Session | None:
+    """The session of this process, if there is one."""
+    return _active
+
+
+def start_run(options: RunOptions) -> Session:
+    """Begin recording for `clew run`; torch is attached to when the script imports it."""
+    session = Session(options)
+    session.start()
+    return session
+
+
+class Session:
+    """One recorded run of this process."""
+
+    def __init__(self, options: RunOptions) -> None:
+        self.options = options
+        self.rank, run_id = rank_and_run_id(options)
+        self.meta = run_meta(options, self.rank)
+        self._lost: list[str] = []
+        self._verdict: Verdict | None = None
+        self._closed = False
+        self._joined = 0
+        self._watcher: Watcher | None = None
+        self._seams: Seams | None = None
+        self._guard = Guard(self._incident)
+        self._metric_tables: dict[tuple[str, Site], int] = {}
+        self._pending: list[Any] = []  # models and optimizers given by name, until torch is attached
+        self._judge = LiveJudge(self)
+        self.path = self._make_folder(run_id)
+        self._writer = LogWriter(
+            rank_folder(self.path, self.rank),
+            on_failure=self._say_lost,
+            tap=self._judge.feed,
+            after_flush=self._judge.look,
+        )
+        self._importing = AfterImport("torch", self._attach_to_torch)
+
+    # -- beginning --
+
+    def start(self) -> None:
+        """Take the stage: from here on torch is watched as soon as it is there."""
+        global _active
+        _active = self
+        _watch_forks()
+        if self.options.args:
+            values = argv_config(self.options.args)
+            self._writer.fact("config", 0, {"source": "argv", "values": values})
+        threading.Thread(target=self._note_git, daemon=True, name="clew-git").start()
+        self._say_header()
+        self._importing.install()
+
+    def _make_folder(self, run_id: str | None) -> Path:
+        root = (self.options.root or default_root()).absolute()  # the script may change the working folder
+        try:
+            return create_run(root, self.meta, run_id=run_id, rank=self.rank)
+        except CannotCreate as error:
+            self._say_lost(str(error))
+            return root / (run_id or "unrecorded")
+
+    def _attach_to_torch(self) -> None:
+        try:
+            self._wire_torch()
+        except Exception as error:  # noqa: BLE001 - the script's `import torch` must succeed
+            self._incident("attach", error)
+
+    def _wire_torch(self) -> None:
+        from clew.attach.seams import Seams
+        from clew.attach.watcher import Watcher
+
+        torch = sys.modules["torch"]
+        versions = {"torch": str(torch.__version__), "threads": torch.get_num_threads()}
+        self._writer.fact("versions", 0, versions)
+        self._watcher = Watcher(
+            self._writer, budget=self.options.budget, every_step=self.options.every_step
+        )
+        self._watcher.on_step = self._judge.stop_if_asked
+        self._seams = Seams(self._watcher, self._guard)
+        self._seams.install()
+        for thing in self._pending:
+            self._watcher.introduce(thing)
+        if os.environ.get(INJECT) == "list":
+            self._say("probes: " + " ".join(self.probes()))
+
+    # -- while it runs --
+
+    def introduce(self, *things: Any) -> None:
+        """Name models and optimizers before they are seen at work."""
+        if self._watcher is None:
+            self._pending.extend(things)
+            return
+        for thing in things:
+            self._watcher.introduce(thing)
+
+    def log(self, values: dict[str, Any]) -> None:
+        """Record the user's own metrics at the current step."""
+        file, line = user_line(2)
+        site = Site(op="log", file=file, line=line)
+        for name, value in values.items():
+            table = self._metric_tables.get((name, site))
+            if table is None:
+                table = self._writer.table([f"metric.{name}"], [self._writer.site(site)])
+                self._metric_tables[name, site] = table
+            self._writer.row(table, self.step, (float(value),))
+
+    def config(self, values: dict[str, Any]) -> None:
+        """Record hyperparameters."""
+        self._writer.fact("config", self.step, {"source": "user", "values": values})
+
+    @property
+    def step(self) -> int:
+        """The step that is open now."""
+        return self._watcher.clock.step if self._watcher is not None else 0
+
+    def pause(self) -> None:
+        """Detach for a while; nothing of Clew's is left in torch."""
+        if self._seams is not None:
+            self._seams.remove()
+
+    def resume(self) -> None:
+        """Attach again."""
+        if self._seams is not None:
+            self._seams.install()
+
+    def probes(self) -> list[str]:
+        """The names of the probes, each of which can fail without harm."""
+        return sorted(set(self._guard.names))
+
+    # -- the end --
+
+    def finish(self, outcome: Outcome) -> int | None:
+        """End the run of a script: the exit code that `--fail-on` wants, or None."""
+        if outcome.exception is not None:
+            self._note_exception(outcome.exception)
+        self.close("finished" if outcome.exit_code == 0 else "failed", outcome.exit_code)
+        worst = self.verdict.worst()
+        wanted = self.options.fail_on
+        if wanted is None or worst is None or outcome.exit_code != 0:
+            return None
+        return FAILED_ON if worst.rank <= Severity(wanted).rank else None
+
+    def close(self, state: str = "finished", exit_code: int | None = None) -> None:
+        """Detach, write everything out, judge, and say what was found. Safe to call twice."""
+        global _active
+        if self._joined:
+            self._joined -= 1
+            return
+        if self._closed:
+            return
+        self._closed = True
+        if _active is self:
+            _active = None
+        atexit.unregister(self.close)
+        self._importing.remove()
+        self.pause()
+        if self._watcher is not None:
+            self._guarded("last-values", self._watcher.clock.resolve)
+        if self.step == 0:
+            self._writer.fact("idle", 0, {"reason": self._why_idle()})
+        self._writer.close(state, exit_code)
+        self._guarded("report", self._report)
+
+    def abandon(self) -> None:
+        """This is a forked child: the run belongs to the parent."""
+        self._closed = True
+        self._importing.remove()
+        self.pause()
+        self._writer.abandon()
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the checks say: of the whole run once it is closed, else of what is known so far."""
+        if self._verdict is None:
+            if not self._closed:
+                self._writer.flush()
+                return self._judge.verdict()
+            idle = self._watcher is None
+            self._verdict = Verdict() if idle else self._judge.final(self.path, self.rank)
+        return self._verdict
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if error is not None and not self._joined:
+            self._note_exception(error)
+        self.close("finished" if error is None else "failed")
+
+    def summary(self) -> RunSummary:
+        """The closed run in a few words: as it was written, or as it would have been."""
+        from clew.checks.catalog import CHECKS
+        from clew.show.summary import summarise
+        from clew.store.reader import open_run
+
+        checks = len(CHECKS) - len(self.options.ignore)
+        try:
+            return summarise(open_run(self.path), checks)
+        except (RunError, OSError):
+            return unrecorded(self.path, self.meta, self._judge.data, checks, tuple(self._lost))
+
+    def _why_idle(self) -> str:
+        if self._watcher is None:
+            return "the script never imported torch"
+        return NO_STEP
+
+    # -- saying things --
+
+    def _report(self) -> None:
+        if self.rank != 0:
+            return
+        if self.options.json_path is not None:
+            self._write_json(self.options.json_path)
+        if self.options.quiet:
+            return
+        if self._watcher is None:
+            self._say(f"nothing to judge: {self._why_idle()}")
+            return
+        from clew.show.terminal import render_verdict
+
+        render_verdict(self.verdict, self.summary(), stream=sys.stderr)
+
+    def _write_json(self, path: Path) -> None:
+        from clew.show.json_out import verdict_json, write_json
+
+        try:
+            write_json(path, verdict_json(self.verdict, self.summary()))
+        except OSError as error:
+            self._say(f"the verdict could not be written to {path}: {error.strerror or error}")
+
+    def _say_header(self) -> None:
+        if self.rank == 0 and not self.options.quiet:
+            from clew import __version__
+            from clew.show.terminal import header_line
+
+            self._say(header_line(__version__, str(self.path), sys.stderr), prefix="")
+
+    def _say(self, line: str, prefix: str = "clew: ") -> None:
+        """One line on stderr; a closed or full stderr is no reason to fail."""
+        try:
+            print(prefix + line, file=sys.stderr, flush=True)
+        except (OSError, ValueError, AttributeError):
+            return
+
+    def _say_lost(self, line: str) -> None:
+        if line not in self._lost:
+            self._lost.append(line)
+            self._say(line)
+
+    def _incident(self, probe: str, error: BaseException) -> None:
+        """A failure of our own: recorded, said once, and never the program's problem."""
+        text = f"{type(error).__name__}: {error}"
+        self._say_lost(f"the {probe} probe failed and is off for this run; training goes on ({text})")
+        self._writer.fact("incident", self.step, {"probe": probe, "error": text})
+
+    def _guarded(self, name: str, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - the end of a run must not change its outcome
+            self._guard.fail(name, error)
+
+    def _note_exception(self, error: BaseException) -> None:
+        kind = "interrupt" if isinstance(error, KeyboardInterrupt) else "exception"
+        if isinstance(error, RunStopped):
+            kind = "stopped"
+        traceback = error.__traceback__
+        while traceback is not None and traceback.tb_next is not None:
+            traceback = traceback.tb_next
+        data: dict[str, Any] = {"type": type(error).__name__, "message": str(error)[:2000]}
+        if traceback is not None:
+            data.update(file=traceback.tb_frame.f_code.co_filename, line=traceback.tb_lineno)
+        self._writer.event(kind, self.step, data)
+
+    def _note_git(self) -> None:
+        state = git_state()
+        if state is not None:
+            self._writer.fact("git", 0, state)
+
+
+def attach(
+    *things: Any,
+    run_root: str | Path | None = None,
+    name: str | None = None,
+    budget: float = 0.02,
+    every_step: bool = False,
+    stop_on: str | None = None,
+    ignore: tuple[str, ...] = (),
+    quiet: bool = False,
+) -> Session | Disabled:
+    """Record and judge the training in this process: as a `with` block, or until `close()`.
+
+    Models and optimizers may be given; without, they are found when they are first used.
+    """
+    if not enabled():
+        return Disabled()
+    if _active is not None:
+        _active._joined += 1
+        _active.introduce(*things)
+        return _active
+    session = Session(
+        RunOptions(
+            script=sys.argv[0] if sys.argv and sys.argv[0] else "python",
+            args=(),
+            root=Path(run_root) if run_root is not None else None,
+            name=name,
+            budget=budget,
+            every_step=every_step,
+            stop_on=stop_on,
+            ignore=tuple(ignore),
+            quiet=quiet,
+        )
+    )
+    session.start()
+    atexit.register(session.close)
+    try:
+        session.introduce(*things)
+    except TypeError:
+        session.close("failed")
+        raise
+    return session
+
+
+class Disabled:
+    """What `attach` gives when `CLEW=off`: everything works and nothing happens."""
+
+    verdict = Verdict()
+    path: Path | None = None
+
+    def __enter__(self) -> Disabled:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def close(self, *_: object) -> None:
+        """Nothing to close."""
+
+    def pause(self) -> None:
+        """Nothing to detach."""
+
+    def resume(self) -> None:
+        """Nothing to attach."""
+
+    def probes(self) -> list[str]:
+        """There are none."""
+        return []
+
+
+def log(values: dict[str, Any] | None = None, /, **named: Any) -> None:
+    """Record metrics of your own: `clew.log(accuracy=0.93)`. Does nothing when nothing records."""
+    if _active is not None:
+        _active._guarded("log", lambda: _active.log({**(values or {}), **named}) if _active else None)
+
+
+def config(values: Any = None, /, **named: Any) -> None:
+    """Record hyperparameters: `clew.config(lr=0.1)` or `clew.config(vars(args))`."""
+    if _active is not None:
+        given = vars(values) if hasattr(values, "__dict__") else dict(values or {})
+        _active._guarded("config", lambda: _active.config({**given, **named}) if _active else None)
+
+
+def _watch_forks() -> None:
+    """A forked child (a loader's worker) must not write into its parent's run."""
+    global _fork_handler_installed
+    if not _fork_handler_installed and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_after_fork)
+        _fork_handler_installed = True
+
+
+def _after_fork() -> None:
+    global _active
+    if _active is not None:
+        session, _active = _active, None
+        session.abandon()

@@ -1,0 +1,114 @@
+"""One finding, drawn: what, where, on what evidence, how to fix it, and what follows from it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from clew.records import Evidence, Finding
+from clew.show.places import layer, location, source_line
+from clew.show.safe_text import neutral, neutral_lines
+from clew.show.screen import STYLES, Screen
+from clew.show.sparkline import is_logarithmic, sparkline
+from clew.show.summary import RunSummary
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+COLUMN = 10  # of the labels: "evidence" and room
+MOST_EVIDENCE = 4  # observations per finding, unless all are asked for
+SPARK_WIDTH = 32
+INDENT = 2
+
+
+def draw_finding(screen: Screen, finding: Finding, run: RunSummary, *, full: bool, indent: int = 0) -> None:
+    """The whole block; `indent` sets it beneath its cause."""
+    inner = indent + INDENT
+    screen.block(_title(screen, finding), indent=indent)
+    screen.block(screen.text(neutral(finding.message), "bold"), indent=inner)
+    _draw_place(screen, finding, run, inner)
+    _draw_evidence(screen, finding.evidence, full, inner)
+    for number, line in enumerate(neutral_lines(finding.fix.strip("\n"))):
+        label = "" if number else "fix"
+        screen.block(screen.text(line, "green"), indent=inner, label=label, column=COLUMN)
+
+
+def draw_effects(screen: Screen, effects: list[Finding], run: RunSummary, *, full: bool) -> None:
+    """What follows from the finding above."""
+    for number, effect in enumerate(effects):
+        if full:
+            screen.blank()
+            screen.block(screen.text("leads to", "dim"), indent=INDENT)
+            draw_finding(screen, effect, run, full=True, indent=2 * INDENT)
+        else:
+            label = "" if number else "leads to"
+            screen.block(one_line(screen, effect), indent=INDENT, label=label, column=COLUMN)
+
+
+def one_line(screen: Screen, finding: Finding) -> Text:
+    """Mark, name and message, where there is no room for more."""
+    return screen.join(_name(screen, finding), "  ", neutral(finding.message, 200))
+
+
+def _name(screen: Screen, finding: Finding) -> Text:
+    mark = screen.glyphs.mark(finding.severity)
+    return screen.text(f"{mark} {neutral(finding.check, 60)}", STYLES[finding.severity.value])
+
+
+def _title(screen: Screen, finding: Finding) -> Text:
+    since = f", from step {finding.step}" if finding.step else ""
+    return screen.join(_name(screen, finding), screen.text(f"  {finding.severity.value}{since}", "dim"))
+
+
+def _draw_place(screen: Screen, finding: Finding, run: RunSummary, indent: int) -> None:
+    rows = []
+    where = location(finding.site)
+    if where is not None:
+        source = source_line(finding.site, unchanged_since=run.started)
+        room = indent + COLUMN + len(where) + 2
+        quoted = screen.text(f"  {screen.fit(source, room)}", "dim") if source else ""
+        rows.append(screen.join(screen.text(where, "cyan"), quoted))
+    part = layer(finding.site)
+    if part is not None:
+        phase = f" in {finding.site.phase}" if finding.site.phase == "eval" else ""
+        rows.append(screen.join(screen.text("layer ", "dim"), f"{part}{phase}"))
+    for number, row in enumerate(rows):
+        screen.block(row, indent=indent, label="" if number else "where", column=COLUMN)
+
+
+def _draw_evidence(screen: Screen, evidence: tuple[Evidence, ...], full: bool, indent: int) -> None:
+    shown = evidence if full else evidence[:MOST_EVIDENCE]
+    label = "evidence"
+    for observation in shown:
+        screen.block(neutral(observation.text), indent=indent, label=label, column=COLUMN)
+        if len(set(observation.values)) > 1:  # a line that stays level shows nothing
+            screen.block(_series(screen, observation, indent), indent=indent, column=COLUMN)
+        label = ""
+    if len(shown) < len(evidence):
+        more = screen.text(f"and {len(evidence) - len(shown)} more", "dim")
+        screen.block(more, indent=indent, label=label, column=COLUMN)
+
+
+def _series(screen: Screen, evidence: Evidence, indent: int) -> Text:
+    """`▁▂▅█  0.8 → 57 · grad.norm, steps 0–299`, with no more than the line can hold."""
+    glyphs = screen.glyphs
+    first, last = number(evidence.values[0]), number(evidence.values[-1])
+    caption = neutral(evidence.signal or "", 40)
+    if evidence.steps:
+        caption += f"{', ' if caption else ''}steps {evidence.steps[0]}{glyphs.dash}{evidence.steps[-1]}"
+    if is_logarithmic(evidence.values):
+        caption += ", log scale"
+    ends = f"  {first} {glyphs.arrow} {last}"
+    room = screen.width - indent - COLUMN - len(ends)
+    tail = f"  {caption}"
+    if room - len(tail) < SPARK_WIDTH // 2:
+        tail = ""
+    blocks = sparkline(evidence.values, min(SPARK_WIDTH, room - len(tail)), plain=glyphs.plain)
+    return screen.join(screen.text(blocks, "cyan"), ends, screen.text(tail, "dim"))
+
+
+def number(value: float) -> str:
+    """Three digits say enough for a person."""
+    if not math.isfinite(value):
+        return str(value)
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"

@@ -1,0 +1,101 @@
+"""What a rendering says about the run itself, beside the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clew.store.data import Fact, RunData
+    from clew.store.reader import RunReader
+
+NO_STEP = "no training step was recorded: the script ended before one, or does not train with torch"
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run in a few words; every rendering takes one, live and read back alike."""
+
+    id: str
+    path: str
+    script: str  # as it was called: "train.py", "-m package.train"
+    state: str  # running, finished, failed, killed
+    steps: int
+    checks: int  # how many were asked, judged or not
+    started: float | None = None  # seconds since 1970
+    ranks: int = 1
+    damage: tuple[str, ...] = ()  # what could not be read
+    incidents: tuple[str, ...] = ()  # what failed inside Clew while recording
+    idle: str | None = None  # why there is nothing to judge, if there isn't
+
+    def to_json(self) -> dict[str, Any]:
+        """The `run` of the stable JSON shape."""
+        return {
+            "id": self.id,
+            "path": self.path,
+            "script": self.script,
+            "state": self.state,
+            "steps": self.steps,
+            "started": self.started,
+            "ranks": self.ranks,
+            "checks": self.checks,
+            "damage": list(self.damage),
+            "incidents": list(self.incidents),
+            "idle": self.idle,
+        }
+
+
+def summarise(run: RunReader, checks: int) -> RunSummary:
+    """The summary of a recorded run of which `checks` checks were asked."""
+    from clew.store.peek import script_of
+
+    started = run.meta.get("started")
+    return RunSummary(
+        id=run.path.name,
+        path=str(run.path),
+        script=script_of(run.meta) or run.path.name,
+        state=run.state,
+        steps=run.data.last_step + 1,
+        checks=checks,
+        started=float(started) if isinstance(started, (int, float)) else None,
+        ranks=max(len(run.ranks), 1),
+        damage=tuple(run.damage),
+        incidents=tuple(incidents(run.data.facts)),
+        idle=idle_reason(run.data),
+    )
+
+
+def incidents(facts: Iterable[Fact]) -> list[str]:
+    """What failed inside Clew and was switched off, a line each."""
+    found = [fact.data for fact in facts if fact.kind == "incident"]
+    return [
+        f"{data.get('probe', 'a probe')} failed: {data.get('error', 'no reason given')}" for data in found
+    ]
+
+
+def idle_reason(data: RunData) -> str | None:
+    """Why there is nothing to judge: as the session noted it, or simply that no step was made."""
+    if data.last_step >= 0:
+        return None
+    noted = [fact.data.get("reason") for fact in data.facts if fact.kind == "idle"]
+    return str(noted[-1]) if noted and noted[-1] else NO_STEP
+
+
+def unrecorded(
+    path: Path, meta: Mapping[str, Any], data: RunData, checks: int, lost: tuple[str, ...]
+) -> RunSummary:
+    """The summary of a run of which nothing could be written: from memory."""
+    from clew.store.peek import script_of
+
+    return RunSummary(
+        id=path.name,
+        path=str(path),
+        script=script_of(dict(meta)) or path.name,
+        state="finished",
+        steps=data.last_step + 1,
+        checks=checks,
+        incidents=lost,
+        idle=idle_reason(data),
+    )

@@ -1,0 +1,110 @@
+"""Turning what was queued into payloads, on the writer's thread."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clew.store.format import MAX_FRAME, encode_json
+
+MARK_EVERY = 2.0  # seconds: how far `list_runs` may have to search back for a place to start
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the encoder must know of a table."""
+
+    dtype: str
+    count: int
+    loss: int | None  # the column with the training loss, for the marks
+
+
+@dataclass
+class Batch:
+    """The payloads of one flush: declarations and facts first, then one block per table.
+
+    Rows of one table keep their order. That tables are grouped costs nothing, since a series
+    lies in one table, and makes a handful of blocks out of thousands of interleaved rows.
+    """
+
+    declarations: list[bytes] = field(default_factory=list)
+    records: list[bytes] = field(default_factory=list)
+    blocks: list[bytes] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def payloads(self) -> list[bytes]:
+        return self.declarations + self.records + self.blocks
+
+
+class Encoder:
+    """Encodes batches and remembers how far the run is."""
+
+    def __init__(self, tables: Mapping[int, Columns]) -> None:
+        self._tables = tables
+        self._step = -1
+        self._loss: float | None = None
+        self._marked = time.monotonic()
+        self._moved = False
+
+    def encode(self, items: Iterable[Any]) -> Batch:
+        """Rows are tuples (table, step, values), everything else is a JSON record."""
+        batch = Batch()
+        rows: dict[int, list[Any]] = {}
+        for item in items:
+            if type(item) is tuple:
+                rows.setdefault(item[0], []).append(item)
+            else:
+                self._record(item, batch)
+        for table, found in rows.items():
+            self._block(table, found, batch)
+        if self._moved and time.monotonic() - self._marked > MARK_EVERY:
+            batch.blocks.append(encode_json({"t": "mark", **self.progress()}))
+            self._marked, self._moved = time.monotonic(), False
+        return batch
+
+    def progress(self) -> dict[str, Any]:
+        """How far the run is: what a listing shows without reading the log."""
+        return {"step": self._step, "loss": self._loss, "wall": time.time()}
+
+    def _record(self, record: dict[str, Any], batch: Batch) -> None:
+        try:
+            payload = encode_json(record)
+        except Exception as e:  # noqa: BLE001 - a fact of any content must not stop the log
+            batch.errors.append(f"a record could not be written ({type(e).__name__}: {e})")
+            return
+        if len(payload) > MAX_FRAME:
+            batch.errors.append(f"a {record.get('t')} of {len(payload)} bytes is too large to record")
+        elif record.get("t") in ("site", "table"):
+            batch.declarations.append(payload)
+        else:
+            batch.records.append(payload)
+
+    def _block(self, table: int, rows: list[Any], batch: Batch) -> None:
+        try:
+            batch.blocks.append(self._encoded(table, rows))
+        except Exception as e:  # noqa: BLE001 - whatever a probe handed over must not stop the log
+            if len(rows) > 1:  # find the rows that do fit
+                for row in rows:
+                    self._block(table, [row], batch)
+            else:
+                batch.errors.append(f"a row could not be written ({type(e).__name__}: {e})")
+
+    def _encoded(self, table: int, rows: list[Any]) -> bytes:
+        # Here and not above: by the time a row exists the program has numpy loaded anyway.
+        from clew.store.blocks import encode_block
+
+        columns = self._tables[table]
+        steps = [row[1] for row in rows]
+        payload = encode_block(table, steps, [row[2] for row in rows], columns.dtype, columns.count)
+        self._step, self._moved = max(self._step, *steps), True
+        if columns.loss is not None:
+            self._loss = _number(rows[-1][2][columns.loss])
+        return payload
+
+
+def _number(value: Any) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None

@@ -1,0 +1,177 @@
+import subprocess
+import sys
+import types
+import warnings
+
+import pytest
+
+from clew.attach.budget import CREDIT, DENSE_STEPS, SPARSE_EVERY, Sampler
+from clew.attach.events import Pattern, fold
+from clew.attach.guard import INJECT, Guard
+from clew.attach.patching import Patches
+
+
+def drive(sampler, steps, cost, step_time):
+    taken = []
+    for step in range(steps):
+        sampled = sampler.wants(step)
+        own = cost if sampled else 0.0
+        sampler.account(step, sampled, own, step_time + own)
+        taken += [step] if sampled else []
+    return taken
+
+
+def test_first_steps_are_sampled_densely_and_later_ones_at_intervals():
+    taken = drive(Sampler(0.02), 200, cost=1e-4, step_time=0.01)
+    assert taken[:DENSE_STEPS] == list(range(DENSE_STEPS))
+    assert all(b - a >= SPARSE_EVERY for a, b in zip(taken[DENSE_STEPS:], taken[DENSE_STEPS + 1 :], strict=False))
+
+
+def test_a_costly_sample_is_taken_only_as_often_as_the_budget_allows():
+    sampler = Sampler(0.02)
+    drive(sampler, 20_000, cost=0.05, step_time=0.01)
+    assert sampler.spent <= CREDIT + 0.05 + 0.02 * sampler.elapsed
+
+
+def test_every_step_mode_samples_every_step():
+    assert drive(Sampler(0.02, every_step=True), 50, cost=1.0, step_time=0.001) == list(range(50))
+
+
+def test_a_stopped_sampler_samples_no_more():
+    sampler = Sampler(0.02, every_step=True)
+    sampler.stop()
+    assert drive(sampler, 5, cost=0.0, step_time=1.0) == []
+
+
+def test_repeats_in_the_order_of_events_are_folded():
+    assert "".join(fold(list("dzfbs"))) == "dzfbs"
+    assert "".join(fold(list("dedededezfbs"))) == "(de)+zfbs"
+    assert "".join(fold(list("eeeezfbs"))) == "e+zfbs"
+    assert "".join(fold(list("dfbdfbdfbs"))) == "(dfb)+s"
+
+
+def test_equal_steps_have_equal_patterns_whatever_the_length_of_an_evaluation():
+    announced = []
+    pattern = Pattern(lambda number, text: announced.append((number, text)))
+    numbers = []
+    for evaluations in (3, 700, 3, 5):
+        for _ in range(evaluations):
+            pattern.add("d")
+            pattern.add("e")
+        pattern.add("f")
+        pattern.add("s", 1)
+        numbers.append(pattern.close())
+    assert len(set(numbers)) == 1
+    assert announced == [(0, "(de)+fs1")]
+
+
+def owner_with(function):
+    return types.SimpleNamespace(loss=function)
+
+
+def test_a_patch_is_removed_without_a_trace():
+    def loss(x):
+        return x + 1
+
+    owner = owner_with(loss)
+    patches = Patches()
+    patches.wrap(owner, "loss", lambda original: lambda *a: original(*a) * 10)
+    assert owner.loss(1) == 20
+    assert owner.loss.__name__ == "loss"
+    with patches.suspended():
+        assert owner.loss is loss
+    assert owner.loss(1) == 20
+    patches.remove()
+    assert owner.loss is loss
+
+
+def test_someone_elses_wrapper_on_top_of_ours_is_kept():
+    owner = owner_with(lambda x: x)
+    patches = Patches()
+    patches.wrap(owner, "loss", lambda original: lambda x: original(x))
+    ours = owner.loss
+
+    def theirs(x):
+        return ours(x)
+
+    owner.loss = theirs
+    patches.remove()
+    assert owner.loss is theirs
+
+
+def test_a_warning_from_a_wrapped_function_points_at_the_callers_line():
+    def noisy():
+        warnings.warn("look here", stacklevel=2)
+
+    owner = owner_with(noisy)
+    Patches().wrap(owner, "loss", lambda original: lambda: original())
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        owner.loss()
+    assert [w.filename for w in seen] == [__file__]
+
+
+def test_a_probe_that_raises_is_reported_once_and_switched_off():
+    reports = []
+    guard = Guard(lambda name, error: reports.append((name, str(error))))
+    calls = []
+
+    def probe(x):
+        calls.append(x)
+        raise ValueError("broken")
+
+    guarded = guard.probe("p", probe)
+    assert guarded(1) is None
+    assert guarded(2) is None
+    assert (calls, reports) == ([1], [("p", "broken")])
+
+
+def test_a_report_that_fails_does_not_reach_the_program():
+    def report(name, error):
+        raise OSError("stderr is closed")
+
+    guarded = Guard(report).probe("p", lambda: 1 / 0)
+    assert guarded() is None
+
+
+def test_an_injected_fault_fires_at_the_third_call(monkeypatch):
+    monkeypatch.setenv(INJECT, "p")
+    reports = []
+    guard = Guard(lambda name, error: reports.append(name))
+    calls = []
+    guarded = guard.probe("p", lambda: calls.append(1))
+    for _ in range(5):
+        guarded()
+    assert (len(calls), reports) == (2, ["p"])
+
+
+PROGRAM = """
+import sys, types
+sys.path.insert(0, {folder!r})
+from clew.attach.importing import AfterImport
+seen = []
+waiter = AfterImport("slowmod", lambda: seen.append(sys.modules["slowmod"].value))
+waiter.install()
+assert waiter in sys.meta_path and seen == []
+import slowmod
+assert seen == [42], seen
+assert waiter not in sys.meta_path
+assert "clew" not in repr(slowmod.__loader__) + repr(slowmod.__spec__.loader)
+import importlib
+importlib.reload(slowmod)
+assert seen == [42]
+AfterImport("slowmod", lambda: seen.append("at once")).install()
+assert seen == [42, "at once"]
+print("ok")
+"""
+
+
+@pytest.mark.parametrize("kind", ["module", "package"])
+def test_the_callback_runs_after_the_import_and_leaves_no_trace(tmp_path, kind):
+    target = tmp_path / "slowmod.py" if kind == "module" else tmp_path / "slowmod" / "__init__.py"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text("value = 42\n")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(folder=str(tmp_path))], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("ok\n", "")

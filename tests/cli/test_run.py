@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from clew_command import FAULTY, HEALTHY, SOURCE, clew
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    (tmp_path / "healthy.py").write_text(HEALTHY)
+    (tmp_path / "empty.py").write_text("")
+    return tmp_path
+
+
+def runs_in(folder: Path) -> list[Path]:
+    return sorted((folder / ".clew" / "runs").glob("*"))
+
+
+def test_faulty_script_gets_its_diagnosis_on_stderr_and_its_own_output_on_stdout(folder: Path) -> None:
+    done = clew(folder, "run", "faulty.py")
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+    assert done.stderr.startswith("clew 0.1.0 · recording to .clew/runs/")
+    assert "✗ missing-zero-grad" in done.stderr
+    assert "faulty.py:12  optimizer.step()" in done.stderr
+
+
+def test_healthy_script_gets_a_header_and_a_clean_bill_of_health(folder: Path) -> None:
+    done = clew(folder, "run", "healthy.py")
+    header, bill = done.stderr.splitlines()[:2]
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+    assert header.startswith("clew 0.1.0 · recording to ")
+    assert bill.startswith("✓ clew: nothing wrong found by ")
+    assert "over 60 steps of healthy.py" in bill
+
+
+def test_options_after_the_script_are_the_scripts(folder: Path) -> None:
+    (folder / "args.py").write_text("import sys; print(sys.argv)")
+    done = clew(folder, "run", "--quiet", "args.py", "--quiet", "--json", "--", "-m", "--help")
+    assert done.stdout == "['args.py', '--quiet', '--json', '--', '-m', '--help']\n"
+    assert done.stderr == ""
+
+
+def test_module_is_run_with_dash_m(folder: Path) -> None:
+    (folder / "package").mkdir()
+    (folder / "package" / "__init__.py").touch()
+    (folder / "package" / "train.py").write_text("import sys; print(__spec__.name, sys.argv[1:])")
+    done = clew(folder, "run", "--quiet", "-m", "package.train", "--lr", "1")
+    assert done.stdout == "package.train ['--lr', '1']\n"
+
+
+def test_verdict_is_written_as_json(folder: Path) -> None:
+    done = clew(folder, "run", "--quiet", "--json", "out/verdict.json", "faulty.py")
+    verdict = json.loads((folder / "out" / "verdict.json").read_text())
+    assert done.stderr == ""
+    assert verdict["findings"][0]["check"] == "missing-zero-grad"
+    assert verdict["run"]["steps"] == 60
+    assert set(verdict) == {"run", "findings", "not_judged"}
+
+
+def test_recorded_verdict_is_the_same_as_the_one_at_the_end(folder: Path) -> None:
+    clew(folder, "run", "--quiet", "--json", "verdict.json", "faulty.py")
+    again = json.loads(clew(folder, "why", "--json").stdout)
+    assert again["findings"] == json.loads((folder / "verdict.json").read_text())["findings"]
+
+
+@pytest.mark.parametrize(
+    ("level", "script", "code"),
+    [("error", "faulty.py", 3), ("warning", "faulty.py", 3), ("error", "healthy.py", 0)],
+)
+def test_fail_on_has_its_own_exit_code(level: str, script: str, code: int, folder: Path) -> None:
+    assert clew(folder, "run", "--quiet", "--fail-on", level, script).returncode == code
+
+
+def test_exit_code_of_a_failing_script_is_its_own_even_with_findings(folder: Path) -> None:
+    (folder / "faulty.py").write_text(FAULTY + "raise SystemExit(5)\n")
+    assert clew(folder, "run", "--quiet", "--fail-on", "error", "faulty.py").returncode == 5
+
+
+def test_ignored_check_is_left_out_of_the_verdict_and_of_the_next_one(folder: Path) -> None:
+    done = clew(folder, "run", "--ignore", "missing-zero-grad", "--fail-on", "error", "faulty.py")
+    assert done.returncode == 0
+    assert "✗ missing-zero-grad" not in done.stderr
+    assert "missing-zero-grad" not in clew(folder, "why", "--json").stdout
+
+
+def test_stop_on_ends_the_run_at_the_finding(folder: Path) -> None:
+    slow = FAULTY.replace("range(60)", "range(100_000)").replace(
+        "    optimizer.step()", "    optimizer.step()\n    __import__('time').sleep(0.01)"
+    )
+    (folder / "slow.py").write_text(slow)
+    done = clew(folder, "run", "--stop-on", "error", "slow.py")
+    assert done.returncode != 0
+    assert "trained" not in done.stdout
+    assert "missing-zero-grad" in done.stderr
+
+
+def test_errors_show_while_the_script_still_runs(folder: Path) -> None:
+    slow = FAULTY.replace("    optimizer.step()", "    optimizer.step()\n    __import__('time').sleep(0.04)")
+    (folder / "slow.py").write_text(
+        slow.replace('print("trained")', "import sys; print('end', file=sys.stderr)")
+    )
+    done = clew(folder, "run", "slow.py")
+    before, _, _ = done.stderr.partition("\nend\n")
+    assert "clew: ✗ missing-zero-grad: " in before
+
+
+def test_switched_off_leaves_no_trace(folder: Path) -> None:
+    done = clew(folder, "run", "faulty.py", environment={"CLEW": "off"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "trained\n", "")
+    assert not (folder / ".clew").exists()
+
+
+def test_uncaught_exception_gives_pythons_traceback_then_the_verdict(folder: Path) -> None:
+    (folder / "faulty.py").write_text(FAULTY + "def fail():\n    raise ValueError('x')\nfail()\n")
+    plain = subprocess.run(
+        [sys.executable, "faulty.py"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    done = clew(folder, "run", "faulty.py")
+    assert done.returncode == plain.returncode == 1
+    assert plain.stderr in done.stderr
+    assert done.stderr.index("ValueError: x") < done.stderr.index("✗ missing-zero-grad  error")
+
+
+def test_interrupt_ends_the_process_by_the_signal(folder: Path) -> None:
+    (folder / "faulty.py").write_text(FAULTY + "import os, signal; os.kill(os.getpid(), signal.SIGINT)\n")
+    done = clew(folder, "run", "faulty.py")
+    assert done.returncode == -signal.SIGINT
+    assert "KeyboardInterrupt" in done.stderr
+    assert "✗ missing-zero-grad" in done.stderr
+    assert "failed" in clew(folder, "runs").stdout
+
+
+def test_standard_input_reaches_the_script(folder: Path) -> None:
+    (folder / "reads.py").write_text("print(input()[::-1])")
+    assert clew(folder, "run", "--quiet", "reads.py", stdin="abc\n").stdout == "cba\n"
+
+
+def test_forked_child_leaves_the_run_to_its_parent(folder: Path) -> None:
+    script = HEALTHY + "import os\nif os.fork() == 0:\n    print('child')\nelse:\n    os.wait()\n"
+    (folder / "forks.py").write_text(script.replace('print("trained")', 'print("trained", flush=True)'))
+    done = clew(folder, "run", "forks.py")
+    assert done.stdout == "trained\nchild\n"
+    assert done.stderr.count("nothing wrong found") == 1
+    assert len(runs_in(folder)) == 1
+
+
+def test_script_that_changes_folder_leaves_its_run_where_it_began(folder: Path) -> None:
+    (folder / "elsewhere").mkdir()
+    (folder / "moves.py").write_text("import os; os.chdir('elsewhere')\n" + HEALTHY)
+    clew(folder, "run", "--quiet", "--json", "verdict.json", "moves.py")
+    assert len(runs_in(folder)) == 1
+    assert (folder / "verdict.json").exists()
+    assert not list((folder / "elsewhere").iterdir())
+
+
+def test_folder_and_name_of_the_run_can_be_chosen(folder: Path) -> None:
+    clew(folder, "run", "--quiet", "--dir", "records", "--name", "try-7", "healthy.py")
+    assert [p.name.split("-", 2)[2][:5] for p in (folder / "records").glob("2*")] == ["try-7"]
+
+
+def test_unwritable_folder_does_not_stop_the_script(folder: Path) -> None:
+    (folder / "a_file").write_text("")
+    done = clew(folder, "run", "--dir", "a_file/runs", "healthy.py")
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+    assert "clew: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_script_without_torch_says_that_there_is_nothing_to_judge(folder: Path) -> None:
+    done = clew(folder, "run", "empty.py")
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1] == "clew: nothing to judge: the script never imported torch"
+
+
+def test_torch_that_cannot_be_imported_is_the_scripts_error_and_named(folder: Path) -> None:
+    (folder / "lacking.py").write_text("import sys\nsys.modules['torch'] = None\nimport torch\n")
+    done = clew(folder, "run", "lacking.py")
+    assert done.returncode == 1
+    assert "ModuleNotFoundError" in done.stderr
+    assert "clew: nothing to judge: " in done.stderr.splitlines()[-1]
+
+
+def test_recording_that_cannot_start_lets_the_script_run(folder: Path) -> None:
+    """Whatever breaks Clew's own start: here a numpy that can't be imported."""
+    (folder / "blocked").mkdir()
+    (folder / "blocked" / "sitecustomize.py").write_text("import sys\nsys.modules['clew.session'] = None\n")
+    (folder / "plain.py").write_text("print('ran')")
+    done = clew(folder, "run", "plain.py", environment={"PYTHONPATH": f"{SOURCE}{os.pathsep}blocked"})
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert done.stderr.startswith("clew: recording could not start, the script runs without it (")
+
+
+def test_every_rank_records_and_only_the_first_speaks(folder: Path) -> None:
+    (folder / "ranked.py").write_text(HEALTHY.replace('print("trained")', ""))
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "clew"]
+    done = subprocess.run(
+        [sys.executable, *command, "run", "ranked.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"},
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("nothing wrong found") == 1
+    (run,) = runs_in(folder)
+    assert sorted(p.name for p in run.glob("rank*")) == ["rank00000", "rank00001"]
