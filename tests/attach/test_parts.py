@@ -6,6 +6,7 @@ import warnings
 import pytest
 
 from clew.attach.budget import CREDIT, DENSE_STEPS, SPARSE_EVERY, Sampler
+from clew.attach.cycle import Cycle
 from clew.attach.events import Pattern, fold
 from clew.attach.guard import INJECT, Guard
 from clew.attach.patching import Patches
@@ -63,6 +64,32 @@ def test_equal_steps_have_equal_patterns_whatever_the_length_of_an_evaluation():
         numbers.append(pattern.close())
     assert len(set(numbers)) == 1
     assert announced == [(0, "(de)+fs1")]
+
+
+def ends(sequence):
+    cycle = Cycle()
+    return [cycle.ends_with(index) for index in sequence]
+
+
+def test_every_step_of_a_single_optimizer_ends_a_step():
+    assert ends([0, 0, 0]) == [True, True, True]
+
+
+def test_a_round_of_two_optimizers_is_a_step_once_it_is_known():
+    assert ends([0, 1, 0, 1, 0, 1]) == [True, False, False, True, False, True]
+
+
+def test_several_critic_steps_belong_to_one_generator_step():
+    assert ends([0, 0, 1, 0, 0, 1, 0, 0, 1])[3:] == [False, False, True, False, False, True]
+
+
+def test_an_optimizer_of_a_second_fit_takes_over():
+    assert ends([0, 0, 1, 1, 1]) == [True, True, False, True, True]
+    assert ends([0, 1, 0, 1, 2, 2, 2])[4:] == [False, True, True]
+
+
+def test_a_closer_that_stops_stepping_is_not_waited_for():
+    assert ends([0, 1, 0, 1] + [0] * 8)[-3:] == [True, True, True]
 
 
 def owner_with(function):

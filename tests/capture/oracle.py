@@ -59,6 +59,11 @@ def assert_same_stats(got, want, label=""):
         return
     # float64 itself can't tell a spread below a few ulps of the mean.
     floor = 1e-13 * abs(want[0])
-    assert abs(got[0] - want[0]) <= 1e-5 * max(abs(want[0]), 0.1 * want[1]) + 1e-300, ("mean", got, want, label)
+    assert abs(got[0] - want[0]) <= 1e-5 * max(abs(want[0]), 0.1 * want[1]) + 1e-300, (
+        "mean",
+        got,
+        want,
+        label,
+    )
     assert abs(got[1] - want[1]) <= 1e-5 * want[1] + floor, ("std", got, want, label)
     assert abs(got[4] - want[4]) <= 1e-5 * want[4], ("norm", got, want, label)

@@ -80,7 +80,9 @@ def test_agrees_with_naive_numpy_on_difficult_values(engine, name):
     check(SPECIAL[name]().double(), f"{name}, float64")
 
 
-@pytest.mark.parametrize("name", ["zeros", "one NaN", "half non-finite", "rectified", "constant", "all infinite"])
+@pytest.mark.parametrize(
+    "name", ["zeros", "one NaN", "half non-finite", "rectified", "constant", "all infinite"]
+)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_agrees_with_naive_numpy_on_difficult_half_precision(engine, name, dtype):
     check(SPECIAL[name]().to(dtype), (name, dtype))
@@ -177,7 +179,9 @@ def test_channels_last_is_read_in_place(monkeypatch):
     assert stats._flat(t[:, ::2]).data_ptr() != t.data_ptr()
 
 
-@pytest.mark.parametrize(("shape", "dim"), [((7, 5), 1), ((7, 5), 0), ((6, 5, 4, 3), 1), ((6, 3, 4, 5), -1), ((5,), 0)])
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((7, 5), 1), ((7, 5), 0), ((6, 5, 4, 3), 1), ((6, 3, 4, 5), -1), ((5,), 0)]
+)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_dead_fraction_agrees_with_naive_numpy(engine, shape, dim, dtype):
     t = seeded(*shape, dtype=dtype).relu()

@@ -100,7 +100,9 @@ def test_a_subclass_with_memory_of_its_own_is_read():
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("view", [lambda t: t, lambda t: t.t(), lambda t: t[::2, ::3], lambda t: t[:1].expand(5, -1)])
+@pytest.mark.parametrize(
+    "view", [lambda t: t, lambda t: t.t(), lambda t: t[::2, ::3], lambda t: t[:1].expand(5, -1)]
+)
 def test_nothing_about_the_tensor_or_torch_changes(compiled, view, monkeypatch):
     if not compiled:
         monkeypatch.setattr(stats, "_KERNEL", None)
@@ -139,7 +141,12 @@ def test_same_numbers_under_every_mode(compiled, mode, monkeypatch):
     sliced = t[:, ::2]
     want = [measure(t)[0], measure(sliced)[0], stats.grad_norm([t, sliced]), stats.dead_fraction(sliced, 1)]
     with mode():
-        got = [measure(t)[0], measure(sliced)[0], stats.grad_norm([t, sliced]), stats.dead_fraction(sliced, 1)]
+        got = [
+            measure(t)[0],
+            measure(sliced)[0],
+            stats.grad_norm([t, sliced]),
+            stats.dead_fraction(sliced, 1),
+        ]
     for g, w in zip(got, want, strict=True):
         np.testing.assert_array_equal(g, w)
 

@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from clew_command import FAULTY, HEALTHY, SOURCE, clew
 
+SLOW = FAULTY.replace("range(60)", "range(100_000)").replace(
+    "    optimizer.step()", "    optimizer.step()\n    __import__('time').sleep(0.01)"
+)
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -91,10 +95,7 @@ def test_ignored_check_is_left_out_of_the_verdict_and_of_the_next_one(folder: Pa
 
 
 def test_stop_on_ends_the_run_at_the_finding(folder: Path) -> None:
-    slow = FAULTY.replace("range(60)", "range(100_000)").replace(
-        "    optimizer.step()", "    optimizer.step()\n    __import__('time').sleep(0.01)"
-    )
-    (folder / "slow.py").write_text(slow)
+    (folder / "slow.py").write_text(SLOW)
     done = clew(folder, "run", "--stop-on", "error", "slow.py")
     assert done.returncode != 0
     assert "trained" not in done.stdout
@@ -102,13 +103,20 @@ def test_stop_on_ends_the_run_at_the_finding(folder: Path) -> None:
 
 
 def test_errors_show_while_the_script_still_runs(folder: Path) -> None:
-    slow = FAULTY.replace("    optimizer.step()", "    optimizer.step()\n    __import__('time').sleep(0.04)")
-    (folder / "slow.py").write_text(
-        slow.replace('print("trained")', "import sys; print('end', file=sys.stderr)")
-    )
-    done = clew(folder, "run", "slow.py")
-    before, _, _ = done.stderr.partition("\nend\n")
-    assert "clew: ✗ missing-zero-grad: " in before
+    (folder / "slow.py").write_text(SLOW)
+    with subprocess.Popen(
+        [sys.executable, "-m", "clew", "run", "slow.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONIOENCODING": "utf-8"},
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as running:
+        assert running.stderr is not None
+        shown = next((line for line in running.stderr if "missing-zero-grad" in line), "")
+        still_running = running.poll() is None
+        running.kill()
+    assert shown.startswith("clew: ✗ missing-zero-grad: ")
+    assert still_running
 
 
 def test_switched_off_leaves_no_trace(folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_parts import LOSS, block, declarations, new_run, only_series, open_writer, write_segment
 
@@ -73,6 +73,7 @@ def test_a_log_cut_at_any_byte_is_read_up_to_there_and_says_so(tmp_path):
             assert f"from byte {start} " in line
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(BYTES) - 1), st.integers(1, 255))
 def test_a_flipped_byte_costs_nothing_before_it_and_is_reported(position, flip):
     damaged = bytearray(BYTES)
@@ -88,6 +89,7 @@ def test_a_flipped_byte_costs_nothing_before_it_and_is_reported(position, flip):
     assert reader.state != "finished"
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_garbage_at_the_end_is_reported_and_costs_nothing(garbage):
     with tempfile.TemporaryDirectory() as tmp:
@@ -136,6 +138,7 @@ hostile = (
 )
 
 
+@settings(deadline=None)
 @given(st.lists(hostile, max_size=8))
 def test_hostile_payloads_never_raise_and_never_hide_good_ones(payloads):
     data = RunData()

@@ -18,6 +18,7 @@ from clew.store import segment_file, writer
 from clew.store.data import RunData
 from clew.store.reader import open_run
 from clew.store.runs import list_runs
+from clew.store.segments import RankTail
 
 SOURCE = str(Path(clew.records.__file__).parents[1])
 
@@ -69,8 +70,11 @@ def test_a_full_disk_is_told_once_and_leaves_only_whole_records(tmp_path, monkey
     assert str(run) in line
     assert only_series(live, "loss")[1].tolist() == list(range(300))
     assert live.end is not None
-    read = [steps.tolist() for _, steps, _ in open_run(run).data.series("loss")] if room > 500 else []
-    assert all(steps == list(range(len(steps))) for steps in read)
+    data = RunData()
+    tail = RankTail(run / "rank00000", data.feed)
+    tail.refresh()
+    assert tail.gaps(finished=True) == []
+    assert all(steps.tolist() == list(range(len(steps))) for _, steps, _ in data.series("loss"))
 
 
 def test_a_disk_that_has_room_again_gets_the_end_and_what_is_missing(tmp_path, monkeypatch):

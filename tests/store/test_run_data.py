@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_parts import block, declarations, only_series
 
@@ -24,6 +24,7 @@ def fed(dtype: str, sizes: list[int], keep_rows: int | None) -> RunData:
     return data
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=12), st.sampled_from(["f4", "u1"]))
 def test_a_bounded_view_keeps_the_first_and_the_last_rows(sizes, dtype):
     total, keep = sum(sizes), 40

@@ -255,6 +255,22 @@ def test_a_spoilt_cache_is_built_again_and_answers_right(tmp_path, harm):
     again.close()
 
 
+def test_a_single_flipped_byte_in_a_cached_value_is_noticed(tmp_path):
+    run = new_run(tmp_path)
+    steps, values = np.arange(500), np.random.default_rng(0).normal(size=(500, 1))
+    write_segment(run, [*declarations(), block(steps, values)])
+    index = Index(run)
+    index.refresh()
+    index.close()
+    file = only_cache_file()
+    content = bytearray(file.read_bytes())
+    content[content.index(values[:3].tobytes()) + 3] ^= 1
+    file.write_bytes(bytes(content))
+    again = Index(run)
+    assert_exact(again.query("loss"), steps, values[:, 0], 2000)
+    again.close()
+
+
 def test_a_log_that_was_replaced_is_indexed_anew(tmp_path):
     run = new_run(tmp_path)
     write_segment(run, [*declarations(), block(np.arange(100), np.zeros((100, 1)))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,16 +47,26 @@ class OptimizerBook:
         self.states: list[OptimizerState] = []
         self.created: list[weakref.ref[Optimizer]] = []
         self._by_id: dict[int, OptimizerState] = {}
+        self._unclaimed = 0  # backwards since any step: what an optimizer finds at its first
 
     def note_created(self, optimizer: Optimizer) -> None:
         self.created = [ref for ref in self.created if ref() is not None]
         self.created.append(weakref.ref(optimizer))
+
+    def find_existing(self) -> None:
+        """Optimizers that were made before anyone attached."""
+        if not self.created:
+            # By type: an object's `__class__` may be a property with side effects.
+            for thing in gc.get_objects():
+                if issubclass(type(thing), Optimizer):
+                    self.note_created(thing)
 
     def state_of(self, optimizer: Optimizer) -> OptimizerState:
         """The state of an optimizer; renewed when parameters were added to it."""
         state = self._by_id.get(id(optimizer))
         if state is None or state.optimizer() is not optimizer:
             state = OptimizerState(len(self.states), weakref.ref(optimizer), [], [], 0)
+            state.backwards = self._unclaimed
             self.states.append(state)
             self._by_id[id(optimizer)] = state
         if state.groups != len(optimizer.param_groups):
@@ -119,6 +130,7 @@ class OptimizerBook:
     def after_step(self, state: OptimizerState) -> None:
         """Remember one non-zero gradient that must be gone before the next backward."""
         state.steps += 1
+        self._unclaimed = 0
         state.backwards = 0
         state.dirty = False
         state.witness = self._witness(state)
@@ -160,6 +172,7 @@ class OptimizerBook:
 
     def after_backward(self) -> None:
         """Count a backward for every optimizer whose gradients it touched."""
+        self._unclaimed += 1
         for state in self.states:
             if state.witness is None:
                 state.backwards += 1

@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 
 from clew.attach.batches import FIRST_LAYERS, Batches, batch_size, tensors_in
 from clew.attach.budget import Sampler
+from clew.attach.cycle import Cycle
 from clew.attach.events import Pattern
 from clew.attach.frames import user_line
 from clew.attach.inventory import parameters_fact
@@ -57,14 +58,13 @@ class Watcher:
         self._mode: ActivationMode | None = None
         self._measuring = False  # this very forward
         self._forwards = 0  # since the last backward
-        self._awaiting: list[tuple[Root, bool]] = []  # forwards whose backward has not come, and their mode
+        self._awaiting: dict[int, tuple[Root, bool]] = {}  # ran since the last backward; mode
         self._first_layer_due = False
         self._forward_began = 0.0
         self._heads: list[tuple[Any, tuple[int, ...]]] = []
         self._batch: tuple[Any, Any] | None = None
         self._unscaled: tuple[Tensor, Tensor] | None = None
-        self._lead: OptimizerState | None = None
-        self._since_lead: set[int] = set()
+        self.cycle = Cycle()
         self._backwards_without_step = 0
         self._loss_tables: dict[tuple[str | None, int | None], int] = {}
         self._modes: dict[int, tuple[bool, str | None, int | None]] = {}
@@ -75,7 +75,7 @@ class Watcher:
     def follows_this_thread(self) -> bool:
         """Training is followed in one thread; before the first step it may turn out to be another."""
         here = threading.get_ident()
-        if here != self.thread and self.clock.step == 0 and self._lead is None:
+        if here != self.thread and self.clock.step == 0 and self.cycle.lead is None:
             self.thread = here
         return here == self.thread
 
@@ -115,7 +115,6 @@ class Watcher:
             self._note_mode(root, module)
             return
         self.root = root
-        self._forwards += 1
         self.pattern.add("f", root.index)
         self._note_mode(root, module)
         if self.sampling and self._is_training_forward(root, module):
@@ -124,10 +123,12 @@ class Watcher:
 
     def _is_training_forward(self, root: Root, module: nn.Module) -> bool:
         """Evaluation without `no_grad` looks like training; a whole validation set must not be measured."""
+        if root.trains_in_train_mode and not module.training:
+            return False
+        self._forwards += 1
         if self._forwards > MOST_FORWARDS:
             self._discard()
-            return False
-        return module.training or not root.trains_in_train_mode
+        return self._forwards <= MOST_FORWARDS
 
     def _begin_measuring(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
         self._measuring = True
@@ -165,8 +166,7 @@ class Watcher:
         self, root: Root, module: nn.Module, args: Any, kwargs: Any, output: Any, measured: bool
     ) -> None:
         self._stack = []
-        if self._forwards <= MOST_FORWARDS:
-            self._awaiting.append((root, module.training))
+        self._awaiting[root.index] = (root, module.training)
         self._batch = (args, kwargs)
         first = next(tensors_in((args, kwargs)), None)
         self.clock.pending_batch = 0 if first is None else batch_size(first)
@@ -262,11 +262,11 @@ class Watcher:
         self.optimizers.look_for_zeroing()
         self.pattern.add("b")
         self._forwards = 0
-        for root, training in self._awaiting:
+        for root, training in self._awaiting.values():
             root.trains_in_train_mode |= training
             if self.sampling:
                 self.clock.modes[root.name] = float(training)
-        self._awaiting = []
+        self._awaiting = {}
         loss = first_tensor(tensors)
         if loss is not None:
             if self.sampling and self._heads:
@@ -281,7 +281,7 @@ class Watcher:
         self.clock.batch += self.clock.pending_batch
         self.clock.pending_batch = 0
         if not self._steps_come_from_optimizers():
-            self._end_step(None)
+            self._end_step()
 
     def _record_loss(self, loss: Tensor) -> None:
         if self._unscaled is not None and self._unscaled[0] is loss:
@@ -302,8 +302,10 @@ class Watcher:
             self._alarm("loss", step, where, None)
 
     def _steps_come_from_optimizers(self) -> bool:
-        if self._lead is not None:
+        if self.cycle.lead is not None:
             return True
+        if self._backwards_without_step == 0:
+            self.optimizers.find_existing()
         self._backwards_without_step += 1
         exists = any(ref() is not None for ref in self.optimizers.created)
         return exists and self._backwards_without_step <= PATIENCE
@@ -348,24 +350,12 @@ class Watcher:
             self.parameters.after_step()
         self.pattern.add("s", state.index)
         self.optimizers.after_step(state)
-        if self._leads(state):
-            self._end_step(state)
-
-    def _leads(self, state: OptimizerState) -> bool:
-        """Whether this optimizer's step ends a step of the program."""
-        if self._lead is None or state is self._lead:
-            self._since_lead.clear()
-        elif state.index in self._since_lead:
-            self._since_lead.clear()  # it stepped twice without the lead: a second fit has begun
-        else:
-            self._since_lead.add(state.index)
-            return False
-        self._lead = state
-        return True
+        if self.cycle.ends_with(state.index):
+            self._end_step()
 
     # -- the end of a step --
 
-    def _end_step(self, state: OptimizerState | None) -> None:
+    def _end_step(self) -> None:
         step, sampled = self.clock.step, self.sampling
         if sampled:
             for part in (self.activations, self.parameters, self.batches, self.losses):
@@ -374,7 +364,7 @@ class Watcher:
         if step >= INVENTORY_AFTER and (step & (step - 1)) == 0 or step == INVENTORY_AFTER:
             self._take_inventory()
         self._batch = None
-        self._awaiting = []
+        self._awaiting = {}
         self._forwards = 0
         own, total = self.clock.close()
         self.sampler.account(step, sampled, own, total)

@@ -69,15 +69,15 @@ def tensor_stats(
     if hist is not None and hist.dtype.char != "B":
         raise ValueError("hist must be a uint8 array")
     # from_buffer refuses what is too small or not contiguous, and is quicker than numpy's `.ctypes`.
-    row = ctypes.addressof(_OutRow.from_buffer(out))
-    bins = None if hist is None else ctypes.addressof(_HistRow.from_buffer(hist))
+    row = ctypes.addressof(_OutRow.from_buffer(out.data))
+    bins = None if hist is None else ctypes.addressof(_HistRow.from_buffer(hist.data))
     return tensor_stats_at(t, row, bins, lo, hi)
 
 
 def tensor_stats_at(
     t: Tensor, out: int, hist: int | None = None, lo: float = -math.inf, hi: float = math.inf
 ) -> float:
-    """`tensor_stats` for hot paths: writes to the memory addresses `out` (7 doubles) and `hist` (32 bytes)."""
+    """`tensor_stats` for hot paths: writes to the addresses `out` (7 doubles) and `hist` (32 bytes)."""
     try:
         if _KERNEL is not None and t.is_cpu and type(t) in _PLAIN:
             code = _CODES.get(t.dtype)
@@ -172,9 +172,9 @@ def _stats_elsewhere(t: Tensor, out: int, hist: int | None, lo: float, hi: float
         if plain is None or not plain.numel():
             return _fill_nan(out, hist)
         plain, repeats = _without_repeats(plain)
-        row = np.frombuffer(_OutRow.from_address(out))
+        row = np.ctypeslib.as_array(_OutRow.from_address(out))
         if _KERNEL is None or not plain.is_cpu:
-            bins = None if hist is None else np.frombuffer(_HistRow.from_address(hist), np.uint8)
+            bins = None if hist is None else np.ctypeslib.as_array(_HistRow.from_address(hist))
             values = stats_torch.stats_row(plain, hist=bins is not None, lo=lo, hi=hi)
             saturated, _ = resolve(values, row, bins)
         else:

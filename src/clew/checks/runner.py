@@ -92,4 +92,3 @@ def _place(site: Site) -> str:
     if site.module is not None:
         return f"{site.module}.{site.param}" if site.param else site.module
     return f"{site.file}:{site.line}" if site.file else site.op or "elsewhere"
-

@@ -163,7 +163,9 @@ class RunView:
             return site.op or "the run"
         if site.param:
             return f"{module}.{site.param}"
-        return f"{site.op} in {module}" if site.op else module
+        layer = self.layer_of(site)
+        own = layer is not None and layer.kind.lower() == (site.op or "")
+        return f"{site.op} in {module}" if site.op and not own else module  # an nn.ReLU is its own op
 
     def locate(self, site: Site) -> Site:
         """The same site with its display name, and the line that made the layer if it has none."""

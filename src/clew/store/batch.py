@@ -9,17 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clew.store.format import MAX_FRAME, encode_json
+from clew.store.names import Columns
 
 MARK_EVERY = 2.0  # seconds: how far `list_runs` may have to search back for a place to start
-
-
-@dataclass(frozen=True)
-class Columns:
-    """What the encoder must know of a table."""
-
-    dtype: str
-    count: int
-    loss: int | None  # the column with the training loss, for the marks
 
 
 @dataclass

@@ -62,6 +62,8 @@ def open_cache(file: Path) -> sqlite3.Connection:
     """The cache, made or made anew if need be; in memory where there is no place for a file."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(file)  # in use: not every filesystem keeps the time of reading
         _remove_unused(file.parent)
         return _opened(str(file))
     except StaleCache:
@@ -143,5 +145,5 @@ def get_chunks(db: sqlite3.Connection, place: tuple[int, int, int], first: int, 
 def _remove_unused(folder: Path) -> None:
     for file in folder.glob("*.sqlite"):
         with contextlib.suppress(OSError):
-            if time.time() - file.stat().st_atime > UNUSED_DAYS * 86400:
+            if time.time() - file.stat().st_mtime > UNUSED_DAYS * 86400:
                 remove_cache(file)

@@ -67,7 +67,8 @@ class Index:
         """Everything that can be asked for, in the order in which it appeared."""
         query = "SELECT signal, site, rank FROM series GROUP BY rank, signal, site ORDER BY min(rowid)"
         rows = self._sound(lambda: self._db.execute(query).fetchall())
-        return [SeriesName(signal, Site.from_json(json.loads(key)), key, rank) for signal, key, rank in rows]
+        sites = {key: Site.from_json(json.loads(key)) for key in {row[1] for row in rows}}
+        return [SeriesName(signal, sites[key], key, rank) for signal, key, rank in rows]
 
     def query(
         self,

@@ -8,7 +8,6 @@ namespace, and with the same process start time; elsewhere the log's heartbeat d
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,15 +21,20 @@ def identity() -> dict[str, Any]:
     pid = os.getpid()
     return {
         "pid": pid,
-        "hostname": socket.gethostname(),
+        "hostname": hostname(),
         "machine": machine(),
         "process_start": start_time(pid),
     }
 
 
+def hostname() -> str:
+    """As `socket.gethostname()` says, without loading the socket module at start-up."""
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
+
+
 def machine() -> str:
     """Equal for two processes exactly if their pids mean the same thing."""
-    parts = [socket.gethostname(), _read("/proc/sys/kernel/random/boot_id").strip()]
+    parts = [hostname(), _read("/proc/sys/kernel/random/boot_id").strip()]
     try:
         parts.append(os.readlink("/proc/self/ns/pid"))
     except OSError:

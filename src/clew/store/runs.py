@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import secrets
 import shutil
 import time
 from collections.abc import Mapping
@@ -64,7 +63,7 @@ def _new_folder(root: Path, meta: Mapping[str, Any]) -> Path:
     stem = Path(str(meta.get("name") or meta.get("script") or "run")).stem
     slug = re.sub(r"[^A-Za-z0-9_]+", "-", stem).strip("-")[:40] or "run"
     for _ in range(ATTEMPTS):
-        path = root / f"{time.strftime('%Y%m%d-%H%M%S')}-{slug}-{secrets.token_hex(2)}"
+        path = root / f"{time.strftime('%Y%m%d-%H%M%S')}-{slug}-{os.urandom(2).hex()}"
         try:
             path.mkdir()
         except FileExistsError:

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.records import Site
-from clew.store.batch import Batch, Columns, Encoder
-from clew.store.format import DTYPES, SEGMENT_BYTES, encode_json
+from clew.store.batch import Batch, Encoder
+from clew.store.format import SEGMENT_BYTES, encode_json
+from clew.store.names import Names
 from clew.store.process import identity
 from clew.store.segment_file import SegmentFile
 
@@ -56,12 +57,8 @@ class LogWriter:
         self._after_flush = after_flush
         self._interval = flush_interval
         self._reset()
-        self._sites: dict[Site, int] = {}
-        self._train_sites: set[int] = set()
-        self._tables: dict[int, Columns] = {}
-        self._table_ids: dict[tuple[tuple[str, ...], tuple[int, ...], str], int] = {}
-        self._weights: list[int] = []
-        self._encoder = Encoder(self._tables)
+        self._names = Names(lambda record: self._put(record, 0))
+        self._encoder = Encoder(self._names.tables)
         self._declared: list[bytes] = []
         self._file = SegmentFile(rank_dir, self._preamble, segment_bytes)
         self._broken = ""  # why nothing is written any more
@@ -84,42 +81,17 @@ class LogWriter:
 
     def site(self, site: Site) -> int:
         """The number of a site; equal sites have the same."""
-        with self._lock:
-            number = self._sites.get(site)
-            if number is None:
-                number = self._sites[site] = len(self._sites)
-                if site.phase != "eval":
-                    self._train_sites.add(number)
-                self._put({"t": "site", "id": number, "site": site.to_json()}, 0)
-            return number
+        return self._names.site(site)
 
     def table(self, signals: Sequence[str], sites: Sequence[int], dtype: str = "f8") -> int:
         """The number of a table with the columns sites × signals, site-major."""
-        where = tuple(sites) or (self.site(Site()),)
-        key = (tuple(signals), where, dtype)
-        with self._lock:
-            number = self._table_ids.get(key)
-            if number is None:
-                number = self._table_ids[key] = self._declare(*key)
-            return number
-
-    def _declare(self, signals: tuple[str, ...], sites: tuple[int, ...], dtype: str) -> int:
-        if dtype not in DTYPES:
-            raise ValueError(f"a table is of {', '.join(DTYPES)}, not {dtype!r}")
-        number = len(self._weights)
-        losses = [i for i, s in enumerate(sites) if s in self._train_sites]
-        loss = losses[0] * len(signals) + signals.index("loss") if losses and "loss" in signals else None
-        self._tables[number] = Columns(dtype, len(signals) * len(sites), loss)
-        self._weights.append(ROW_BYTES + 8 * len(signals) * len(sites))
-        record = {"t": "table", "id": number, "dtype": dtype, "signals": signals, "sites": sites}
-        self._put(record, 0)
-        return number
+        return self._names.table(signals, sites, dtype)
 
     def row(self, table: int, step: int, values: Sequence[float] | np.ndarray[Any, Any]) -> None:
         """One row of a table: nothing but an append to the queue."""
         try:
-            self._put((table, step, values), self._weights[table])
-        except IndexError:
+            self._put((table, step, values), ROW_BYTES + 8 * self._names.tables[table].count)
+        except KeyError:
             self._tell("table", f"a row for table {table}, which was never declared, is lost")
 
     def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:
@@ -160,6 +132,7 @@ class LogWriter:
     def abandon(self) -> None:
         """For a forked child: forget everything, and never touch the parent's file."""
         self._reset()
+        self._names.lock = threading.RLock()  # another thread may have held it
         self._closed = self._abandoned = True
         self._tap = self._after_flush = None
         self._file.close()

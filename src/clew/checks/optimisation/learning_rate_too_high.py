@@ -47,6 +47,7 @@ class LearningRateTooHigh(Check):
     needs = ("loss", "update.ratio")
 
     ratio: float = 0.1  # update over weight, of the median weight; about 1e-3 is healthy
+    jump: float = 0.5  # the same, of the largest of the first steps: weights half replaced in one step
     away: float = 3.0  # diverged: the loss in units of its start
     stuck: float = 0.9  # no progress: share of its start that the loss still has
     start: int = 5  # losses whose median is the start
@@ -57,19 +58,25 @@ class LearningRateTooHigh(Check):
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         weights = [s for site, s in run.series("update.ratio") if is_weight(run, site)]
-        early = _typical([s.first(self.window) for s in weights])
-        late = _typical([s.finite().last(self.window) for s in weights])
-        losses = train_losses(run)
-        if max(early, late) <= self.ratio or self._steep_from_the_start(run):
+        size, from_the_start = self._size(weights)
+        if not size or self._steep_from_the_start(run):
             return
-        for loss in losses:
-            if self._diverged(loss) and (early > self.ratio or not self._fell(loss)):
-                yield self._finding(run, Severity.ERROR, loss, weights, max(early, late), self._course(loss))
-                return
-        if len(losses) == 1 and self._stands(losses[0]):
-            yield self._finding(
-                run, Severity.WARNING, losses[0], weights, max(early, late), self._course(losses[0])
-            )
+        losses = train_losses(run)
+        gone = [x for x in losses if self._diverged(x) and (from_the_start or not self._fell(x))]
+        if gone:
+            yield self._finding(run, Severity.ERROR, gone[0], weights, size)
+        elif len(losses) == 1 and self._stands(losses[0]):
+            yield self._finding(run, Severity.WARNING, losses[0], weights, size)
+
+    def _size(self, weights: Sequence[Series]) -> tuple[float, bool]:
+        """The size of an update if it is large, else 0, and whether it was so from the start."""
+        early = _typical([s.first(self.window).median for s in weights])
+        # From zero, any first step is infinitely large: such weights can't be said to jump.
+        jump = _typical([s.first(self.window).max for s in weights if math.isfinite(s.values[0])])
+        late = _typical([s.finite().last(self.window).median for s in weights])
+        if early > self.ratio or jump > self.jump:
+            return max(early, jump), True
+        return (late, False) if late > self.ratio else (0.0, False)
 
     def _diverged(self, loss: Series) -> bool:
         level = self._level(loss)
@@ -78,19 +85,24 @@ class LearningRateTooHigh(Check):
             return grown > level
         return len(loss) >= 2 * self.window and loss.last(self.window).median > level
 
+    def _begin(self, loss: Series) -> float:
+        """The loss at the start: a divergence may show in the second value already."""
+        first = loss.first(self.start).finite()
+        return min(float(first.values[0]), first.median) if len(first) else float("nan")
+
     def _level(self, loss: Series) -> float:
-        """Above this the loss has left; for a loss around zero, its first spread is the unit."""
-        first = loss.first(self.start)
-        return first.median + (self.away - 1) * max(abs(first.median), first.max - first.min)
+        """Above this the loss has left; one that changes sign has its first spread as unit."""
+        start, first = self._begin(loss), loss.first(self.window)
+        unit = max(abs(start), first.max - first.min) if loss.min < 0 < loss.max else abs(start)
+        return start + (self.away - 1) * unit
 
     def _fell(self, loss: Series) -> bool:
         """Whether training made progress before the loss went away: then something else happened."""
-        return loss.finite().min < self.stuck * loss.first(self.start).median
+        return loss.finite().min < self.stuck * self._begin(loss)
 
     def _stands(self, loss: Series) -> bool:
-        start = loss.first(self.start).median
-        enough = len(loss) >= self.patience and loss.min > 0
-        return enough and loss.last(self.window).median >= self.stuck * start
+        enough = len(loss) >= self.patience and loss.min >= 0
+        return enough and loss.last(self.window).median >= self.stuck * self._begin(loss)
 
     def _steep_from_the_start(self, run: RunView) -> bool:
         rates = [s.values[0] for _, s in run.series("lr")]
@@ -104,7 +116,7 @@ class LearningRateTooHigh(Check):
         return bool(relative and rates) and median(relative) >= self.steep and max(rates) <= self.ordinary
 
     def _course(self, loss: Series) -> str:
-        start, bad = loss.first(self.start).median, loss.first_nonfinite()
+        start, bad = self._begin(loss), loss.first_nonfinite()
         if bad is not None:
             return (
                 f"the loss went from {start:.3g} to {loss.finite().max:.3g} and was not finite at step {bad}"
@@ -112,15 +124,9 @@ class LearningRateTooHigh(Check):
         return f"the loss went from {start:.3g} to {loss.last(self.window).median:.3g} in {len(loss)} steps"
 
     def _finding(
-        self,
-        run: RunView,
-        severity: Severity,
-        loss: Series,
-        weights: Sequence[Series],
-        size: float,
-        course: str,
+        self, run: RunView, severity: Severity, loss: Series, weights: Sequence[Series], size: float
     ) -> Finding:
-        worst = max(weights, key=lambda s: _typical([s.first(self.window)]))
+        worst = max(weights, key=lambda s: _typical([s.first(self.window).max]))
         site, rate = _rate(run)
         evidence = [
             loss.evidence("loss"),
@@ -130,7 +136,7 @@ class LearningRateTooHigh(Check):
         at = f"learning rate {rate:.3g}" if rate else "the learning rate"
         return self.finding(
             severity,
-            message=f"{at} is too high: one step changes the weights by {size:.0%}, and {course}",
+            message=f"{at} is too high: one step changes the weights by {size:.0%}, and {self._course(loss)}",
             fix=_fix(rate, size),
             site=site,
             step=int(worst.steps[0]),
@@ -142,9 +148,9 @@ class LearningRateTooHigh(Check):
         return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
 
 
-def _typical(parts: Sequence[Series]) -> float:
-    """The median over the weights of their median over the steps; 0 if nothing is known."""
-    known = [m for part in parts if not math.isnan(m := part.median)]
+def _typical(sizes: Sequence[float]) -> float:
+    """The median over the weights; 0 if nothing is known."""
+    known = [size for size in sizes if not math.isnan(size)]
     return median(known) if known else 0.0
 
 

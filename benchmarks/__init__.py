@@ -1,0 +1,1 @@
+"""What Clew costs, measured as a ratio against the same work without it."""

@@ -1,0 +1,96 @@
+"""Two ways of running the same steps, compared in many short pairs within one process.
+
+Machines are noisy, so the two halves of a pair follow each other closely, forth and back (ABBA)
+from a random start, CPU time is taken beside wall time, and the ratio is the median over
+pairs, with a bootstrap interval. Compare it with that of raw against raw.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+# A sampled step comes every ten steps: shorter halves would often hold none, and the median of
+# pairs would hide what sampling costs.
+SHORTEST = 10
+# A half must be long against the clock's resolution and a scheduler's time slice.
+SECONDS = 0.1
+# Work that was handed to a background thread is waited for, and counted where it belongs.
+SETTLE = 0.25
+BOOTSTRAPS = 2_000
+
+
+@dataclass(frozen=True)
+class Half:
+    """What some steps took, in seconds."""
+
+    cpu: float
+    wall: float
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Median of pair ratios, and the middle 95 % of its bootstrap distribution."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.low:.3f}–{self.high:.3f})"
+
+
+def compare(
+    step: Callable[[], None],
+    on: Callable[[], None],
+    off: Callable[[], None],
+    *,
+    pairs: int,
+    steps: int,
+    settle: float = SETTLE,
+) -> tuple[Ratio, Ratio]:
+    """CPU and wall time of `steps` steps after `on()`, divided by those after `off()`."""
+    cpu, wall = [], []
+    with_first = random.random() < 0.5
+    for _ in range(pairs):
+        halves = {}
+        for active in (with_first, not with_first):
+            (on if active else off)()
+            halves[active] = _time(step, steps, settle)
+        cpu.append(halves[True].cpu / halves[False].cpu)
+        wall.append(halves[True].wall / halves[False].wall)
+        with_first = not with_first
+    off()
+    return summarise(cpu), summarise(wall)
+
+
+def _time(step: Callable[[], None], steps: int, settle: float) -> Half:
+    cpu, wall = time.process_time(), time.perf_counter()
+    for _ in range(steps):
+        step()
+    wall = time.perf_counter() - wall
+    time.sleep(settle)
+    return Half(time.process_time() - cpu, wall)
+
+
+def summarise(ratios: list[float]) -> Ratio:
+    """The median, and how far it could have fallen otherwise."""
+    values = np.asarray(ratios)
+    drawn = np.random.default_rng(0).choice(values, (BOOTSTRAPS, len(values)))
+    low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
+    return Ratio(float(np.median(values)), float(low), float(high))
+
+
+def steps_per_half(step: Callable[[], None], seconds: float = SECONDS) -> tuple[int, float]:
+    """How many steps make a half, and the seconds that one takes."""
+    for _ in range(3):
+        step()
+    begin = time.perf_counter()
+    for _ in range(5):
+        step()
+    one = (time.perf_counter() - begin) / 5
+    return max(SHORTEST, round(seconds / one)), one

@@ -1,0 +1,119 @@
+"""Every planted fault is found where it is, and the same program without it is found healthy.
+
+Run as a script, this file is the program that plays one fault under Clew and prints the verdicts.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import linecache
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clew
+from clew.checks.catalog import CHECKS
+from clew.checks.runner import judge
+from clew.checks.view import RunView
+from clew.records import Verdict
+from running import TESTS, start, wait
+
+FAULTS = TESTS.parent / "faults"
+NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
+VARIANTS = ("buggy", "healthy")
+SAMPLING = ("default", "every-step")
+# The budget is what makes sampling depend on the clock; without limit the default pattern is always the same.
+NO_LIMIT = 1e6
+
+
+def play(name: str, root: Path) -> dict[str, Any]:
+    """Run both variants of a fault under both kinds of sampling."""
+    module = importlib.import_module(name)
+    check = getattr(module, "CHECK", name.replace("_", "-"))
+    runs = {}
+    for variant in VARIANTS:
+        for sampling in SAMPLING:
+            every_step = sampling == "every-step"
+            with clew.attach(run_root=root, quiet=True, every_step=every_step, budget=NO_LIMIT) as session:
+                losses = getattr(module, variant)()
+            read_back = judge(RunView(clew.open_run(session.path).data))
+            runs[f"{variant} {sampling}"] = {
+                "losses": losses,
+                "verdict": plain(session.verdict),
+                "live": plain(session._judge.verdict()),
+                "read_back": plain(read_back),
+            }
+    return {"check": check, "expect": module.EXPECT, "runs": runs}
+
+
+def plain(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "findings": [finding.to_json() for finding in verdict.findings],
+        "not_judged": [item.to_json() for item in verdict.not_judged],
+    }
+
+
+@cache
+def played(name: str) -> dict[str, Any]:
+    """One process per fault serves all its tests, as long as they run in one worker."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as root:
+        # One thread: these networks are too small for two, and two would wait for each other.
+        ended = wait(start([__file__, name, root], OMP_NUM_THREADS="1"))
+    assert ended.code == 0, ended.err
+    return json.loads(ended.out)
+
+
+def alarms(run: dict[str, Any]) -> list[dict[str, Any]]:
+    return [f for f in run["verdict"]["findings"] if f["severity"] != "advice"]
+
+
+def points_at(finding: dict[str, Any], expect: dict[str, str]) -> bool:
+    """Whether the finding's site is the expected module and source line."""
+    site = finding["site"]
+    module, wanted = site["module"] or "", expect.get("module")
+    if wanted is not None and not (module == wanted or module.startswith(f"{wanted}.")):
+        return False
+    line = linecache.getline(site["file"] or "", site["line"] or 0)
+    return expect.get("line_contains", "") in line
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_fault_is_found_where_it_is_and_the_repaired_program_is_found_healthy(name: str) -> None:
+    fault = played(name)
+    for sampling in SAMPLING:
+        first, *_ = [*alarms(fault["runs"][f"buggy {sampling}"]), None]
+        assert first is not None, f"nothing was found ({sampling})"
+        assert first["check"] == fault["check"], (sampling, first["message"])
+        assert first["because"] == [], sampling
+        assert points_at(first, fault["expect"]), (sampling, first["site"])
+        healthy = fault["runs"][f"healthy {sampling}"]
+        assert [(f["check"], f["message"]) for f in alarms(healthy)] == [], sampling
+        assert mean(healthy["losses"][-10:]) < 0.8 * mean(healthy["losses"][:10])
+    for key, run in fault["runs"].items():
+        assert run["live"] == run["read_back"] == run["verdict"], key
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def test_every_check_has_a_fault_that_it_must_find() -> None:
+    sys.path.insert(0, str(FAULTS))
+    try:
+        covered = {getattr(importlib.import_module(n), "CHECK", n.replace("_", "-")) for n in NAMES}
+    finally:
+        sys.path.remove(str(FAULTS))
+    assert covered == {kind.name for kind in CHECKS}
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # torch itself warns of one of the faults
+    sys.path.insert(0, str(FAULTS))
+    print(json.dumps(play(sys.argv[1], Path(sys.argv[2]))))
