@@ -111,9 +111,7 @@ class Session:
         torch = sys.modules["torch"]
         versions = {"torch": str(torch.__version__), "threads": torch.get_num_threads()}
         self._writer.fact("versions", 0, versions)
-        self._watcher = Watcher(
-            self._writer, budget=self.options.budget, every_step=self.options.every_step
-        )
+        self._watcher = Watcher(self._writer, budget=self.options.budget, every_step=self.options.every_step)
         self._watcher.on_step = self._judge.stop_if_asked
         self._seams = Seams(self._watcher, self._guard)
         self._seams.install()

@@ -25,7 +25,9 @@ def drive(sampler, steps, cost, step_time):
 def test_first_steps_are_sampled_densely_and_later_ones_at_intervals():
     taken = drive(Sampler(0.02), 200, cost=1e-4, step_time=0.01)
     assert taken[:DENSE_STEPS] == list(range(DENSE_STEPS))
-    assert all(b - a >= SPARSE_EVERY for a, b in zip(taken[DENSE_STEPS:], taken[DENSE_STEPS + 1 :], strict=False))
+    assert all(
+        b - a >= SPARSE_EVERY for a, b in zip(taken[DENSE_STEPS:], taken[DENSE_STEPS + 1 :], strict=False)
+    )
 
 
 def test_a_costly_sample_is_taken_only_as_often_as_the_budget_allows():
@@ -199,6 +201,9 @@ def test_the_callback_runs_after_the_import_and_leaves_no_trace(tmp_path, kind):
     target.parent.mkdir(exist_ok=True)
     target.write_text("value = 42\n")
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(folder=str(tmp_path))], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM.format(folder=str(tmp_path))],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.stdout, done.stderr) == ("ok\n", "")

@@ -35,7 +35,9 @@ def recorded(program, tmp_path, *things, **options):
 
 def values(data, name, **wanted):
     found = [
-        (site, list(v)) for site, _, v in data.series(name) if all(getattr(site, k) == w for k, w in wanted.items())
+        (site, list(v))
+        for site, _, v in data.series(name)
+        if all(getattr(site, k) == w for k, w in wanted.items())
     ]
     return found[0][1] if len(found) == 1 else found
 
@@ -310,7 +312,10 @@ def test_layer_statistics_agree_with_torch(tmp_path):
     before = model.fc1.weight.detach().clone()
     data = recorded(lambda: train(model, optimizer, steps=1), tmp_path)
     change = model.fc1.weight.detach() - before
-    got = {n: values(data, n, module="fc1", param="weight")[0] for n in ("weight.std", "update.norm", "update.ratio")}
+    got = {
+        n: values(data, n, module="fc1", param="weight")[0]
+        for n in ("weight.std", "update.norm", "update.ratio")
+    }
     assert got["weight.std"] == pytest.approx(float(before.std(unbiased=False)), rel=1e-4)
     assert got["update.norm"] == pytest.approx(float(change.norm()), rel=1e-4)
     assert got["update.ratio"] == pytest.approx(float(change.norm() / before.norm()), rel=1e-4)
@@ -412,10 +417,14 @@ def test_a_nested_attach_joins_the_session_that_is_there(tmp_path):
 def test_a_program_that_raises_is_recorded_as_failed(tmp_path):
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with pytest.raises(ZeroDivisionError), clew.attach(run_root=tmp_path, quiet=True) as session:
+
+    def program():
         train(model, optimizer, steps=2)
-        1 / 0  # noqa: B018 - raising is the point
-    run = open_run(session.path)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        recorded(program, tmp_path)
+    run = open_run(next(tmp_path.iterdir()))
     assert run.state == "failed"
     assert [e.data["type"] for e in run.data.events if e.kind == "exception"] == ["ZeroDivisionError"]
 

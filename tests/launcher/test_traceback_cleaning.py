@@ -4,10 +4,10 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-import clew.attach.launcher
+from clew.attach import launcher
 from clew.attach.traceback_cleaning import clean, is_ours
 
-PACKAGE = Path(clew.attach.launcher.__file__).parents[1]
+PACKAGE = Path(launcher.__file__).parents[1]
 IMPORTLIB = "<frozen importlib._bootstrap>"
 
 

@@ -128,6 +128,12 @@ def test_long_evidence_is_counted_not_listed() -> None:
     assert "layer 8 is dead" in drawn(Verdict((finding,)), full=True)
 
 
+def test_series_that_stays_level_is_a_number_not_a_line() -> None:
+    level = Evidence("every row sums to 1", "loss_input.simplex", None, (0, 1, 9), (1.0, 1.0, 1.0))
+    text = drawn(Verdict((replace(softmax(), evidence=(level,)),)))
+    assert "1 throughout  loss_input.simplex, steps 0–9" in text
+
+
 def test_source_line_is_quoted_from_the_users_file() -> None:
     assert "train.py:4  optimizer.step()" in drawn(sick())
 

@@ -263,6 +263,7 @@ def test_a_failing_tap_and_a_failing_live_check_are_told_and_switched_off(tmp_pa
     for start in range(0, 30, 10):
         train(log, range(start, start + 10))
         assert log.flush()
+    assert log.flush()  # by now the call after the flush before it is over
     log.close("finished", 0)
     assert len(failures) == len(calls) == 2
     assert only_series(open_run(run).data, "loss")[1].tolist() == list(range(30))
@@ -295,10 +296,18 @@ def test_a_row_that_does_not_fit_its_table_is_told_and_costs_no_other(tmp_path):
 def test_after_flush_is_called_once_the_records_are_in_the_file(tmp_path):
     run = new_run(tmp_path)
     seen: list[int] = []
-    log = open_writer(run, after_flush=lambda: seen.append(open_run(run).data.last_step))
+    called = threading.Event()
+
+    def look() -> None:
+        seen.append(open_run(run).data.last_step)
+        if seen[-1] == 9:
+            called.set()
+
+    log = open_writer(run, after_flush=look)
     train(log, range(10))
+    assert called.wait(30)
     log.close("finished", 0)
-    assert seen[-1] == 9
+    assert seen == sorted(seen)
 
 
 def test_closing_twice_changes_nothing_and_later_rows_are_ignored(tmp_path):

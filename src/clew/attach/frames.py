@@ -42,7 +42,7 @@ def _classify(filename: str) -> int:
     path = os.path.abspath(filename)
     if path.startswith(_DEMO):
         return USER
-    if path.startswith(_CLEW) or f"{os.sep}torch{os.sep}" in path and any(p in path for p in _PACKAGES):
+    if path.startswith(_CLEW) or (f"{os.sep}torch{os.sep}" in path and any(p in path for p in _PACKAGES)):
         return HIDDEN
     if any(p in path for p in _PACKAGES):
         return LIBRARY

@@ -39,7 +39,9 @@ def parameters_fact(root: Root, models: ModelBook, optimizers: OptimizerBook) ->
                 "has_grad": parameter.grad is not None,
                 "optimizer": owners.get(id(parameter)),
                 "loaded": models.was_loaded(parameter),
-                "init_like": None if parameter.requires_grad else init_like(modules.get(owner), leaf, parameter),
+                "init_like": None
+                if parameter.requires_grad
+                else init_like(modules.get(owner), leaf, parameter),
             }
         )
     return {

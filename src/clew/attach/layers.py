@@ -104,7 +104,9 @@ class Activations:
         if type(module).__name__.lower() in WATCHED:
             return  # seen as a function call, with what it does to units
         self._last = path
-        self._measure((root.name, path, None), tensor, lambda: Site(path, None, phase="train", root=root.name))
+        self._measure(
+            (root.name, path, None), tensor, lambda: Site(path, None, phase="train", root=root.name)
+        )
 
     def function_output(self, root: Root, enclosing: nn.Module, name: str, output: Any) -> None:
         """An activation function was called; the layer that ran before it is the one to name."""

@@ -175,7 +175,7 @@ def grows(prediction: tuple[int, ...], target: tuple[int, ...]) -> bool:
         result = torch.broadcast_shapes(prediction, target)
     except RuntimeError:
         return False
-    return result.numel() > max(_count(prediction), _count(target))
+    return _count(tuple(result)) > max(_count(prediction), _count(target))
 
 
 def _count(shape: tuple[int, ...]) -> int:

@@ -150,18 +150,8 @@ class OptimizerBook:
     def look_for_zeroing(self) -> None:
         """Were the old gradients cleared, by whatever means: `zero_grad()`, or by hand?"""
         for state in self.states:
-            if state.dirty and state.witness is not None:
-                parameter, identity, version = state.witness
-                gradient = parameter.grad
-                if gradient is None or id(gradient) != identity:
-                    self._clean(state, parameter)
-                elif gradient._version != version and not self._still_there(gradient):
-                    self._clean(state, parameter)
-
-    @staticmethod
-    def _still_there(gradient: Tensor) -> bool:
-        """A gradient that was written to since the step; reading it on an accelerator would wait."""
-        return gradient.device.type == "cpu" and bool((gradient != 0).any())
+            if state.dirty and state.witness is not None and was_cleared(*state.witness):
+                self._clean(state, state.witness[0])
 
     @staticmethod
     def _clean(state: OptimizerState, parameter: Tensor) -> None:
@@ -183,6 +173,17 @@ class OptimizerBook:
                 state.backwards += 1
                 if state.dirty:
                     state.witness = (parameter, id(gradient), gradient._version)
+
+
+def was_cleared(parameter: Tensor, identity: int, version: int) -> bool:
+    """Whether a parameter's gradient is no longer the one of this identity and version, but zero."""
+    gradient = parameter.grad
+    if gradient is None or id(gradient) != identity:
+        return True
+    if gradient._version == version:
+        return False
+    # Written to since. Reading it on an accelerator would make the host wait: take it for cleared.
+    return gradient.device.type != "cpu" or not bool((gradient != 0).any())
 
 
 def loss_is_finite(value: float) -> bool:

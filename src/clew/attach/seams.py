@@ -386,5 +386,3 @@ class Seams:
             return wrapper
 
         self._patches.wrap(torch.jit, "script", wrap)
-
-

@@ -66,7 +66,9 @@ class StepClock:
         waiting, self._deferred = self._deferred, []
         for device in {value.device for value, _, _ in waiting}:
             here = [entry for entry in waiting if entry[0].device == device]
-            for number, (_, step, write) in zip(torch.stack([e[0] for e in here]).tolist(), here, strict=True):
+            for number, (_, step, write) in zip(
+                torch.stack([e[0] for e in here]).tolist(), here, strict=True
+            ):
                 write(step, number)
 
     def others(self) -> float:

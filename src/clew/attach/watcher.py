@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import Any
 
@@ -55,7 +56,7 @@ class Watcher:
         self.sampling = self.sampler.wants(0)
         self.root: Root | None = None  # of the forward that is running
         self._stack: list[nn.Module] = []
-        self._mode: ActivationMode | None = None
+        self._mode: AbstractContextManager[Any] | None = None
         self._measuring = False  # this very forward
         self._forwards = 0  # since the last backward
         self._awaiting: dict[int, tuple[Root, bool]] = {}  # ran since the last backward; mode
@@ -137,8 +138,9 @@ class Watcher:
         if not self._first_layer_due:
             self.batches.first_input(root, "", args)
         if self._may_trace(root, module):
-            self._mode = ActivationMode(self._function_called)
-            self._mode.__enter__()
+            mode: AbstractContextManager[Any] = ActivationMode(self._function_called)
+            mode.__enter__()
+            self._mode = mode
 
     def _discard(self) -> None:
         for part in (self.activations, self.batches, self.losses):
@@ -174,9 +176,7 @@ class Watcher:
             self.batches.inputs(root, args, kwargs if isinstance(kwargs, dict) else {})
             if not module._modules:
                 self.activations.module_output(root, module, output)
-            self._heads = [
-                (t.grad_fn, tuple(t.shape)) for t in tensors_in(output) if t.grad_fn is not None
-            ]
+            self._heads = [(t.grad_fn, tuple(t.shape)) for t in tensors_in(output) if t.grad_fn is not None]
         if root.announced < 0 or (root.order and root.announced == 0):
             fact = self.models.model_fact(root)
             if fact is not None:
@@ -361,7 +361,7 @@ class Watcher:
             for part in (self.activations, self.parameters, self.batches, self.losses):
                 part.commit(step)
         self.losses.end_of_evaluation(step)
-        if step >= INVENTORY_AFTER and (step & (step - 1)) == 0 or step == INVENTORY_AFTER:
+        if (step >= INVENTORY_AFTER and (step & (step - 1)) == 0) or step == INVENTORY_AFTER:
             self._take_inventory()
         self._batch = None
         self._awaiting = {}

@@ -37,8 +37,12 @@ def render_check(check: CheckEntry, *, stream: IO[str], width: int | None = None
     for heading, body in check.sections.items():
         screen.blank()
         screen.line(screen.text(heading, "bold cyan"))
+        previous: Piece | None = None
         for piece in pieces(body):
+            if previous is not None and not (piece.code or piece.bullet or previous.bullet):
+                screen.blank()
             _draw(screen, piece)
+            previous = piece
 
 
 def render_checks(checks: Sequence[CheckEntry], *, stream: IO[str], width: int | None = None) -> None:
@@ -54,10 +58,8 @@ def _draw(screen: Screen, piece: Piece) -> None:
         screen.block(screen.text(piece.text, "green"), indent=2 * INDENT)
     elif piece.bullet:
         screen.block(piece.text, indent=INDENT, label="-", column=2)
-    elif piece.text:
-        screen.block(piece.text, indent=INDENT)
     else:
-        screen.blank()
+        screen.block(piece.text, indent=INDENT)
 
 
 def pieces(body: str) -> Iterator[Piece]:

@@ -81,7 +81,7 @@ def _draw_evidence(screen: Screen, evidence: tuple[Evidence, ...], full: bool, i
     label = "evidence"
     for observation in shown:
         screen.block(neutral(observation.text), indent=indent, label=label, column=COLUMN)
-        if len(set(observation.values)) > 1:  # a line that stays level shows nothing
+        if len(observation.values) > 1:
             screen.block(_series(screen, observation, indent), indent=indent, column=COLUMN)
         label = ""
     if len(shown) < len(evidence):
@@ -90,21 +90,26 @@ def _draw_evidence(screen: Screen, evidence: tuple[Evidence, ...], full: bool, i
 
 
 def _series(screen: Screen, evidence: Evidence, indent: int) -> Text:
-    """`▁▂▅█  0.8 → 57 · grad.norm, steps 0–299`, with no more than the line can hold."""
-    glyphs = screen.glyphs
-    first, last = number(evidence.values[0]), number(evidence.values[-1])
-    caption = neutral(evidence.signal or "", 40)
-    if evidence.steps:
-        caption += f"{', ' if caption else ''}steps {evidence.steps[0]}{glyphs.dash}{evidence.steps[-1]}"
-    if is_logarithmic(evidence.values):
-        caption += ", log scale"
-    ends = f"  {first} {glyphs.arrow} {last}"
+    """`▁▂▅█  0.8 → 57  grad.norm, steps 0–299`, with no more than the line can hold."""
+    glyphs, values = screen.glyphs, evidence.values
+    caption = screen.text(f"  {_caption(evidence, glyphs.dash)}", "dim")
+    if len(set(values)) == 1:  # a line that stays level shows nothing
+        return screen.join(f"{number(values[0])} throughout", caption)
+    ends = f"  {number(values[0])} {glyphs.arrow} {number(values[-1])}"
     room = screen.width - indent - COLUMN - len(ends)
-    tail = f"  {caption}"
-    if room - len(tail) < SPARK_WIDTH // 2:
-        tail = ""
-    blocks = sparkline(evidence.values, min(SPARK_WIDTH, room - len(tail)), plain=glyphs.plain)
-    return screen.join(screen.text(blocks, "cyan"), ends, screen.text(tail, "dim"))
+    if room - len(caption) < SPARK_WIDTH // 2:
+        caption = screen.text()
+    blocks = sparkline(values, min(SPARK_WIDTH, room - len(caption)), plain=glyphs.plain)
+    return screen.join(screen.text(blocks, "cyan"), ends, caption)
+
+
+def _caption(evidence: Evidence, dash: str) -> str:
+    parts = [neutral(evidence.signal, 40)] if evidence.signal else []
+    if evidence.steps:
+        parts.append(f"steps {evidence.steps[0]}{dash}{evidence.steps[-1]}")
+    if is_logarithmic(evidence.values):
+        parts.append("log scale")
+    return ", ".join(parts)
 
 
 def number(value: float) -> str:

@@ -126,7 +126,9 @@ class LogWriter:
         if self._ensure_alive():
             self._thread.join(CLOSE_SECONDS)
             if self._thread.is_alive():
-                self._tell("hang", f"the disk of {self._dir} does not respond; the last records may be lost")
+                self._tell(
+                    "hang", f"the log in {self._dir} did not finish in time; the last records may be lost"
+                )
         _writers.discard(self)
 
     def abandon(self) -> None:
@@ -208,7 +210,7 @@ class LogWriter:
         finally:
             for event in waiting:
                 event.set()
-        if batch.payloads():
+        if batch.payloads() and not self._stopping:  # at the end nobody is to wait for a live view
             self._call_after_flush()
 
     def _record(self, batch: Batch) -> None:
