@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,15 +24,21 @@ class Ended:
     err: str
 
 
-def start(command: Sequence[str | Path], **environment: str) -> subprocess.Popen[str]:
-    """Start `python command…` with Clew importable and none of the caller's Clew settings."""
+def start(
+    command: Sequence[str | Path], *, before: Callable[[], None] | None = None, **environment: str
+) -> subprocess.Popen[str]:
+    """Start `python command…` with Clew importable and none of the caller's Clew settings.
+
+    `before` runs in the new process first.
+    """
     env = {name: value for name, value in os.environ.items() if not name.startswith("CLEW")}
     env["PYTHONPATH"] = str(SOURCE)
     env["OMP_WAIT_POLICY"] = "PASSIVE"  # two programs at once would spin for each other's cores
     env.update(environment)
     arguments = [sys.executable, *map(str, command)]
+    pipe = subprocess.PIPE
     return subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=PROGRAMS
+        arguments, stdout=pipe, stderr=pipe, text=True, env=env, cwd=PROGRAMS, preexec_fn=before
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING
 
 from clew.options import FAILED_ON
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 KEPT_ROWS = 256  # of each layer's statistics: the longest window that a check looks back
 PAUSE = 0.5  # seconds between two looks, at least
-SHARE = 0.005  # of the time that looking may take: it competes for the interpreter lock
+SHARE = 0.005  # of one processor that looking may take: it competes for the interpreter lock
 
 
 class RunStopped(SystemExit):
@@ -56,14 +56,15 @@ class LiveJudge:
 
     def look(self) -> None:
         """Called after every flush; most calls return at once."""
-        now = perf_counter()
-        if self._data is None or now < self._next or self.data.last_step <= self._judged:
+        if self._data is None or perf_counter() < self._next or self.data.last_step <= self._judged:
             return
+        import clew.checks.runner  # noqa: F401 - once, and not to be counted as the cost of looking
+
+        began = thread_time()
         self._judged = self.data.last_step
         for finding in self.verdict().findings:
             self._consider(finding)
-        done = perf_counter()
-        self._next = done + max(PAUSE, (done - now) / SHARE)
+        self._next = perf_counter() + max(PAUSE, (thread_time() - began) / SHARE)
 
     def _consider(self, finding: Finding) -> None:
         asked = self._session.options.stop_on

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def rank_and_run_id(options: RunOptions) -> tuple[int, str | None]:
     rank = _number("RANK")
     given = os.environ.get("CLEW_RUN_ID")
     if given:
-        return rank or 0, given
+        return rank or 0, _safe(given)
     if rank is None or _number("WORLD_SIZE") in (None, 1):
         return 0, None
     shared = "|".join(
@@ -53,8 +54,13 @@ def rank_and_run_id(options: RunOptions) -> tuple[int, str | None]:
     )
     began = _parent_start()
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(began))
-    word = options.name or Path(options.script).stem
+    word = _safe(options.name or Path(options.script).stem)
     return rank, f"{stamp}-{word}-{zlib.crc32(f'{shared}|{began}'.encode()) & 0xFFFF:04x}"
+
+
+def _safe(text: str) -> str:
+    """As a folder may be called on any filesystem."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).lstrip(".-")[:100] or "run"
 
 
 def _number(name: str) -> int | None:

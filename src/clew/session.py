@@ -58,6 +58,7 @@ class Session:
         self.rank, run_id = rank_and_run_id(options)
         self.meta = run_meta(options, self.rank)
         self._lost: list[str] = []
+        self._recording = True
         self._verdict: Verdict | None = None
         self._closed = False
         self._joined = 0
@@ -70,7 +71,7 @@ class Session:
         self.path = self._make_folder(run_id)
         self._writer = LogWriter(
             rank_folder(self.path, self.rank),
-            on_failure=self._say_lost,
+            on_failure=self._recording_failed,
             tap=self._judge.feed,
             after_flush=self._judge.look,
         )
@@ -95,8 +96,9 @@ class Session:
         try:
             return create_run(root, self.meta, run_id=run_id, rank=self.rank)
         except CannotCreate as error:
-            self._say_lost(str(error))
-            return root / (run_id or "unrecorded")
+            self._say_lost(f"{error}; training goes on unrecorded")
+            self._recording = False
+            return Path(os.devnull, "unrecorded")  # nothing can be written below this
 
     def _attach_to_torch(self) -> None:
         try:
@@ -237,9 +239,9 @@ class Session:
             return unrecorded(self.path, self.meta, self._judge.data, checks, tuple(self._lost))
 
     def _why_idle(self) -> str:
-        if self._watcher is None:
-            return "the script never imported torch"
-        return NO_STEP
+        if self._importing.not_found:
+            return "the script asks for torch, which is not installed here: pip install torch"
+        return "the script never imported torch" if self._watcher is None else NO_STEP
 
     # -- saying things --
 
@@ -278,6 +280,10 @@ class Session:
             print(prefix + line, file=sys.stderr, flush=True)
         except (OSError, ValueError, AttributeError):
             return
+
+    def _recording_failed(self, line: str) -> None:
+        if self._recording:  # else it has been said why
+            self._say_lost(line)
 
     def _say_lost(self, line: str) -> None:
         if line not in self._lost:

@@ -196,13 +196,17 @@ def test_torch_that_cannot_be_imported_is_the_scripts_error_and_named(folder: Pa
 
 
 def test_recording_that_cannot_start_lets_the_script_run(folder: Path) -> None:
-    """Whatever breaks Clew's own start: here a numpy that can't be imported."""
-    (folder / "blocked").mkdir()
-    (folder / "blocked" / "sitecustomize.py").write_text("import sys\nsys.modules['clew.session'] = None\n")
+    (folder / "sabotage").mkdir()
+    (folder / "sabotage" / "sitecustomize.py").write_text(
+        "import clew.session\ndef start_run(options):\n    raise RuntimeError('broken')\n"
+        "clew.session.start_run = start_run\n"
+    )
     (folder / "plain.py").write_text("print('ran')")
-    done = clew(folder, "run", "plain.py", environment={"PYTHONPATH": f"{SOURCE}{os.pathsep}blocked"})
+    done = clew(folder, "run", "plain.py", environment={"PYTHONPATH": f"{SOURCE}{os.pathsep}sabotage"})
     assert (done.returncode, done.stdout) == (0, "ran\n")
-    assert done.stderr.startswith("clew: recording could not start, the script runs without it (")
+    assert done.stderr == (
+        "clew: recording could not start, the script runs without it (RuntimeError: broken)\n"
+    )
 
 
 def test_every_rank_records_and_only_the_first_speaks(folder: Path) -> None:

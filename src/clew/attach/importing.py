@@ -35,6 +35,7 @@ class AfterImport(MetaPathFinder):
     def __init__(self, name: str, callback: Callable[[], None]) -> None:
         self._name = name
         self._callback = callback
+        self.not_found = False  # someone asked for it in vain
 
     def install(self) -> None:
         """Wait for the import; if it has happened already, call back at once."""
@@ -62,4 +63,5 @@ class AfterImport(MetaPathFinder):
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
                     spec.loader = _AfterLoader(spec.loader, self._callback)
                 return spec
+        self.not_found = True
         return None

@@ -99,7 +99,9 @@ def _bin_counts(x: Tensor) -> Tensor:
     exponent = torch.frexp(x).exponent.to(torch.int64)
     bins = (exponent + 23).clamp(0, BINS - 1)
     bins = torch.where((x != 0) & x.isfinite(), bins, BINS)
-    return (bins[:, None] == torch.arange(BINS, device=x.device)).sum(0)
+    if x.is_cpu:
+        return torch.bincount(bins, minlength=BINS + 1)[:BINS]
+    return (bins[:, None] == torch.arange(BINS, device=x.device)).sum(0)  # bincount would wait for the device
 
 
 def dead_share(x: Tensor, unit_dim: int) -> Tensor:

@@ -75,7 +75,7 @@ class LearningRateTooHigh(Check):
         jump = _typical([s.first(self.window).max for s in weights if math.isfinite(s.values[0])])
         late = _typical([s.finite().last(self.window).median for s in weights])
         if early > self.ratio or jump > self.jump:
-            return max(early, jump), True
+            return early if early > self.ratio else jump, True
         return (late, False) if late > self.ratio else (0.0, False)
 
     def _diverged(self, loss: Series) -> bool:
@@ -152,6 +152,10 @@ def _typical(sizes: Sequence[float]) -> float:
     """The median over the weights; 0 if nothing is known."""
     known = [size for size in sizes if not math.isnan(size)]
     return median(known) if known else 0.0
+
+
+def _share(size: float) -> str:
+    return f"{size:.0%}" if size < 10 else f"{size:.3g} times their size"
 
 
 def _rate(run: RunView) -> tuple[Site, float | None]:

@@ -1,0 +1,254 @@
+"""Whatever fails inside Clew, the training ends as it would have, and one line says what was lost."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clew
+from clew.attach.watcher import Watcher
+from running import PROGRAMS, Ended, clew_run, start, wait
+
+sys.path.insert(0, str(PROGRAMS))
+from every_seam import train
+from fingerprint import digest_tensor, rng_state, shape_of, tensors
+
+PROBES = (
+    "backward",
+    "batch",
+    "clip",
+    "compile",
+    "forward",
+    "load",
+    "load-state",
+    "loader",
+    "loss",
+    "mode",
+    "module-made",
+    "optimizer-made",
+    "save",
+    "scale",
+    "scheduler",
+    "step",
+    "unscale",
+    "zero-grad",
+)
+METHODS = (
+    "enter_module",
+    "leave_module",
+    "mode_set",
+    "loss_called",
+    "scaled",
+    "before_backward",
+    "after_backward",
+    "before_step",
+    "after_step",
+)
+SCRIPT = "every_seam.py"
+
+
+def outcome() -> list[Any]:
+    """Everything that training left."""
+    model, optimizer, losses = train(epochs=3)
+    weights = [digest_tensor(t) for thing in (model, optimizer) for t in tensors(thing)]
+    return [losses, weights, [shape_of(m) for m in model.modules()], rng_state()]
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> list[Any]:
+    return outcome()
+
+
+def said(capfd: pytest.CaptureFixture[str]) -> list[str]:
+    return capfd.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_training_survives_a_failing_probe_and_one_line_names_it(
+    probe: str,
+    undisturbed: list[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CLEW_FAULT_INJECTION", probe)
+    with clew.attach(run_root=tmp_path, quiet=True):
+        disturbed = outcome()
+    assert disturbed == undisturbed
+    (line,) = said(capfd)
+    assert line.startswith(f"clew: the {probe} probe failed")
+    assert "training goes on" in line
+
+
+def test_every_probe_is_among_those_made_to_fail(tmp_path: Path) -> None:
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        assert tuple(session.probes()) == PROBES
+
+
+@pytest.mark.parametrize("call", [1, 5])
+@pytest.mark.parametrize("method", METHODS)
+def test_training_survives_an_exception_anywhere_in_the_watcher(
+    method: str,
+    call: int,
+    undisturbed: list[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    original, calls = getattr(Watcher, method), []
+
+    def failing(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        if len(calls) == call:
+            raise MemoryError("made to fail")
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(Watcher, method, failing)
+    with clew.attach(run_root=tmp_path, quiet=True):
+        disturbed = outcome()
+    assert disturbed == undisturbed
+    (line,) = said(capfd)
+    assert "MemoryError: made to fail" in line
+
+
+def test_training_survives_a_killed_writer_thread(
+    undisturbed: list[Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        kill(next(t for t in threading.enumerate() if t.name == "clew-log"))
+        disturbed = outcome()
+    assert disturbed == undisturbed
+    assert session.verdict.worst() is None
+    assert all(line.startswith("clew: ") for line in said(capfd))
+
+
+def kill(thread: threading.Thread) -> None:
+    """Raise SystemExit inside a thread, as if something had ended it."""
+    assert thread.ident is not None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
+    thread.join(timeout=10)
+    assert not thread.is_alive()
+
+
+def test_an_interrupt_during_a_probe_reaches_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Watcher, "before_step", interrupted)
+    with pytest.raises(KeyboardInterrupt), clew.attach(run_root=tmp_path, quiet=True):
+        train(epochs=1)
+
+
+@pytest.fixture(scope="module")
+def plain() -> Ended:
+    return wait(start([SCRIPT]))
+
+
+def a_file(tmp_path: Path) -> Path:
+    (tmp_path / "file").write_text("in the way")
+    return tmp_path / "file" / "runs"
+
+
+UNWRITABLE: dict[str, Callable[[Path], Path]] = {
+    "under-a-file": a_file,
+    "under-proc": lambda _: Path("/proc/clew-runs"),
+}
+
+
+@pytest.mark.parametrize("where", UNWRITABLE)
+def test_an_unwritable_run_folder_costs_the_record_and_nothing_else(
+    where: str, plain: Ended, tmp_path: Path
+) -> None:
+    ended = wait(start([*clew_run(UNWRITABLE[where](tmp_path), "--quiet"), SCRIPT]))
+    assert (ended.code, ended.out) == (plain.code, plain.out)
+    (line,) = ended.err.splitlines()
+    assert line.startswith("clew: ")
+    assert "runs" in line
+
+
+def test_an_unwritable_run_folder_still_gets_a_verdict(tmp_path: Path) -> None:
+    ended = wait(start([*clew_run(a_file(tmp_path), "--json", tmp_path / "verdict.json"), SCRIPT]))
+    assert ended.code == 0
+    assert '"findings": []' in (tmp_path / "verdict.json").read_text()
+
+
+def test_a_full_disk_costs_the_record_and_nothing_else(plain: Ended, tmp_path: Path) -> None:
+    def fill() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
+
+    ended = wait(start([*clew_run(tmp_path, "--quiet"), SCRIPT], before=fill))
+    assert (ended.code, ended.out) == (plain.code, plain.out)
+    (line,) = ended.err.splitlines()
+    assert line.startswith("clew: ")
+    assert str(tmp_path) in line
+
+
+VANISHING = """
+import os, shutil, sys
+from pathlib import Path
+sys.path.insert(0, {programs!r})
+import every_seam
+from fingerprint import fingerprint
+evaluate = every_seam.evaluate
+def vanish(*args):
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    return evaluate(*args)
+every_seam.evaluate = vanish
+model, optimizer, losses = every_seam.train()
+fingerprint(model, optimizer, losses=losses)
+"""
+
+
+def test_a_run_folder_deleted_meanwhile_costs_the_record_and_nothing_else(tmp_path: Path) -> None:
+    script, runs = tmp_path / "vanishing.py", tmp_path / "runs"
+    script.write_text(VANISHING.format(programs=str(PROGRAMS)))
+    expected = wait(start([script, runs]))
+    ended = wait(start([*clew_run(runs, "--quiet"), script, runs]))
+    assert (ended.code, ended.out) == (expected.code, expected.out) == (0, expected.out)
+    (line,) = ended.err.splitlines()
+    assert line.startswith("clew: ")
+    assert str(runs) in line
+
+
+@pytest.mark.parametrize("options", [["--quiet"], []], ids=["quiet", "talking"])
+def test_without_a_stderr_nothing_goes_to_stdout_instead(
+    options: list[str], plain: Ended, tmp_path: Path
+) -> None:
+    ended = wait(start([*clew_run(tmp_path, *options), SCRIPT], before=lambda: os.close(2)))
+    assert (ended.code, ended.out) == (plain.code, plain.out)
+
+
+def test_clew_off_runs_the_script_and_records_nothing(plain: Ended, tmp_path: Path) -> None:
+    ended = wait(start([*clew_run(tmp_path / "runs"), SCRIPT], CLEW="off"))
+    assert ended == plain
+    assert not (tmp_path / "runs").exists()
+
+
+def test_clew_off_makes_attach_do_nothing(
+    undisturbed: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch.nn.functional as F
+
+    monkeypatch.setenv("CLEW", "off")
+    original = F.cross_entropy
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        assert F.cross_entropy is original
+        assert outcome() == undisturbed
+        assert session.probes() == []
+    assert session.verdict.findings == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_probes_can_be_listed(tmp_path: Path) -> None:
+    ended = wait(start([*clew_run(tmp_path, "--quiet"), SCRIPT], CLEW_FAULT_INJECTION="list"))
+    assert ended.err.splitlines() == [f"clew: probes: {' '.join(PROBES)}"]
