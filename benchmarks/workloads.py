@@ -30,7 +30,7 @@ def mlp() -> Workload:
     def step() -> None:
         optimizer.zero_grad()
         loss = F.cross_entropy(model(x), y)
-        loss.backward()  # type: ignore[no-untyped-call]  # torch's own signature
+        loss.backward()
         optimizer.step()
 
     return Workload("mlp", model, step)
@@ -80,7 +80,7 @@ def cnn() -> Workload:
         x, y = next(batches)
         optimizer.zero_grad()
         loss = F.cross_entropy(model(x), y)
-        loss.backward()  # type: ignore[no-untyped-call]  # torch's own signature
+        loss.backward()
         optimizer.step()
 
     return Workload("cnn", model, step)
@@ -152,7 +152,7 @@ def gpt() -> Workload:
         logits = model(text[:, :-1])
         loss = F.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch's own signature
+        loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 

@@ -37,6 +37,8 @@ from clew.checks.gradients.depth import Profile, profiles
 from clew.checks.view import RunView
 from clew.records import Evidence, Finding, Severity
 
+SQUASHING = {"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign"}  # flat at both ends
+
 
 @dataclass(frozen=True)
 class VanishingGradient(Check):
@@ -68,7 +70,7 @@ class VanishingGradient(Check):
             Severity.WARNING,
             message=f"the gradient shrinks {shrink:,.0f}-fold on its way back through {count} layers: "
             f"{run.name(first)} hardly learns",
-            fix="nn.ReLU() or nn.GELU() in place of sigmoid or tanh; normalisation or residual connections",
+            fix=_fix(run),
             site=first,
             step=self._onset(run, profile),
             evidence=[
@@ -92,3 +94,11 @@ class VanishingGradient(Check):
     def unjudged(self, run: RunView) -> str | None:
         most = max((len(s) for _, s in run.series("gradient.norm")), default=0)
         return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"
+
+
+def _fix(run: RunView) -> str:
+    kinds = {layer.kind.lower() for model in run.models.values() for layer in model.layers}
+    squashing = (kinds | {site.op for site, _ in run.series("activation.saturated")}) & SQUASHING
+    if squashing:
+        return f"nn.ReLU() or nn.GELU() in place of {' and '.join(sorted(map(str, squashing)))}"
+    return "nn.init.kaiming_normal_(layer.weight); or normalisation layers, or residual connections"

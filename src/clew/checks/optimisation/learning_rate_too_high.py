@@ -48,10 +48,10 @@ class LearningRateTooHigh(Check):
 
     ratio: float = 0.1  # update over weight, of the median weight; about 1e-3 is healthy
     jump: float = 0.5  # the same, of the largest of the first steps: weights half replaced in one step
-    away: float = 3.0  # diverged: the loss in units of its start
-    stuck: float = 0.9  # no progress: share of its start that the loss still has
-    start: int = 5  # losses whose median is the start
-    window: int = 20  # losses, or sampled steps, judged at either end
+    away: float = 3.0  # diverged: loss in units of its start; the noise of a healthy one hardly triples it
+    stuck: float = 0.9  # no progress: share of its start that the loss still has; noise makes some
+    start: int = 5  # losses whose median is the start; more would take in the first progress
+    window: int = 20  # losses, or sampled steps, judged at either end: enough for a steady median
     patience: int = 50  # steps before a standing loss is judged; a warm-up may need some
     steep: float = 10.0  # gradient over weight at the first step; healthy ones are around 0.1 to 1
     ordinary: float = 0.1  # learning rate up to which such a gradient, not the rate, is to blame

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from fake_run import STEP, FakeRun, findings
+
+from clew.checks.optimisation.missing_zero_grad import MissingZeroGrad
+from clew.records import Severity, Site
+
+
+def stale(*values: float) -> FakeRun:
+    return FakeRun().signal("grad.stale", values, STEP)
+
+
+def test_three_stale_steps_after_the_first_are_an_error_at_the_step_call() -> None:
+    (found,) = findings(MissingZeroGrad(), stale(0, 1, 1, 1))
+    assert (found.severity, found.step, found.site) == (Severity.ERROR, 1, STEP)
+    assert "3 of 3 steps" in found.message
+    assert found.fix.startswith("optimizer.zero_grad()")
+
+
+def test_two_stale_steps_give_no_verdict() -> None:
+    run = stale(0, 1, 1)
+    assert not findings(MissingZeroGrad(), run)
+    assert MissingZeroGrad().unjudged(run.view()) == "needs 4 optimizer steps, has 3"
+
+
+def test_nine_tenths_of_the_steps_must_be_stale() -> None:
+    assert findings(MissingZeroGrad(), stale(0, *[1] * 9, 0))
+    assert not findings(MissingZeroGrad(), stale(0, *[1] * 9, 0, 0))
+
+
+def test_zeroing_every_few_steps_is_a_choice() -> None:
+    assert not findings(MissingZeroGrad(), stale(*[0, 1, 1, 1] * 10))
+
+
+def test_every_optimizer_is_judged_by_itself() -> None:
+    other = Site(op="step", file="train.py", line=40)
+    run = stale(*[0] * 10).signal("grad.stale", [0, 1, 1, 1, 1], other)
+    assert [f.site for f in findings(MissingZeroGrad(), run)] == [other]
+
+
+def test_the_growth_of_the_gradient_is_shown() -> None:
+    run = stale(0, 1, 1, 1).signal("grad.norm", [1.0, 2.0, 3.0, 4.0], STEP)
+    (found,) = findings(MissingZeroGrad(), run)
+    assert found.evidence[1].text == "gradient norm from 1 to 4"
