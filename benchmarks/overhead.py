@@ -136,8 +136,16 @@ def _peak_memory(name: str, watched: bool, steps: int) -> int:
         else:
             for _ in range(steps):
                 work.step()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024  # Linux counts in kibibytes
+    return peak_of_this_process()
+
+
+def peak_of_this_process() -> int:
+    """Bytes. Linux hands `ru_maxrss` down from the parent through exec; `VmHWM` begins anew."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = status.read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
 
 
 # ---- start-up ------------------------------------------------------------------------------

@@ -113,9 +113,11 @@ class Session:
         torch = sys.modules["torch"]
         versions = {"torch": str(torch.__version__), "threads": torch.get_num_threads()}
         self._writer.fact("versions", 0, versions)
-        self._watcher = Watcher(self._writer, budget=self.options.budget, every_step=self.options.every_step)
-        self._watcher.on_step = self._judge.stop_if_asked
+        self._watcher = Watcher(
+            self._writer, self._guard, budget=self.options.budget, every_step=self.options.every_step
+        )
         self._seams = Seams(self._watcher, self._guard)
+        self._watcher.between_steps += [self._seams.between_steps, self._judge.stop_if_asked]
         self._seams.install()
         for thing in self._pending:
             self._watcher.introduce(thing)
@@ -194,7 +196,7 @@ class Session:
         self._importing.remove()
         self.pause()
         if self._watcher is not None:
-            self._guarded("last-values", self._watcher.clock.resolve)
+            self._guarded("last-values", self._watcher.late.resolve)
         if self.step == 0:
             self._writer.fact("idle", 0, {"reason": self._why_idle()})
         self._writer.close(state, exit_code)

@@ -106,3 +106,21 @@ def test_the_overhead_benchmark_measures_every_column():
         assert 0 < ratio["low"] <= ratio["value"] <= ratio["high"]
     assert result["memory"]["mlp"]["without"] > 0
     assert result["startup"]["with"] > 0
+
+
+def test_peak_memory_is_the_childs_own_and_not_its_parents():
+    code = (
+        "from benchmarks.overhead import peak_of_this_process as p; a = p(); x = b'x' * 2**28; print(a, p())"
+    )
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    ballast = b"x" * 2**30  # the parent's peak, which a child must not report as its own
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    before, after = map(int, run.stdout.split())
+    assert before < len(ballast)
+    assert 0.9 * 2**28 < after - before < 1.1 * 2**28

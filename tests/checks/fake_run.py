@@ -12,6 +12,7 @@ from clew.checks.api import Check
 from clew.checks.view import RunView
 from clew.records import Finding, Site
 
+NOWHERE = Site()
 LOSS = Site(op="backward", file="train.py", line=30, phase="train")
 STEP = Site(op="step", file="train.py", line=31)
 LOSS_CALL = Site(op="cross_entropy", file="train.py", line=29, phase="train")
@@ -35,7 +36,7 @@ class FakeRun:
         self._columns: dict[str, dict[Site, tuple[list[int], list[float]]]] = {}
 
     def signal(
-        self, name: str, values: Sequence[float], site: Site = Site(), steps: Sequence[int] | None = None
+        self, name: str, values: Sequence[float], site: Site = NOWHERE, steps: Sequence[int] | None = None
     ) -> FakeRun:
         """Append values at consecutive steps from 0 on, or at the given ones."""
         column = self._columns.setdefault(name, {}).setdefault(site, ([], []))
@@ -44,12 +45,12 @@ class FakeRun:
         self.last_step = max([self.last_step, *column[0]])
         return self
 
-    def fact(self, kind: str, step: int = 0, **data: Any) -> FakeRun:
+    def fact(self, kind: str, step: int = 0, /, **data: Any) -> FakeRun:
         self.facts.append(Fact(kind, step, data))
         return self
 
     def model(self, *layers: tuple[str, str], root: str = "model", kind: str = "Net") -> FakeRun:
-        """Layers as (path, class) in forward order, made on lines 10, 11, …, each with a weight and a bias."""
+        """Layers as (path, class) in forward order, made on lines 10, 11, …, each with weight and bias."""
         modules = [
             {"path": path, "class": name, "file": "net.py", "line": 10 + n}
             for n, (path, name) in enumerate(layers)

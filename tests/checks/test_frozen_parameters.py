@@ -15,7 +15,9 @@ FROZEN: dict[str, Any] = {"requires_grad": False, "has_grad": False, "optimizer"
 def test_a_frozen_random_layer_is_found() -> None:
     run = FakeRun().parameters(parameter("backbone", **FROZEN, loaded=True), parameter("head"))
     assert not findings(CHECK, run)
-    run.parameters(parameter("backbone", **FROZEN, loaded=True), parameter("new", **FROZEN), parameter("head"))
+    run.parameters(
+        parameter("backbone", **FROZEN, loaded=True), parameter("new", **FROZEN), parameter("head")
+    )
     (found,) = findings(CHECK, run)
     assert (found.severity, found.site.module) == (Severity.WARNING, "new")
     assert found.fix.startswith("model.new.requires_grad_(True)")
@@ -48,7 +50,9 @@ def test_weights_that_change_without_gradients_are_a_momentum_encoder() -> None:
 
 def at_learning_rate(*rates: float, update: float = 0.0, gradient: float = 1.0) -> FakeRun:
     run = FakeRun().parameters(parameter("fc")).signal("lr", rates, STEP)
-    return run.signal("update.norm", [update] * 3, weight("fc")).signal("gradient.norm", [gradient] * 3, weight("fc"))
+    return run.signal("update.norm", [update] * 3, weight("fc")).signal(
+        "gradient.norm", [gradient] * 3, weight("fc")
+    )
 
 
 def test_a_learning_rate_of_zero_is_found_after_twenty_steps() -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from clew.attach.late import Late
 from clew.attach.models import Root
 from clew.attach.sink import Sink
-from clew.capture.stats import STAT_NAMES, tensor_stats
+from clew.capture.stats import STAT_NAMES
 from clew.records import Site
 
 INPUT_NAMES = (*STAT_NAMES, "feature_spread")
@@ -25,8 +27,9 @@ FIRST_LAYERS = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase, nn.RNNCellBase, 
 class Batches:
     """Measures a sampled step's batch and writes it out at the step's end."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, late: Late) -> None:
         self._sink = sink
+        self._late = late
         self._tables: dict[Any, int] = {}
         self._pending: list[tuple[int, Any]] = []
 
@@ -50,14 +53,14 @@ class Batches:
     def targets(self, site: Site, target: Tensor) -> None:
         """The targets of a loss call."""
         row = np.full(len(TARGET_NAMES), np.nan)
-        tensor_stats(target, out=row[:7])
+        self._late.stats(target, row)
         if not target.is_floating_point() and not target.is_complex():
             row[7:] = label_order(target)
         self._put(("target", site), [f"target.{n}" for n in TARGET_NAMES], site, row)
 
     def _stats(self, prefix: str, site: Site, tensor: Tensor) -> None:
         row = np.full(len(INPUT_NAMES), np.nan)
-        tensor_stats(tensor, out=row[:7])
+        self._late.stats(tensor, row)
         row[7] = feature_spread(tensor)
         self._put((prefix, site), [f"{prefix}.{n}" for n in INPUT_NAMES], site, row)
 
@@ -69,7 +72,7 @@ class Batches:
 
     def commit(self, step: int) -> None:
         for table, values in self._pending:
-            self._sink.row(table, step, values)
+            self._late.then(partial(self._sink.row, table, step, values))
         self._pending = []
 
     def discard(self) -> None:

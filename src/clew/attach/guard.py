@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 INJECT = "CLEW_FAULT_INJECTION"  # a probe's name makes its third call raise: tests use it
@@ -26,27 +27,38 @@ class Guard:
         self.names: list[str] = []
         self._inject = os.environ.get(INJECT)
         self._calls = 0
+        self.seconds = 0.0  # that probes took on the training thread
 
-    def probe(self, name: str, function: Callable[..., None]) -> Callable[..., None]:
-        """`function` made harmless: it returns None and never raises."""
+    def probe(
+        self, name: str, function: Callable[..., None], on_fail: Callable[[], None] | None = None
+    ) -> Callable[..., None]:
+        """`function` made harmless: it returns None, never raises, and its time is booked."""
         self.names.append(name)
         off = self.off
 
         def guarded(*args: Any, **kwargs: Any) -> None:
             if name in off:
                 return
+            began = perf_counter()
             try:
                 function(*args, **kwargs)
             except Exception as error:  # noqa: BLE001 - the whole point: nothing may escape
                 self.fail(name, error)
+                if on_fail is not None:
+                    on_fail()
+            self.seconds += perf_counter() - began
 
-        if self._inject != name:
-            return guarded
+        return guarded if self._inject != name else self._failing(name, guarded, on_fail)
 
+    def _failing(
+        self, name: str, guarded: Callable[..., None], on_fail: Callable[[], None] | None
+    ) -> Callable[..., None]:
         def injected(*args: Any, **kwargs: Any) -> None:
             self._calls += 1
             if self._calls == 3:
                 self.fail(name, InjectedFaultError(f"fault injected into {name}"))
+                if on_fail is not None:
+                    on_fail()
             guarded(*args, **kwargs)
 
         return injected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from clew.attach.late import Late
 from clew.attach.models import ModelBook, ParameterName, Root
 from clew.attach.sink import Sink
-from clew.capture.stats import STAT_NAMES, dead_fraction, tensor_stats
+from clew.capture.stats import STAT_NAMES
 from clew.records import Site
 
 BINS = 32
@@ -40,8 +42,9 @@ _PASSIVE = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropou
 class Rows:
     """A growing matrix of one row per site, of which each step fills some."""
 
-    def __init__(self, sink: Sink, prefix: str, names: Sequence[str]) -> None:
+    def __init__(self, sink: Sink, late: Late, prefix: str, names: Sequence[str]) -> None:
         self._sink = sink
+        self._late = late
         self._signals = [f"{prefix}.{name}" for name in names]
         self._hist_signals = [f"{prefix}.{name}" for name in HIST_NAMES]
         self._slots: dict[Any, int] = {}
@@ -76,9 +79,15 @@ class Rows:
                 self._sink.table(self._signals, sites, "f4"),
                 self._sink.table(self._hist_signals, sites, "u1"),
             )
-        chosen = list(slots)
-        self._sink.row(tables[0], step, self.values[chosen].ravel())
-        self._sink.row(tables[1], step, self.hist[chosen].ravel())
+        values, hist, chosen = self.values, self.hist, list(slots)
+        # What is still on a device will be filled into these very arrays.
+        self.values, self.hist = values.copy(), hist.copy()
+
+        def write() -> None:
+            self._sink.row(tables[0], step, values[chosen].ravel())
+            self._sink.row(tables[1], step, hist[chosen].ravel())
+
+        self._late.then(write)
 
     def discard(self) -> None:
         self._filled = {}
@@ -87,9 +96,10 @@ class Rows:
 class Activations:
     """What modules and activation functions put out in the training forward of a sampled step."""
 
-    def __init__(self, sink: Sink, models: ModelBook) -> None:
+    def __init__(self, sink: Sink, models: ModelBook, late: Late) -> None:
         self._models = models
-        self._rows = Rows(sink, "activation", ACTIVATION_NAMES)
+        self._late = late
+        self._rows = Rows(sink, late, "activation", ACTIVATION_NAMES)
         self._last = ""  # path of the layer that returned last
 
     def module_output(self, root: Root, module: nn.Module, output: Any) -> None:
@@ -114,22 +124,31 @@ class Activations:
             return
         path = self._last if enclosing._modules else self._models.path_of(root, enclosing) or ""
         name = name.rstrip("_")
-        slot = self._measure(
+        counts_units = name in _RELU_LIKE and output.dim() >= 2
+        self._measure(
             (root.name, path, name),
             output,
             lambda: Site(path, name, phase="train", root=root.name),
             *_FLAT_ENDS.get(name, (-_INF, _INF)),
+            unit_dim=unit_axis(enclosing, output) if counts_units else None,
         )
-        if name in _RELU_LIKE and output.dim() >= 2:
-            self._rows.values[slot, 7] = dead_fraction(output, unit_axis(enclosing, output))
 
     def _measure(
-        self, key: Any, tensor: Tensor, site: Callable[[], Site], lo: float = -_INF, hi: float = _INF
-    ) -> int:
+        self,
+        key: Any,
+        tensor: Tensor,
+        site: Callable[[], Site],
+        lo: float = -_INF,
+        hi: float = _INF,
+        unit_dim: int | None = None,
+    ) -> None:
         slot = self._rows.slot(key, site)
-        row = self._rows.values[slot]
-        row[8] = tensor_stats(tensor, out=row[:7], hist=self._rows.hist[slot], lo=lo, hi=hi)
-        return slot
+        row, hist = self._rows.values[slot], self._rows.hist[slot]
+
+        def extras(saturated: float, dead: float) -> None:
+            row[7], row[8] = dead, saturated
+
+        self._late.stats(tensor, row, hist, lo, hi, unit_dim, extras)
 
     def commit(self, step: int) -> None:
         self._rows.commit(step)
@@ -167,10 +186,11 @@ class ParameterStats:
     SAMPLE = 65_536  # elements of a parameter kept to see the change
     SAMPLE_TOTAL = 4_000_000  # of all parameters together: 16 MB in float32
 
-    def __init__(self, sink: Sink) -> None:
-        self._gradients = Rows(sink, "gradient", STAT_NAMES)
-        self._weights = Rows(sink, "weight", STAT_NAMES)
-        self._updates = Rows(sink, "update", (*STAT_NAMES, "ratio"))
+    def __init__(self, sink: Sink, late: Late) -> None:
+        self._late = late
+        self._gradients = Rows(sink, late, "gradient", STAT_NAMES)
+        self._weights = Rows(sink, late, "weight", STAT_NAMES)
+        self._updates = Rows(sink, late, "update", (*STAT_NAMES, "ratio"))
         self._before: list[tuple[Tensor, ParameterName, Tensor, int]] = []
 
     def before_step(self, named: list[tuple[Tensor, ParameterName]]) -> None:
@@ -182,7 +202,7 @@ class ParameterStats:
             if value.layout is not torch.strided:
                 continue
             slot = self._weights.slot(name, name.site)
-            tensor_stats(value, out=self._weights.values[slot], hist=self._weights.hist[slot])
+            self._late.stats(value, self._weights.values[slot], self._weights.hist[slot])
             stride = max(-(-value.numel() // limit), 1)
             self._before.append((parameter, name, thinned(value, stride).clone(), stride))
 
@@ -194,7 +214,7 @@ class ParameterStats:
                 continue
             slot = self._gradients.slot(name, name.site)
             dense = gradient.coalesce().values() if gradient.is_sparse else gradient
-            tensor_stats(dense, out=self._gradients.values[slot], hist=self._gradients.hist[slot])
+            self._late.stats(dense, self._gradients.values[slot], self._gradients.hist[slot])
 
     def after_step(self) -> None:
         """Measure what the optimizer changed."""
@@ -202,15 +222,20 @@ class ParameterStats:
             change = thinned(parameter.detach(), stride) - before
             slot = self._updates.slot(name, name.site)
             row = self._updates.values[slot]
-            tensor_stats(change, out=row[:7], hist=self._updates.hist[slot])
-            size = float(torch.linalg.vector_norm(before.float()))
-            row[7] = row[4] / size if size > 0 else (0.0 if row[4] == 0 else _INF)
-            row[4] *= stride**0.5  # the sample stands for the whole parameter
+            self._late.stats(change, row, self._updates.hist[slot])
+            size = torch.linalg.vector_norm(before.float())
+            self._late.number(size, partial(_relate, row, stride))
         self._before = []
 
     def commit(self, step: int) -> None:
         for rows in (self._gradients, self._weights, self._updates):
             rows.commit(step)
+
+
+def _relate(row: Any, stride: int, size: float) -> None:
+    """The change relative to what was changed, and scaled up from the sample to the whole."""
+    row[7] = row[4] / size if size > 0 else (0.0 if row[4] == 0 else _INF)
+    row[4] *= stride**0.5
 
 
 def thinned(tensor: Tensor, stride: int) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from torch import Tensor
 
 from clew.attach.batches import Batches
 from clew.attach.frames import user_line
+from clew.attach.late import Late
 from clew.attach.sink import Sink
-from clew.capture.stats import STAT_NAMES, tensor_stats
+from clew.capture.stats import STAT_NAMES
 from clew.records import Site
 
 LOSSES = (
@@ -48,8 +50,9 @@ WALKS = 8  # sampled steps in which that is done: the shapes of a program don't 
 class Losses:
     """Records loss calls: facts once per call site and shape, statistics on sampled steps."""
 
-    def __init__(self, sink: Sink, batches: Batches, step: Callable[[], int]) -> None:
+    def __init__(self, sink: Sink, late: Late, batches: Batches, step: Callable[[], int]) -> None:
         self._sink = sink
+        self._late = late
         self._batches = batches
         self._step = step
         self._signatures: dict[str, inspect.Signature] = {}
@@ -95,7 +98,7 @@ class Losses:
 
     def commit(self, step: int) -> None:
         for table, values in self._pending:
-            self._sink.row(table, step, values)
+            self._late.then(partial(self._sink.row, table, step, values))
         self._pending = []
 
     def discard(self) -> None:
@@ -164,8 +167,9 @@ class Losses:
             signals = [f"loss_input.{n}" for n in INPUT_NAMES]
             table = self._tables[site] = self._sink.table(signals, [self._sink.site(site)])
         row = np.full(len(INPUT_NAMES), np.nan)
-        tensor_stats(prediction.detach(), out=row[:7])
-        row[7] = simplex_share(prediction) if kind in ("cross_entropy", "nll_loss") else np.nan
+        self._late.stats(prediction.detach(), row)
+        if kind in ("cross_entropy", "nll_loss"):
+            self._late.number(simplex_share(prediction), partial(row.__setitem__, 7))
         self._pending.append((table, row))
 
 
@@ -182,7 +186,7 @@ def _count(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape, dtype=np.int64))
 
 
-def simplex_share(prediction: Tensor) -> float:
+def simplex_share(prediction: Tensor) -> float | Tensor:
     """Share of rows over the class axis that are probabilities: none negative, sum one."""
     if prediction.dim() == 0 or prediction.shape[1 if prediction.dim() > 1 else 0] < 2:
         return float("nan")
@@ -191,7 +195,7 @@ def simplex_share(prediction: Tensor) -> float:
     sums = rows.float().sum(1)
     tolerance = 0.02 if prediction.dtype in (torch.float16, torch.bfloat16) else 1e-3
     good = ((sums - 1).abs() < tolerance) & (rows.amin(1) >= 0)
-    return float(good.float().mean())
+    return good.float().mean()
 
 
 def hand_broadcasts(node: Any, outputs: list[Any]) -> Iterator[tuple[str, tuple[int, ...], tuple[int, ...]]]:

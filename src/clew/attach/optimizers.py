@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from clew.attach.models import ModelBook, ParameterName
 from clew.attach.sink import Sink
-from clew.capture.stats import grad_norm
+from clew.capture.stats import GradientNorm
 from clew.records import Site
 
 MOST_GROUPS = 8
@@ -28,6 +28,7 @@ class OptimizerState:
     named: list[tuple[Tensor, ParameterName]]
     params: list[Tensor]
     groups: int
+    norm: GradientNorm  # over all gradients about to be used
     steps: int = 0
     backwards: int = 0  # since its last step
     dirty: bool = False  # gradients of the last step are still there
@@ -47,11 +48,22 @@ class OptimizerBook:
         self.states: list[OptimizerState] = []
         self.created: list[weakref.ref[Optimizer]] = []
         self._by_id: dict[int, OptimizerState] = {}
+        self._counts = (0, 0)
+        self._unused = 0
         self._unclaimed = 0  # backwards since any step: what an optimizer finds at its first
 
     def note_created(self, optimizer: Optimizer) -> None:
         self.created = [ref for ref in self.created if ref() is not None]
         self.created.append(weakref.ref(optimizer))
+
+    def without_a_step(self) -> int:
+        """How many optimizers have been made and not been used yet."""
+        counts = (len(self.created), len(self.states))
+        if counts != self._counts:
+            stepped = {id(state.optimizer()) for state in self.states}
+            self._counts = counts
+            self._unused = sum(id(ref()) not in stepped for ref in self.created if ref() is not None)
+        return self._unused
 
     def find_existing(self) -> None:
         """Optimizers that were made before anyone attached."""
@@ -65,7 +77,7 @@ class OptimizerBook:
         """The state of an optimizer; renewed when parameters were added to it."""
         state = self._by_id.get(id(optimizer))
         if state is None or state.optimizer() is not optimizer:
-            state = OptimizerState(len(self.states), weakref.ref(optimizer), [], [], 0)
+            state = OptimizerState(len(self.states), weakref.ref(optimizer), [], [], 0, GradientNorm([]))
             state.backwards = self._unclaimed
             self.states.append(state)
             self._by_id[id(optimizer)] = state
@@ -80,6 +92,7 @@ class OptimizerBook:
         state.named = [
             (p, self._models.introduce(p, f"params[{number}]")) for number, p in enumerate(state.params)
         ]
+        state.norm = GradientNorm(state.params)
 
     def rename(self) -> None:
         """A new root may have given names to parameters that had none."""
@@ -109,11 +122,6 @@ class OptimizerBook:
             "groups": groups,
             "closure": state.uses_closure,
         }
-
-    def sentinel(self, state: OptimizerState) -> Any:
-        """The norm over all gradients about to be used: a number, or a tensor of an accelerator."""
-        gradients = [p.grad for p in state.params if p.grad is not None]
-        return grad_norm(gradients) if gradients else 0.0
 
     def write(self, state: OptimizerState, optimizer: Optimizer, step: int, norm: float) -> None:
         """The signals of one optimizer step."""

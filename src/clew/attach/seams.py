@@ -26,6 +26,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from clew.attach import loaders
+from clew.attach.following import Following
 from clew.attach.frames import line_of_creation, user_line
 from clew.attach.guard import Guard
 from clew.attach.losses import LOSSES
@@ -46,6 +47,9 @@ class Seams:
         self._guard = guard
         self._patches = Patches()
         self._handles: list[Any] = []
+        self._module_handles: list[Any] = []
+        self._module_hooks: tuple[Callable[..., None], Callable[..., None]]
+        self._following = Following(watcher, self._patches)  # anew at each installation
         self._clip_tables: dict[Site, int] = {}
         self.installed = False
 
@@ -54,6 +58,7 @@ class Seams:
         if self.installed:
             return
         self.installed = True
+        self._following = Following(self._watcher, self._patches)
         self._watcher.thread = threading.get_ident()
         self._watch_modules()
         self._watch_losses()
@@ -68,6 +73,8 @@ class Seams:
         if not self.installed:
             return
         self.installed = False
+        self._take_module_hooks()
+        self._following.follower.active = False
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -75,18 +82,7 @@ class Seams:
         self._watcher.reset_depth()
 
     def _probe(self, name: str, function: Callable[..., None]) -> Probe:
-        """A guarded probe that books its own time."""
-        guarded = self._guard.probe(name, function)
-        watcher, off, central = self._watcher, self._guard.off, name in CENTRAL
-
-        def timed(*args: Any, **kwargs: Any) -> None:
-            began = perf_counter()
-            guarded(*args, **kwargs)
-            watcher.clock.own += perf_counter() - began
-            if central and name in off:
-                watcher.halt()
-
-        return timed
+        return self._guard.probe(name, function, self._watcher.halt if name in CENTRAL else None)
 
     def _around(self, owner: Any, name: str, after: Probe) -> None:
         """Call `after(result, *args, **kwargs)` when a function of torch's returned."""
@@ -127,17 +123,43 @@ class Seams:
                 # After an exception torch passes no keyword arguments, and no result.
                 leave(module, args, rest[0] if len(rest) > 1 else {}, rest[-1])
 
-        self._handles.append(hooks.register_module_forward_pre_hook(before))
-        self._handles.append(hooks.register_module_forward_hook(after, with_kwargs=True, always_call=True))
-        self._hide_hooks({handle.id for handle in self._handles})
+        self._module_hooks = (before, after)
+        follower = self._following.follower
+        follower.enter, follower.leave = enter, leave
+        self._hang_module_hooks()
+        self._hide_hooks()
         self._watch_construction()
         self._watch_modes()
 
-    def _hide_hooks(self, ours: set[int]) -> None:
+    def _hang_module_hooks(self) -> None:
+        before, after = self._module_hooks
+        self._module_handles = [
+            hooks.register_module_forward_pre_hook(before),
+            hooks.register_module_forward_hook(after, with_kwargs=True, always_call=True),
+        ]
+        self._following.follower.active = False
+
+    def _take_module_hooks(self) -> None:
+        for handle in self._module_handles:
+            handle.remove()
+        self._module_handles = []
+
+    def between_steps(self, step: int) -> None:
+        """Hang the module hooks up for a sampled step, and take them down for others."""
+        if not self.installed or self._following.hooks_can_rest() != bool(self._module_handles):
+            return
+        if self._module_handles:
+            self._take_module_hooks()
+            self._following.follower.active = True
+        else:
+            self._hang_module_hooks()
+
+    def _hide_hooks(self) -> None:
         """torch.compile warns of global hooks; ours step aside for it, so there is nothing to warn of."""
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def wrapper() -> Any:
+                ours = {handle.id for handle in self._module_handles}
                 kinds = (hooks._global_forward_pre_hooks, hooks._global_forward_hooks)
                 if any(set(kind) - ours for kind in kinds):
                     return original()

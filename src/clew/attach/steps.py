@@ -7,10 +7,9 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from clew.attach.events import Pattern
+from clew.attach.guard import Guard
+from clew.attach.late import Late
 from clew.attach.sink import Sink
 from clew.records import Site
 
@@ -35,50 +34,36 @@ Write = Callable[[int, float], None]
 class StepClock:
     """Accumulates one step's times and counts; `close` writes them and begins the next."""
 
-    def __init__(self, sink: Sink, pattern: Pattern) -> None:
+    def __init__(self, sink: Sink, pattern: Pattern, guard: Guard, late: Late) -> None:
         self._sink = sink
         self._pattern = pattern
+        self._guard = guard
+        self.late = late
         self._table = sink.table(STEP_SIGNALS, [sink.site(Site())])
         self._began = self._ended = perf_counter()
         self._memory = Memory()
-        self._deferred: list[tuple[Tensor, int, Write]] = []
+        self._booked = 0.0  # of the guard's seconds, to the steps before
         self._mode_tables: dict[str, int] = {}
         self.step = 0
-        self.data = self.forward = self.backward = self.optimizer = self.own = 0.0
+        self.data = self.forward = self.backward = self.optimizer = 0.0
         self.batch = 0
         self.pending_batch = 0  # of a forward whose backward has not come yet
         self.modes: dict[str, float] = {}
 
     def defer(self, value: Any, write: Write) -> None:
-        """Write a number: at once on the CPU, else a step later and with others in one transfer.
-
-        Reading a number from an accelerator makes the host wait for it; one step later it is there.
-        """
-        if not isinstance(value, Tensor):
-            write(self.step, float(value))
-        elif value.device.type == "cpu":
-            write(self.step, value.item())
-        else:
-            self._deferred.append((value.reshape(()).float(), self.step, write))
-
-    def resolve(self) -> None:
-        """Fetch what was deferred: one transfer for each device."""
-        waiting, self._deferred = self._deferred, []
-        for device in {value.device for value, _, _ in waiting}:
-            here = [entry for entry in waiting if entry[0].device == device]
-            for number, (_, step, write) in zip(
-                torch.stack([e[0] for e in here]).tolist(), here, strict=True
-            ):
-                write(step, number)
+        """Write a number that may still be on an accelerator, as one of this step."""
+        step = self.step
+        self.late.number(value, lambda number: write(step, number))
 
     def others(self) -> float:
         """Seconds of this step booked so far, but for the optimizer's."""
-        return self.data + self.forward + self.backward + self.own
+        return self.data + self.forward + self.backward + self._guard.seconds
 
     def close(self) -> tuple[float, float]:
         """End the step; Clew's own seconds in it, and all of it."""
-        if self._deferred and self._deferred[0][1] < self.step:
-            self.resolve()
+        self.late.end_of_step()
+        own = self._guard.seconds - self._booked
+        self._booked = self._guard.seconds
         now = perf_counter()
         total = now - self._ended
         known = self.data + self.forward + self.backward + self.optimizer
@@ -89,16 +74,15 @@ class StepClock:
             self.forward,
             self.backward,
             self.optimizer,
-            max(total - known - self.own, 0.0),
-            self.own,
+            max(total - known - own, 0.0),
+            own,
             float(self.batch),
             self._memory.read(now),
             float(self._pattern.close()),
         )
         self._sink.row(self._table, self.step, row)
         self._write_modes()
-        own = self.own
-        self.data = self.forward = self.backward = self.optimizer = self.own = 0.0
+        self.data = self.forward = self.backward = self.optimizer = 0.0
         self.batch = self.pending_batch = 0
         self._ended = now
         self.step += 1

@@ -21,7 +21,9 @@ from clew.attach.budget import Sampler
 from clew.attach.cycle import Cycle
 from clew.attach.events import Pattern
 from clew.attach.frames import user_line
+from clew.attach.guard import Guard
 from clew.attach.inventory import parameters_fact
+from clew.attach.late import Late
 from clew.attach.layers import ActivationMode, Activations, ParameterStats, first_tensor
 from clew.attach.losses import Losses
 from clew.attach.models import ModelBook, Root
@@ -38,18 +40,19 @@ PATIENCE = 50  # backwards without any optimizer step after which each of them c
 class Watcher:
     """The state of an attached program."""
 
-    def __init__(self, sink: Sink, *, budget: float = 0.02, every_step: bool = False) -> None:
+    def __init__(self, sink: Sink, guard: Guard, *, budget: float = 0.02, every_step: bool = False) -> None:
         self.sink = sink
+        self.late = Late()
         self.models = ModelBook()
         self.optimizers = OptimizerBook(sink, self.models)
         self.sampler = Sampler(budget, every_step)
         self.pattern = Pattern(self._announce_pattern)
-        self.clock = StepClock(sink, self.pattern)
-        self.activations = Activations(sink, self.models)
-        self.parameters = ParameterStats(sink)
-        self.batches = Batches(sink)
-        self.losses = Losses(sink, self.batches, lambda: self.clock.step)
-        self.on_step: Callable[[int], None] | None = None
+        self.clock = StepClock(sink, self.pattern, guard, self.late)
+        self.activations = Activations(sink, self.models, self.late)
+        self.parameters = ParameterStats(sink, self.late)
+        self.batches = Batches(sink, self.late)
+        self.losses = Losses(sink, self.late, self.batches, lambda: self.clock.step)
+        self.between_steps: list[Callable[[int], None]] = []  # told which step begins
         self.thread = threading.get_ident()
         self.depth = 0
         self.in_backward = False
@@ -330,8 +333,7 @@ class Watcher:
             self.parameters.before_step(state.named)
 
     def _sentinel(self, state: OptimizerState, optimizer: Optimizer) -> None:
-        norm = self.optimizers.sentinel(state)
-        self.clock.defer(norm, lambda step, value: self._write_step(state, optimizer, step, value))
+        self.clock.defer(state.norm(), lambda step, value: self._write_step(state, optimizer, step, value))
         if self.sampling:
             self.parameters.gradients(state.named)
 
@@ -369,8 +371,8 @@ class Watcher:
         own, total = self.clock.close()
         self.sampler.account(step, sampled, own, total)
         self.sampling = self.sampler.wants(self.clock.step)
-        if self.on_step is not None:
-            self.on_step(self.clock.step)
+        for listener in self.between_steps:
+            listener(self.clock.step)
 
     def _take_inventory(self) -> None:
         for root in self.models.roots:

@@ -87,9 +87,6 @@ class Model:
             dims=dims,
         )
 
-    def layer(self, path: str) -> Layer | None:
-        return next((layer for layer in self.layers if layer.path == path), None)
-
 
 @dataclass(frozen=True)
 class Parameter:

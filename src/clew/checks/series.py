@@ -85,16 +85,11 @@ class Series:
         return int(self.steps[int(np.argmax(bad))]) if bad.any() else None
 
     def onset(self, bad: BoolArray, sustained: float = 0.9) -> int | None:
-        """First step of the stretch, up to the end, of which at least `sustained` is bad.
-
-        Each bad value earns one point and each good one costs so many that a stretch with
-        exactly the allowed share comes out at zero; the stretch with most points is it.
-        """
-        if not len(self) or not bad.any():
-            return None
-        points = np.where(bad, 1.0, -sustained / max(1.0 - sustained, 1e-9))
-        totals = np.cumsum(points[::-1])[::-1]
-        return int(self.steps[int(np.argmax(totals))])
+        """First step of the longest stretch, up to the end, of which at least `sustained` is bad."""
+        counts = np.cumsum(bad[::-1])[::-1]
+        lengths = np.arange(len(bad), 0, -1)
+        starts = bad & (counts >= sustained * lengths)
+        return int(self.steps[int(np.argmax(starts))]) if starts.any() else None
 
     def evidence(self, text: str, n: int = 60) -> Evidence:
         """At most n points, the smallest and the largest among them."""

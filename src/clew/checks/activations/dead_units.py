@@ -57,7 +57,8 @@ class DeadUnits(Check):
 
     def _dead(self, series: Series) -> bool:
         recent = series.last(self.window)
-        return len(recent) == self.window and recent.share_above(self.dead_fraction) >= self.sustained
+        known = len(recent.finite()) == self.window
+        return known and recent.share_above(self.dead_fraction) >= self.sustained
 
     def _finding(self, run: RunView, site: Site, series: Series) -> Finding:
         share = series.last(self.window).median

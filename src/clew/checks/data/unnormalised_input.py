@@ -62,7 +62,7 @@ class UnnormalisedInput(Check):
 
     # At a root mean square of r the first layer's curvature grows as r²: at 10 it needs a learning
     # rate a hundred times smaller than the other layers. Standardised data has 1, images in 0..1 less.
-    rms: float = 10.0
+    rms: float = 10.0  # root mean square of all values of the input
     spread: float = 100.0  # largest over median standard deviation of the features
     large: float = 10.0  # absolute value that counts as large: ten standard deviations of unit data
     samples: int = 3  # sampled batches before it is judged

@@ -45,7 +45,7 @@ class MissingZeroGrad(Check):
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, series in run.series("grad.stale"):
             later = series.skip(1)  # at the first step there is nothing to be left over
-            stale = later.values >= 1.0
+            stale = later.values == 1.0
             count = int(np.count_nonzero(stale))
             if count >= self.least and count >= self.sustained * len(later):
                 yield self.finding(

@@ -14,7 +14,8 @@ def holders(
 
     "encoder" says more than a list of its twenty layers. The root itself does not count.
     """
-    others = {path for p in everything if p not in chosen for path in ancestors(p.module)}
+    wanted = set(chosen)
+    others = {path for p in everything if p not in wanted for path in ancestors(p.module)}
     groups: dict[str, list[Parameter]] = {}
     for parameter in chosen:
         path = next((a for a in ancestors(parameter.module) if a not in others), parameter.module)

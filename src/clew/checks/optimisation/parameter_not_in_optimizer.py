@@ -60,7 +60,7 @@ class ParameterNotInOptimizer(Check):
                 Severity.WARNING,
                 message=f"{run.name(site)} gets gradients, but no optimizer holds "
                 f"{'it' if len(items) == 1 else f'its {len(items)} parameters'}",
-                fix=_fix(module),
+                fix=_fix(run),
                 site=site,
                 step=known.step,
                 evidence=[
@@ -94,9 +94,9 @@ def _has_new_part(known: Parameters) -> bool:
     return any(p.optimizer is not None and not p.loaded for p in known.items)
 
 
-def _fix(module: str) -> str:
-    more = f", *model.{module}.parameters()" if module.replace(".", "").isidentifier() else ", ..."
-    return f"torch.optim.…(model.parameters())  # all of them; or add the missing ones: [...{more}]"
+def _fix(run: RunView) -> str:
+    kind = run.optimizers[0].kind if run.optimizers else "SGD"
+    return f"{kind}(model.parameters(), ...)  # all of them, after the last layer was added"
 
 
 def _made(run: RunView) -> str:

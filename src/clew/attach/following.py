@@ -1,0 +1,117 @@
+"""Following known models between samples, without a hook on every layer.
+
+Global module hooks make torch take a slower path for every module call: microseconds each, and a
+large model has thousands. They are needed to find models and on sampled steps only. In between,
+a known root is followed through a wrapper around the `forward` of its class.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from torch import nn
+from torch.compiler import is_compiling
+
+from clew.attach.patching import Patches
+from clew.attach.watcher import Watcher
+
+SETTLED_AFTER = 3  # steps in which the models and optimizers of a usual program have all appeared
+
+# Of torch's own classes only containers: wrapping `Linear.forward` would cost every layer again.
+_CONTAINERS = {"Sequential", "DistributedDataParallel", "DataParallel"}
+
+
+class Follower:
+    """What the wrappers ask. It goes inert when pickled: someone may send a class to another process."""
+
+    def __init__(self, watcher: Watcher | None = None) -> None:
+        self._watcher = watcher
+        self._roots: set[int] = set()
+        self.active = False
+        self.enter: Callable[..., None] = _nothing
+        self.leave: Callable[..., None] = _nothing
+
+    def wants(self, module: nn.Module) -> bool:
+        """Whether this call of `forward` is the call of a root that nobody else reports."""
+        watcher = self._watcher
+        return (
+            self.active
+            and watcher is not None
+            and not watcher.depth
+            and not watcher.in_backward
+            and id(module) in self._roots
+            and threading.get_ident() == watcher.thread
+        )
+
+    def add(self, module: nn.Module) -> None:
+        self._roots.add(id(module))
+
+    def __reduce__(self) -> tuple[type[Follower], tuple[()]]:
+        return Follower, ()
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+class Following:
+    """Decides whether the global hooks can rest, and wraps the classes of the roots."""
+
+    def __init__(self, watcher: Watcher, patches: Patches) -> None:
+        self._watcher = watcher
+        self._patches = patches
+        self._known: tuple[int, int] = (-1, -1)
+        self._settled = False
+        self._classes: set[type] = set()
+        self.follower = Follower(watcher)
+
+    def hooks_can_rest(self) -> bool:
+        """Between samples, once every model is followed and every optimizer has stepped."""
+        watcher = self._watcher
+        if watcher.sampling or watcher.models.compile_used or watcher.clock.step < SETTLED_AFTER:
+            return False  # dynamo compiles anew when global hooks come and go
+        known = (len(watcher.models.roots), watcher.optimizers.without_a_step())
+        if known != self._known:
+            self._known = known
+            self._settled = known[0] > 0 and known[1] == 0 and self._follow_all()
+        return self._settled
+
+    def _follow_all(self) -> bool:
+        modules = [root.module() for root in self._watcher.models.roots]
+        return all(module is None or self._follow(module) for module in modules)
+
+    def _follow(self, module: nn.Module) -> bool:
+        owner = next((c for c in type(module).__mro__ if "forward" in vars(c)), None)
+        if owner is None or not isinstance(vars(owner)["forward"], FunctionType):
+            return False
+        if owner.__module__.startswith("torch.") and owner.__name__ not in _CONTAINERS:
+            return False
+        self.follower.add(module)
+        if owner not in self._classes:
+            self._classes.add(owner)
+            self._patches.wrap(owner, "forward", reporting_to(self.follower))
+        return True
+
+
+def reporting_to(follower: Follower) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A wrapper of `forward` that holds nothing but the original and the follower."""
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if is_compiling() or not follower.wants(self):
+                return original(self, *args, **kwargs)
+            follower.enter(self, args)
+            try:
+                output = original(self, *args, **kwargs)
+            except BaseException:
+                follower.leave(self, args, {}, None)
+                raise
+            follower.leave(self, args, kwargs, output)
+            return output
+
+        return forward
+
+    return wrap

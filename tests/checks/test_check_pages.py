@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from clew.checks import catalog
+from clew.checks.api import SECTIONS, Check, sections, summary
+from clew.checks.pages import pages
+
+ROOT = Path(__file__).resolve().parents[2]
+KINDS = pytest.mark.parametrize("kind", catalog.CHECKS, ids=lambda kind: kind.name)
+
+
+@KINDS
+def test_a_check_explains_itself_in_every_section(kind: type[Check]) -> None:
+    parts = sections(kind)
+    assert tuple(parts) == SECTIONS
+    assert all(len(text) > 20 for text in parts.values())
+    assert 20 < len(summary(kind)) < 300
+
+
+@KINDS
+def test_a_check_is_named_after_the_fault_and_titled_by_id_and_name(kind: type[Check]) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", kind.name)
+    assert re.fullmatch(r"[A-Z]{3,4}\d{3}", kind.id)
+    doc = sys.modules[kind.__module__].__doc__ or ""
+    assert doc.splitlines()[0] == f"{kind.id} {kind.name}"
+    assert kind.__module__.endswith("." + kind.name.replace("-", "_"))
+
+
+@KINDS
+def test_every_threshold_says_what_it_means(kind: type[Check]) -> None:
+    page = pages()[f"{kind.name}.md"]
+    for threshold in fields(kind):
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{threshold.name}` "))
+        assert len(row.split("|")[3].strip()) > 10, f"{threshold.name} has no comment"
+
+
+@KINDS
+def test_a_check_is_found_by_name_and_by_id(kind: type[Check]) -> None:
+    assert catalog.find(kind.name) == catalog.find(kind.id) == kind()
+
+
+def test_names_and_ids_are_unique() -> None:
+    assert len({kind.name for kind in catalog.CHECKS}) == len(catalog.CHECKS)
+    assert len({kind.id for kind in catalog.CHECKS}) == len(catalog.CHECKS)
+
+
+def test_every_check_file_is_in_the_catalogue() -> None:
+    defined = {
+        path
+        for path in (ROOT / "src/clew/checks").glob("*/*.py")
+        if "(Check):" in path.read_text(encoding="utf-8")
+    }
+    listed = {Path(sys.modules[kind.__module__].__file__ or "") for kind in catalog.CHECKS}
+    assert defined == listed
+
+
+def test_the_pages_on_disk_are_those_of_the_checks() -> None:
+    script = [sys.executable, ROOT / "scripts/docs", "--check"]
+    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_stale_page_is_noticed_and_mended(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "src").symlink_to(ROOT / "src")
+    script = tmp_path / "scripts/docs"
+    script.write_text((ROOT / "scripts/docs").read_text(encoding="utf-8"), encoding="utf-8")
+
+    def run(*arguments: str) -> int:
+        return subprocess.run(
+            [sys.executable, script, *arguments], capture_output=True, check=False
+        ).returncode
+
+    assert run("--check") == 1
+    assert run() == 0
+    assert run("--check") == 0
+    (tmp_path / "docs/checks/dead-units.md").write_text("old", encoding="utf-8")
+    (tmp_path / "docs/checks/no-such-check.md").write_text("gone", encoding="utf-8")
+    assert run("--check") == 1
+    assert run() == 0
+    assert run("--check") == 0
+
+
+def test_a_new_check_begins_as_three_files_that_fail(tmp_path: Path) -> None:
+    for folder in ("scripts", "src/clew/checks", "faults", "tests/checks"):
+        (tmp_path / folder).mkdir(parents=True)
+    script = tmp_path / "scripts/new-check"
+    script.write_text((ROOT / "scripts/new-check").read_text(encoding="utf-8"), encoding="utf-8")
+    command = [sys.executable, script, "loss-stuck", "losses", "LOSS009"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "add LossStuck to src/clew/checks/catalog.py" in done.stdout
+    made = [tmp_path / line for line in done.stdout.splitlines()[:-1]]
+    assert [path.name for path in made] == ["loss_stuck.py", "loss_stuck.py", "test_loss_stuck.py"]
+    for path in made:
+        compile(path.read_text(encoding="utf-8"), path, "exec")
+    fault: dict[str, object] = {}
+    exec(made[1].read_text(encoding="utf-8"), fault)
+    for variant in ("buggy", "healthy"):
+        with pytest.raises(NotImplementedError):
+            fault[variant]()  # type: ignore[operator]
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (again.returncode, "is there already" in again.stderr) == (1, True)
+
+
+def test_the_rooms_of_checks_need_no_torch() -> None:
+    code = "import sys, clew.checks.runner; sys.exit('torch' in sys.modules)"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT / "src")}, check=False
+        ).returncode
+        == 0
+    )
