@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     result: dict[str, Any] = {**machine(), "steps": {}, "memory": {}, "skipped": []}
     for name in options.workload or WORKLOADS:
         result["steps"][name] = measure_steps(name, columns, options, result["skipped"])
-        result["memory"][name] = measure_memory(name, options.memory_steps)
+        result["memory"][name] = measure_memory(name, options.memory_steps, options.memory_runs)
     result["startup"] = measure_startup(options.startups)
     print(json.dumps(result, indent=2) if options.json else table(result))
 
@@ -60,6 +60,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.quick:
         options.pairs, options.memory_steps = 2, 3
     options.startups = 3 if options.quick else 20
+    options.memory_runs = 1 if options.quick else 5
     return options
 
 
@@ -112,9 +113,11 @@ def measure_steps(
 # ---- memory --------------------------------------------------------------------------------
 
 
-def measure_memory(name: str, steps: int) -> dict[str, float]:
-    """Peak resident memory of a whole process, without and with Clew."""
-    return {way: _child_peak(name, way, steps) / MEBIBYTE for way in ("without", "with")}
+def measure_memory(name: str, steps: int, runs: int) -> dict[str, float]:
+    """Peak resident memory of a whole process, without and with Clew: medians, as it varies by itself."""
+    ways = ("without", "with")
+    peaks = [{way: _child_peak(name, way, steps) for way in ways} for _ in range(runs)]
+    return {way: statistics.median(peak[way] for peak in peaks) / MEBIBYTE for way in ways}
 
 
 def _child_peak(name: str, way: str, steps: int) -> int:

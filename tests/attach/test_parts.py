@@ -33,7 +33,25 @@ def test_first_steps_are_sampled_densely_and_later_ones_at_intervals():
 def test_a_costly_sample_is_taken_only_as_often_as_the_budget_allows():
     sampler = Sampler(0.02)
     drive(sampler, 20_000, cost=0.05, step_time=0.01)
-    assert sampler.spent <= CREDIT + 0.05 + 0.02 * sampler.elapsed
+    assert sampler.spent <= CREDIT + 2 * 0.05 + 0.02 * sampler.elapsed
+
+
+def test_the_start_credit_is_not_spent_on_later_steps():
+    sampler = Sampler(0.02)
+    taken = drive(sampler, 20_000, cost=1e-3, step_time=1e-3)
+    later = [step for step in taken if step > DENSE_STEPS]
+    assert len(later) * 1e-3 <= 0.02 * 20.0 + 3e-3
+    assert len(later) >= 0.8 * 0.02 * 20.0 / 1e-3
+
+
+def test_sampling_goes_on_where_plain_steps_alone_use_up_the_budget():
+    sampler = Sampler(0.02)
+    taken = 0
+    for step in range(20_000):
+        sampled = sampler.wants(step)
+        taken += sampled
+        sampler.account(step, sampled, 1e-3 if sampled else 5e-5, 1e-3)
+    assert taken > DENSE_STEPS + 20
 
 
 def test_every_step_mode_samples_every_step():

@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import clew
+from clew.attach import late, layers
 from clew.store.reader import open_run
 
 
@@ -436,3 +437,34 @@ def test_nothing_happens_when_switched_off(tmp_path, monkeypatch):
         assert F.cross_entropy is original
     assert session.verdict.findings == ()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_left_on_a_device_arrive_a_step_later_and_are_the_same(tmp_path, monkeypatch):
+    """No accelerator is needed: tensors of the host are treated as if they were on one."""
+
+    def program():
+        torch.manual_seed(3)
+        model = Net()
+        train(model, torch.optim.SGD(model.parameters(), lr=0.1), steps=6)
+
+    here = recorded(program, tmp_path / "host")
+    transfers = []
+    fetch = late._fetch
+
+    def counted(waiting, actions):
+        transfers.append(len(waiting))
+        fetch(waiting, actions)
+
+    for module in (late, layers):
+        monkeypatch.setattr(module, "on_host", lambda tensor: False)
+    monkeypatch.setattr(late, "_fetch", counted)
+    there = recorded(program, tmp_path / "device")
+    names = [n for n in here.signal_names() if not n.startswith(("time.", "step.", "wall", "memory", "events"))]
+    assert len(names) > 100
+    for name in names:
+        expected = {site: list(v) for site, _, v in here.series(name)}
+        got = {site: list(v) for site, _, v in there.series(name)}
+        assert got.keys() == expected.keys()
+        for site, numbers in expected.items():
+            assert got[site] == pytest.approx(numbers, rel=1e-3, abs=1e-5, nan_ok=True), (name, site)
+    assert len(transfers) <= 6 + 2  # one a step, and what was left at the end

@@ -76,6 +76,14 @@ def test_a_site_keeps_its_own_line_and_else_gets_that_of_its_layer() -> None:
     assert view.locate(Site(module="", root="model")).line == 9
 
 
+def test_a_layer_made_inside_a_library_is_located_by_what_holds_it() -> None:
+    run = FakeRun().model(("encoder", "Encoder"), ("encoder.0.attn", "Attention"), ("encoder.0.fc", "Linear"))
+    for module in run.facts[0].data["modules"][1:]:
+        module.update(file=None, line=None)
+    assert run.view().locate(Site(module="encoder.0.fc")).line == 10
+    assert run.view().locate(Site(module="unknown")).line == 9
+
+
 def test_functions_are_named_within_their_module_and_modules_by_themselves() -> None:
     view = FakeRun().model(("fc", "Linear"), ("act", "ReLU")).view()
     assert view.name(Site(module="fc", op="relu")) == "relu in fc"

@@ -147,7 +147,6 @@ def process_state() -> list[Any]:
         sys.argv[1:],
         __name__ in sys.modules,
         sys.modules["__main__"].__name__,
-        os.path.basename(str(sys.modules["__main__"].__file__)),
     ]
 
 

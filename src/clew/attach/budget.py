@@ -2,15 +2,16 @@
 
 Clew measures its own seconds on the training thread. A start credit lets the first steps be
 seen densely, because most faults show there; after that a sampled step must have been earned
-by `budget` × elapsed time.
+by `budget` × elapsed time, less what the plain steps cost.
 """
 
 from __future__ import annotations
 
 DENSE_STEPS = 32  # looked at one by one while the credit lasts: windows of 20 fill early
-CREDIT = 1.0  # seconds that may be spent up front and saved up at most
+CREDIT = 1.0  # seconds that these may cost together
 SPARSE_EVERY = 10  # steps between samples later on, at least: neighbours tell little new
 MOST_SAMPLES = 2_000  # the interval doubles each time this many were taken, to bound the log
+LEAST_SHARE = 0.25  # of the budget that sampling gets where plain steps need most of it (tiny steps)
 
 
 class Sampler:
@@ -47,11 +48,17 @@ class Sampler:
         """Book what a step cost Clew out of the step's whole time."""
         self.spent += own
         self.elapsed += total
-        self._credit = min(CREDIT, self._credit + self._budget * max(total - own, 0.0) - own)
-        if not sampled:
+        earned = self._budget * max(total - own, 0.0)
+        self._credit += max(earned - self._plain, LEAST_SHARE * earned)
+        if sampled:
+            self._book_sample(step, max(own - self._plain, 0.0))
+        else:
             self._plain = own if self._plain == 0.0 else 0.9 * self._plain + 0.1 * own
-            return
-        extra = max(own - self._plain, 0.0)
+        if step >= DENSE_STEPS:
+            self._credit = min(self._credit, 2 * self._cost)  # no saving up for a burst
+
+    def _book_sample(self, step: int, extra: float) -> None:
+        self._credit -= extra
         self._cost = extra if self._taken == 0 else 0.7 * self._cost + 0.3 * extra
         self._taken += 1
         if self._taken % MOST_SAMPLES == 0:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clew.capture.stats import dead_fraction, resolve, tensor_stats, tensor_stats_async
+from clew.capture.stats import resolve, tensor_stats, tensor_stats_async
 
 Fill = Callable[[Tensor], None]
 
@@ -40,6 +40,10 @@ class Late:
         else:
             action()
 
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._waiting)
+
     def end_of_step(self) -> None:
         """Fetch what the step before left: by now the device has it, and nobody waits."""
         if self._waiting or self._older[0]:
@@ -61,30 +65,16 @@ class Late:
         else:
             self.add(value, lambda values: write(float(values[0])))
 
-    def stats(
-        self,
-        tensor: Tensor,
-        row: Any,
-        hist: Any = None,
-        lo: float = -float("inf"),
-        hi: float = float("inf"),
-        unit_dim: int | None = None,
-        extras: Callable[[float, float], None] | None = None,
-    ) -> None:
-        """Fill `row[:7]` and `hist`; `extras` gets the saturated share and the share of dead units."""
+    def stats(self, tensor: Tensor, row: Any) -> None:
+        """Fill `row[:7]` with a tensor's statistics."""
         if on_host(tensor):
-            saturated = tensor_stats(tensor, out=row[:7], hist=hist, lo=lo, hi=hi)
-            if extras is not None:
-                extras(saturated, float("nan") if unit_dim is None else dead_fraction(tensor, unit_dim))
-            return
-        values = tensor_stats_async(tensor, hist=hist is not None, lo=lo, hi=hi, unit_dim=unit_dim)
+            tensor_stats(tensor, out=row[:7])
+        else:
+            self.add(tensor_stats_async(tensor), lambda values: void(resolve(values, row)))
 
-        def fill(values: Tensor) -> None:
-            shares = resolve(values, row, hist)
-            if extras is not None:
-                extras(*shares)
 
-        self.add(values, fill)
+def void(_: object) -> None:
+    """For callbacks that want nothing back."""
 
 
 def _fetch(waiting: list[tuple[Tensor, Fill]], actions: list[Callable[[], None]]) -> None:

@@ -11,19 +11,20 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from clew.attach.late import Late
+from clew.attach.late import Late, on_host
 from clew.attach.models import ModelBook, ParameterName, Root
 from clew.attach.sink import Sink
-from clew.capture.stats import STAT_NAMES
+from clew.capture.stats import STAT_NAMES, dead_fraction, resolve, tensor_stats_async, tensor_stats_at
 from clew.records import Site
 
 BINS = 32
 HIST_NAMES = tuple(f"log2hist.{k:02d}" for k in range(BINS))
 ACTIVATION_NAMES = (*STAT_NAMES, "dead_fraction", "saturated")
+DEAD = len(STAT_NAMES)  # index of the dead share in such a row; the saturated share follows
 
 # Activation functions whose units can die, and the flat ends of those that saturate. An end
 # is where the slope is below a twentieth of its maximum: sigmoid 0.25, tanh 1.
-_INF = float("inf")
+_INF, _NAN = float("inf"), float("nan")
 _RELU_LIKE = {"relu", "relu_", "relu6", "threshold", "threshold_"}
 _FLAT_ENDS = {
     "sigmoid": (0.0125, 0.9875),
@@ -51,8 +52,12 @@ class Rows:
         self._sites: list[int] = []
         self._filled: dict[int, None] = {}
         self._tables: dict[tuple[int, ...], tuple[int, int]] = {}
-        self.values = np.full((16, len(names)), np.nan)
-        self.hist = np.zeros((16, BINS), dtype=np.uint8)
+        self._use(np.full((16, len(names)), np.nan), np.zeros((16, BINS), dtype=np.uint8))
+
+    def _use(self, values: np.ndarray[Any, Any], hist: np.ndarray[Any, Any]) -> None:
+        self.values, self._hist = values, hist
+        self._address, self._stride = values.ctypes.data, values.strides[0]
+        self._hist_address = hist.ctypes.data
 
     def slot(self, key: Any, site: Callable[[], Site]) -> int:
         """The row of a site, which will be written this step."""
@@ -61,10 +66,31 @@ class Rows:
             slot = self._slots[key] = len(self._slots)
             self._sites.append(self._sink.site(site()))
             if slot >= len(self.values):
-                self.values = np.concatenate([self.values, np.full_like(self.values, np.nan)])
-                self.hist = np.concatenate([self.hist, np.zeros_like(self.hist)])
+                more = np.full_like(self.values, np.nan), np.zeros_like(self._hist)
+                self._late.resolve()  # what is on its way belongs into the arrays of now
+                self._use(np.concatenate([self.values, more[0]]), np.concatenate([self._hist, more[1]]))
         self._filled[slot] = None
         return slot
+
+    def measure(
+        self, slot: int, tensor: Tensor, lo: float = -_INF, hi: float = _INF, unit_dim: int | None = None
+    ) -> None:
+        """Fill a row; one that has room for them gets the shares of dead units and of saturated values."""
+        if on_host(tensor):
+            address = self._address + slot * self._stride
+            saturated = tensor_stats_at(tensor, address, self._hist_address + slot * BINS, lo, hi)
+            if self.values.shape[1] > DEAD + 1:
+                dead = _NAN if unit_dim is None else dead_fraction(tensor, unit_dim)
+                self.values[slot, DEAD:] = dead, saturated
+            return
+        row, hist = self.values[slot], self._hist[slot]
+
+        def fill(values: Tensor) -> None:
+            saturated, dead = resolve(values, row, hist)
+            if len(row) > DEAD + 1:
+                row[DEAD:] = dead, saturated
+
+        self._late.add(tensor_stats_async(tensor, hist=True, lo=lo, hi=hi, unit_dim=unit_dim), fill)
 
     def commit(self, step: int) -> None:
         """Hand the filled rows to the sink and begin anew."""
@@ -79,15 +105,13 @@ class Rows:
                 self._sink.table(self._signals, sites, "f4"),
                 self._sink.table(self._hist_signals, sites, "u1"),
             )
-        values, hist, chosen = self.values, self.hist, list(slots)
-        # What is still on a device will be filled into these very arrays.
-        self.values, self.hist = values.copy(), hist.copy()
+        self._late.then(partial(self._write, step, tables, self.values, self._hist, list(slots)))
+        if self._late.is_waiting:  # for what goes into these very arrays
+            self._use(self.values.copy(), self._hist.copy())
 
-        def write() -> None:
-            self._sink.row(tables[0], step, values[chosen].ravel())
-            self._sink.row(tables[1], step, hist[chosen].ravel())
-
-        self._late.then(write)
+    def _write(self, step: int, tables: tuple[int, int], values: Any, hist: Any, slots: list[int]) -> None:
+        self._sink.row(tables[0], step, values[slots].ravel())
+        self._sink.row(tables[1], step, hist[slots].ravel())
 
     def discard(self) -> None:
         self._filled = {}
@@ -98,7 +122,6 @@ class Activations:
 
     def __init__(self, sink: Sink, models: ModelBook, late: Late) -> None:
         self._models = models
-        self._late = late
         self._rows = Rows(sink, late, "activation", ACTIVATION_NAMES)
         self._last = ""  # path of the layer that returned last
 
@@ -142,13 +165,7 @@ class Activations:
         hi: float = _INF,
         unit_dim: int | None = None,
     ) -> None:
-        slot = self._rows.slot(key, site)
-        row, hist = self._rows.values[slot], self._rows.hist[slot]
-
-        def extras(saturated: float, dead: float) -> None:
-            row[7], row[8] = dead, saturated
-
-        self._late.stats(tensor, row, hist, lo, hi, unit_dim, extras)
+        self._rows.measure(self._rows.slot(key, site), tensor, lo, hi, unit_dim)
 
     def commit(self, step: int) -> None:
         self._rows.commit(step)
@@ -202,7 +219,7 @@ class ParameterStats:
             if value.layout is not torch.strided:
                 continue
             slot = self._weights.slot(name, name.site)
-            self._late.stats(value, self._weights.values[slot], self._weights.hist[slot])
+            self._weights.measure(slot, value)
             stride = max(-(-value.numel() // limit), 1)
             self._before.append((parameter, name, thinned(value, stride).clone(), stride))
 
@@ -214,15 +231,15 @@ class ParameterStats:
                 continue
             slot = self._gradients.slot(name, name.site)
             dense = gradient.coalesce().values() if gradient.is_sparse else gradient
-            self._late.stats(dense, self._gradients.values[slot], self._gradients.hist[slot])
+            self._gradients.measure(slot, dense)
 
     def after_step(self) -> None:
         """Measure what the optimizer changed."""
         for parameter, name, before, stride in self._before:
             change = thinned(parameter.detach(), stride) - before
             slot = self._updates.slot(name, name.site)
+            self._updates.measure(slot, change)
             row = self._updates.values[slot]
-            self._late.stats(change, row, self._updates.hist[slot])
             size = torch.linalg.vector_norm(before.float())
             self._late.number(size, partial(_relate, row, stride))
         self._before = []

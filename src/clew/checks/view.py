@@ -172,5 +172,15 @@ class RunView:
         named = replace(site, module=self.module_name(site))
         if site.file is not None or site.module is None:
             return named
-        place = self.layer_of(site) or (self.model_of(site) if site.module == "" else None)
+        place = self._made_at(site)
         return replace(named, file=place.file, line=place.line) if place else named
+
+    def _made_at(self, site: Site) -> Layer | Model | None:
+        """The layer, or the nearest one around it that the user's own code made."""
+        path = site.module or ""
+        while path:
+            layer = self.layer_of(replace(site, module=path))
+            if layer and layer.file:
+                return layer
+            path = path.rpartition(".")[0]
+        return self.model_of(site)
