@@ -10,7 +10,6 @@ import json
 import linecache
 import sys
 import warnings
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +57,10 @@ def plain(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-@cache
-def played(name: str) -> dict[str, Any]:
-    """One process per fault serves all its tests, as long as they run in one worker."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as root:
-        # One thread: these networks are too small for two, and two would wait for each other.
-        ended = wait(start([__file__, name, root], OMP_NUM_THREADS="1"))
+def played(name: str, root: Path) -> dict[str, Any]:
+    """What `play` says, from a process of its own."""
+    # One thread: these networks are too small for two, and two would wait for each other.
+    ended = wait(start([__file__, name, root], OMP_NUM_THREADS="1"))
     assert ended.code == 0, ended.err
     return json.loads(ended.out)
 
@@ -85,11 +80,14 @@ def points_at(finding: dict[str, Any], expect: dict[str, str]) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_fault_is_found_where_it_is_and_the_repaired_program_is_found_healthy(name: str) -> None:
-    fault = played(name)
+def test_a_fault_is_found_where_it_is_and_the_repaired_program_is_found_healthy(
+    name: str, tmp_path: Path
+) -> None:
+    fault = played(name, tmp_path)
     for sampling in SAMPLING:
-        first, *_ = [*alarms(fault["runs"][f"buggy {sampling}"]), None]
-        assert first is not None, f"nothing was found ({sampling})"
+        found = alarms(fault["runs"][f"buggy {sampling}"])
+        assert found, f"nothing was found ({sampling})"
+        first = found[0]
         assert first["check"] == fault["check"], (sampling, first["message"])
         assert first["because"] == [], sampling
         assert points_at(first, fault["expect"]), (sampling, first["site"])

@@ -19,6 +19,16 @@ PAUSE = 0.5  # seconds between two looks, at least
 SHARE = 0.005  # of one processor that looking may take: it competes for the interpreter lock
 
 
+def say(line: str) -> None:
+    """One line on stderr; a closed or full stderr is no reason to fail."""
+    if sys.stderr is None:  # print would take stdout instead
+        return
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        return
+
+
 class RunStopped(SystemExit):
     """Ends the script at a finding, as `--stop-on` asks."""
 
@@ -72,16 +82,16 @@ class LiveJudge:
             self._stop = finding
         if finding.severity is Severity.ERROR and finding.check not in self._announced:
             self._announced.add(finding.check)
-            if self._session.rank == 0 and not self._session.options.quiet:
+            if self._session.rank == 0 and not self._session.options.quiet and sys.stderr is not None:
                 from clew.show.terminal import live_line
 
-                print(live_line(finding, sys.stderr), file=sys.stderr, flush=True)
+                say(live_line(finding, sys.stderr))
 
     def stop_if_asked(self, step: int) -> None:
         """On the training thread, between two steps: end the script if a finding says so."""
         if self._stop is not None:
             stop, self._stop = self._stop, None
-            print(f"clew: stopped at step {step}: {stop.check} (--stop-on)", file=sys.stderr, flush=True)
+            say(f"clew: stopped at step {step}: {stop.check} (--stop-on)")
             raise RunStopped(FAILED_ON)
 
     def verdict(self) -> Verdict:

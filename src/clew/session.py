@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from clew.attach.frames import user_line
 from clew.attach.guard import INJECT, Guard
 from clew.attach.importing import AfterImport
-from clew.live import LiveJudge, RunStopped
+from clew.live import LiveJudge, RunStopped, say
 from clew.meta import argv_config, git_state, rank_and_run_id, run_meta
 from clew.options import FAILED_ON, RunOptions, enabled
 from clew.records import Severity, Site, Verdict
@@ -152,7 +152,7 @@ class Session:
     @property
     def step(self) -> int:
         """The step that is open now."""
-        return self._watcher.clock.step if self._watcher is not None else 0
+        return self._watcher.step if self._watcher is not None else 0
 
     def pause(self) -> None:
         """Detach for a while; nothing of Clew's is left in torch."""
@@ -252,7 +252,7 @@ class Session:
             return
         if self.options.json_path is not None:
             self._write_json(self.options.json_path)
-        if self.options.quiet:
+        if self.options.quiet or sys.stderr is None:
             return
         if self._watcher is None:
             self._say(f"nothing to judge: {self._why_idle()}")
@@ -270,18 +270,14 @@ class Session:
             self._say(f"the verdict could not be written to {path}: {error.strerror or error}")
 
     def _say_header(self) -> None:
-        if self.rank == 0 and not self.options.quiet:
+        if self.rank == 0 and not self.options.quiet and sys.stderr is not None:
             from clew import __version__
             from clew.show.terminal import header_line
 
             self._say(header_line(__version__, str(self.path), sys.stderr), prefix="")
 
     def _say(self, line: str, prefix: str = "clew: ") -> None:
-        """One line on stderr; a closed or full stderr is no reason to fail."""
-        try:
-            print(prefix + line, file=sys.stderr, flush=True)
-        except (OSError, ValueError, AttributeError):
-            return
+        say(prefix + line)
 
     def _recording_failed(self, line: str) -> None:
         if self._recording:  # else it has been said why

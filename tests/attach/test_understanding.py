@@ -459,7 +459,9 @@ def test_numbers_left_on_a_device_arrive_a_step_later_and_are_the_same(tmp_path,
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
     monkeypatch.setattr(late, "_fetch", counted)
     there = recorded(program, tmp_path / "device")
-    names = [n for n in here.signal_names() if not n.startswith(("time.", "step.", "wall", "memory", "events"))]
+    names = [
+        n for n in here.signal_names() if not n.startswith(("time.", "step.", "wall", "memory", "events"))
+    ]
     assert len(names) > 100
     for name in names:
         expected = {site: list(v) for site, _, v in here.series(name)}

@@ -24,9 +24,11 @@ class Sampler:
         self._credit = CREDIT
         self._cost = 0.0  # what a sampled step costs beyond a plain one, smoothed
         self._plain = 0.0  # what a plain step costs, smoothed
+        self._plain_total = 0.0  # how long a plain step takes, smoothed
         self._next = 0
         self._taken = 0
         self.interval = SPARSE_EVERY
+        self.plain_cost = 0.0  # seconds a step, of writing plain steps
         self.spent = 0.0
         self.elapsed = 0.0
 
@@ -51,9 +53,12 @@ class Sampler:
         earned = self._budget * max(total - own, 0.0)
         self._credit += max(earned - self._plain, LEAST_SHARE * earned)
         if sampled:
-            self._book_sample(step, max(own - self._plain, 0.0))
+            # Part of what a sample costs is not in our own time: torch's slower paths, cold caches.
+            longer = min(total - self._plain_total, 4 * own) if self._plain_total else 0.0
+            self._book_sample(step, max(own - self._plain, longer, 0.0))
         else:
-            self._plain = own if self._plain == 0.0 else 0.9 * self._plain + 0.1 * own
+            self._plain = smoothed(self._plain, own)
+            self._plain_total = smoothed(self._plain_total, total)
         if step >= DENSE_STEPS:
             self._credit = min(self._credit, 2 * self._cost)  # no saving up for a burst
 
@@ -64,3 +69,8 @@ class Sampler:
         if self._taken % MOST_SAMPLES == 0:
             self.interval *= 2
         self._next = step + (1 if step < DENSE_STEPS else self.interval)
+
+
+def smoothed(before: float, now: float) -> float:
+    """A running mean that a single slow step does not upset."""
+    return now if before == 0.0 else 0.9 * before + 0.1 * min(now, 3 * before)

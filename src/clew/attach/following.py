@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from time import perf_counter
 from types import FunctionType
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.compiler import is_compiling
 
+from clew.attach.models import Root
 from clew.attach.patching import Patches
-from clew.attach.watcher import Watcher
+from clew.attach.plain import FORWARD
+from clew.attach.watcher import Watcher, being_transformed
 
 SETTLED_AFTER = 3  # steps in which the models and optimizers of a usual program have all appeared
 
@@ -29,10 +33,12 @@ class Follower:
 
     def __init__(self, watcher: Watcher | None = None) -> None:
         self._watcher = watcher
-        self._roots: set[int] = set()
+        self._roots: dict[int, Root] = {}
         self.active = False
         self.enter: Callable[..., None] = _nothing
         self.leave: Callable[..., None] = _nothing
+        self.plainly: Callable[..., Root | None] = _nothing
+        self.note: Callable[..., None] = _nothing
 
     def wants(self, module: nn.Module) -> bool:
         """Whether this call of `forward` is the call of a root that nobody else reports."""
@@ -46,8 +52,25 @@ class Follower:
             and threading.get_ident() == watcher.thread
         )
 
-    def add(self, module: nn.Module) -> None:
-        self._roots.add(id(module))
+    def add(self, module: nn.Module, root: Root) -> None:
+        self._roots[id(module)] = root
+
+    def is_plain(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Root | None:
+        """The root, if there is nothing about this call that needs a closer look."""
+        watcher, root = self._watcher, self._roots[id(module)]
+        if watcher is None or not watcher.plain.resting or root.module() is not module:
+            return None
+        if root.training != module.training or not torch.is_grad_enabled() or being_transformed():
+            return None
+        watcher.hold_batch(args, kwargs)
+        return root
+
+    def note_forward(self, root: Root, args: tuple[Any, ...], seconds: float) -> None:
+        """A plain forward has returned."""
+        if self._watcher is not None:
+            first = args[0] if args else None
+            size = first.shape[0] if type(first) is Tensor and first.dim() else 0
+            self._watcher.plain.note((FORWARD, root.index, seconds, size))
 
     def __reduce__(self) -> tuple[type[Follower], tuple[()]]:
         return Follower, ()
@@ -80,16 +103,18 @@ class Following:
         return self._settled
 
     def _follow_all(self) -> bool:
-        modules = [root.module() for root in self._watcher.models.roots]
-        return all(module is None or self._follow(module) for module in modules)
+        return all(self._follow(root) for root in self._watcher.models.roots)
 
-    def _follow(self, module: nn.Module) -> bool:
+    def _follow(self, root: Root) -> bool:
+        module = root.module()
+        if module is None:
+            return True
         owner = next((c for c in type(module).__mro__ if "forward" in vars(c)), None)
         if owner is None or not isinstance(vars(owner)["forward"], FunctionType):
             return False
         if owner.__module__.startswith("torch.") and owner.__name__ not in _CONTAINERS:
             return False
-        self.follower.add(module)
+        self.follower.add(module, root)
         if owner not in self._classes:
             self._classes.add(owner)
             self._patches.wrap(owner, "forward", reporting_to(self.follower))
@@ -103,6 +128,12 @@ def reporting_to(follower: Follower) -> Callable[[Callable[..., Any]], Callable[
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if is_compiling() or not follower.wants(self):
                 return original(self, *args, **kwargs)
+            root = follower.plainly(self, args, kwargs)
+            if root is not None:
+                began = perf_counter()
+                output = original(self, *args, **kwargs)
+                follower.note(root, args, perf_counter() - began)
+                return output
             follower.enter(self, args)
             try:
                 output = original(self, *args, **kwargs)

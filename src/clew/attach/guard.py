@@ -50,16 +50,33 @@ class Guard:
 
         return guarded if self._inject != name else self._failing(name, guarded, on_fail)
 
+    def ask(self, name: str, function: Callable[..., Any], on_fail: Callable[[], None]) -> Callable[..., Any]:
+        """`function` made harmless where its answer counts: None when it fails, or is off."""
+        self.names.append(name)
+        off = self.off
+
+        def asked(*args: Any) -> Any:
+            if name in off:
+                return None
+            try:
+                return function(*args)
+            except Exception as error:  # noqa: BLE001 - as in `probe`
+                self.fail(name, error)
+                on_fail()
+                return None
+
+        return asked if self._inject != name else self._failing(name, asked, on_fail)
+
     def _failing(
-        self, name: str, guarded: Callable[..., None], on_fail: Callable[[], None] | None
-    ) -> Callable[..., None]:
-        def injected(*args: Any, **kwargs: Any) -> None:
+        self, name: str, guarded: Callable[..., Any], on_fail: Callable[[], None] | None
+    ) -> Callable[..., Any]:
+        def injected(*args: Any, **kwargs: Any) -> Any:
             self._calls += 1
             if self._calls == 3:
                 self.fail(name, InjectedFaultError(f"fault injected into {name}"))
                 if on_fail is not None:
                     on_fail()
-            guarded(*args, **kwargs)
+            return guarded(*args, **kwargs)
 
         return injected
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import weakref
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -34,9 +35,14 @@ class OptimizerState:
     dirty: bool = False  # gradients of the last step are still there
     witness: tuple[Tensor, int, int] | None = None  # a parameter, its gradient's id and version
     table: int | None = None
+    soundness: int | None = None
     site: Site | None = None
     uses_closure: bool = False
-    lrs: list[float] = field(default_factory=list)
+
+    @property
+    def place(self) -> Site:
+        """The `step()` call."""
+        return self.site or Site(op="step", phase="train")
 
 
 class OptimizerBook:
@@ -123,15 +129,28 @@ class OptimizerBook:
             "closure": state.uses_closure,
         }
 
-    def write(self, state: OptimizerState, optimizer: Optimizer, step: int, norm: float) -> None:
-        """The signals of one optimizer step."""
-        rates = [float(group.get("lr", 0.0)) for group in optimizer.param_groups[:MOST_GROUPS]]
-        stale = state.dirty and state.backwards > 0 and state.steps > 0
+    def known(self, optimizer: Optimizer) -> OptimizerState | None:
+        """The state of an optimizer that has stepped before and has not changed since."""
+        state = self._by_id.get(id(optimizer))
+        if state is None or state.optimizer() is not optimizer or state.site is None:
+            return None
+        return state if state.groups == len(optimizer.param_groups) else None
+
+    def write(self, state: OptimizerState, rates: Sequence[Any], step: int, norm: float) -> None:
+        """What is recorded of every step of an optimizer."""
+        rates = rates[:MOST_GROUPS]
         if state.table is None:
             names = ["lr", *(f"lr.{n}" for n in range(1, len(rates)))]
-            site = self._sink.site(state.site or Site(op="step", phase="train"))
-            state.table = self._sink.table(["grad.norm", "grad.stale", "grad.backwards", *names], [site])
-        self._sink.row(state.table, step, (norm, float(stale), float(state.backwards), *rates))
+            state.table = self._sink.table(["grad.norm", *names], [self._sink.site(state.place)])
+        self._sink.row(state.table, step, (norm, *map(float, rates)))
+
+    def write_soundness(self, state: OptimizerState, step: int) -> None:
+        """What is recorded on sampled steps: are there old gradients among those used?"""
+        stale = state.dirty and state.backwards > 0 and state.steps > 0
+        if state.soundness is None:
+            site = self._sink.site(state.place)
+            state.soundness = self._sink.table(["grad.stale", "grad.backwards"], [site])
+        self._sink.row(state.soundness, step, (float(stale), float(state.backwards)))
 
     # -- is there an old gradient in what backward() adds to? --
 

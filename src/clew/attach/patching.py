@@ -10,8 +10,7 @@ launcher drops the same frames from tracebacks.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -48,14 +47,3 @@ class Patches:
             if vars(owner).get(name) is replacement:
                 setattr(owner, name, original)
         self._entries.clear()
-
-    @contextmanager
-    def suspended(self) -> Iterator[None]:
-        """The originals back in place for a moment: TorchScript compiles from source."""
-        for owner, name, original, _ in self._entries:
-            setattr(owner, name, original)
-        try:
-            yield
-        finally:
-            for owner, name, _, replacement in self._entries:
-                setattr(owner, name, replacement)

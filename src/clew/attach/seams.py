@@ -31,6 +31,7 @@ from clew.attach.frames import line_of_creation, user_line
 from clew.attach.guard import Guard
 from clew.attach.losses import LOSSES
 from clew.attach.patching import Patches, Wrap
+from clew.attach.plain import DATA, OTHER
 from clew.attach.watcher import Watcher
 from clew.records import Site
 
@@ -60,6 +61,7 @@ class Seams:
         self.installed = True
         self._following = Following(self._watcher, self._patches)
         self._watcher.thread = threading.get_ident()
+        self._watcher.clock.restart()
         self._watch_modules()
         self._watch_losses()
         self._watch_backward()
@@ -73,6 +75,8 @@ class Seams:
         if not self.installed:
             return
         self.installed = False
+        self._ask(self._watcher.plain.write)()
+        self._watcher.plain.resting = False
         self._take_module_hooks()
         self._following.follower.active = False
         for handle in self._handles:
@@ -82,7 +86,30 @@ class Seams:
         self._watcher.reset_depth()
 
     def _probe(self, name: str, function: Callable[..., None]) -> Probe:
-        return self._guard.probe(name, function, self._watcher.halt if name in CENTRAL else None)
+        plain = self._watcher.plain
+
+        def in_order(*args: Any, **kwargs: Any) -> None:
+            if plain.events:  # what was only noted came before this
+                plain.write()
+            function(*args, **kwargs)
+
+        return self._guard.probe(name, in_order, self._watcher.halt if name in CENTRAL else None)
+
+    def _ask(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What is done on plain steps; if any of it fails, every step is a closer one again."""
+        return self._guard.ask("plain", function, self._watcher.halt)
+
+    def _noting(self, letter: str, probe: Probe) -> Probe:
+        """On plain steps just note the event, else look closer."""
+        plain = self._watcher.plain
+
+        def note(*args: Any, **kwargs: Any) -> None:
+            if plain.resting:
+                plain.note((OTHER, letter))
+            else:
+                probe(*args, **kwargs)
+
+        return note
 
     def _around(self, owner: Any, name: str, after: Probe) -> None:
         """Call `after(result, *args, **kwargs)` when a function of torch's returned."""
@@ -126,6 +153,7 @@ class Seams:
         self._module_hooks = (before, after)
         follower = self._following.follower
         follower.enter, follower.leave = enter, leave
+        follower.plainly, follower.note = self._ask(follower.is_plain), self._ask(follower.note_forward)
         self._hang_module_hooks()
         self._hide_hooks()
         self._watch_construction()
@@ -142,16 +170,21 @@ class Seams:
     def _take_module_hooks(self) -> None:
         for handle in self._module_handles:
             handle.remove()
+            # torch forgets these two, and torch.compile would go on to warn of hooks.
+            hooks._global_forward_hooks_with_kwargs.pop(handle.id, None)
+            hooks._global_forward_hooks_always_called.pop(handle.id, None)
         self._module_handles = []
 
     def between_steps(self, step: int) -> None:
         """Hang the module hooks up for a sampled step, and take them down for others."""
-        if not self.installed or self._following.hooks_can_rest() != bool(self._module_handles):
+        if not self.installed:
             return
-        if self._module_handles:
+        rest = self._following.hooks_can_rest()
+        self._watcher.plain.resting = rest
+        if rest and self._module_handles:
             self._take_module_hooks()
             self._following.follower.active = True
-        else:
+        elif not rest and not self._module_handles:
             self._hang_module_hooks()
 
     def _hide_hooks(self) -> None:
@@ -217,6 +250,8 @@ class Seams:
                     nonlocal busy
                     if is_compiling() or busy or threading.get_ident() != watcher.thread:
                         return original(*args, **kwargs)
+                    if not watcher.sampling and torch.is_grad_enabled():
+                        return original(*args, **kwargs)
                     busy = True  # tensor subclasses call back into the function
                     try:
                         result = original(*args, **kwargs)
@@ -234,13 +269,25 @@ class Seams:
 
     def _watch_backward(self) -> None:
         watcher = self._watcher
+        plain = watcher.plain
         before = self._probe("backward", watcher.before_backward)
         after = self._probe("backward", watcher.after_backward)
+        plain_loss = self._ask(plain.can_note_loss)
+        note_plain = self._ask(plain.note_backward)
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def wrapper(*args: Any, **kwargs: Any) -> Any:
                 if is_compiling() or watcher.in_backward or not watcher.follows_this_thread():
                     return original(*args, **kwargs)
+                if plain.resting and args and plain_loss(args[0]):
+                    began = perf_counter()
+                    watcher.in_backward = True
+                    try:
+                        result = original(*args, **kwargs)
+                    finally:
+                        watcher.in_backward = False
+                    note_plain(began)
+                    return result
                 before(args[0] if args else kwargs.get("tensors"))
                 began = perf_counter()
                 try:
@@ -261,19 +308,33 @@ class Seams:
         watcher, get_ident = self._watcher, threading.get_ident
         before = self._probe("step", watcher.before_step)
         after = self._probe("step", watcher.after_step)
-        began = 0.0
+        plain = watcher.plain
+        plain_norm, plain_step = self._ask(plain.gradient_norm), self._ask(plain.note_step)
+        began = ready = 0.0
+        norm: float | None = None
 
         def pre(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-            nonlocal began
-            if not is_compiling() and get_ident() == watcher.thread:
+            nonlocal began, ready, norm
+            if is_compiling() or get_ident() != watcher.thread:
+                return
+            norm = None
+            if plain.resting and len(args) == 1 and not kwargs:
+                began = perf_counter()
+                norm = plain_norm(optimizer)
+                ready = perf_counter()
+            if norm is None:
                 before(optimizer, args, kwargs)
                 # What a closure adds to the other parts of the step is not the optimizer's.
                 began = perf_counter() - watcher.clock.others()
 
         def post(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-            if not is_compiling() and get_ident() == watcher.thread:
-                watcher.clock.optimizer += max(perf_counter() - watcher.clock.others() - began, 0.0)
-                after(optimizer, args, kwargs)
+            if is_compiling() or get_ident() != watcher.thread:
+                return
+            if norm is not None:
+                plain_step(optimizer, norm, began, ready)
+                return
+            watcher.clock.optimizer += max(perf_counter() - watcher.clock.others() - began, 0.0)
+            after(optimizer, args, kwargs)
 
         self._handles.append(register_optimizer_step_pre_hook(pre))
         self._handles.append(register_optimizer_step_post_hook(post))
@@ -282,7 +343,7 @@ class Seams:
             watcher.optimizers.look_for_zeroing()
             watcher.pattern.add("z")
 
-        note = self._probe("zero-grad", zeroed)
+        note = self._noting("z", self._probe("zero-grad", zeroed))
         self._around(Optimizer, "zero_grad", note)
         self._around(nn.Module, "zero_grad", note)
         self._watch_schedulers()
@@ -294,7 +355,7 @@ class Seams:
             if not getattr(scheduler, "_is_initial", False):
                 self._watcher.pattern.add("h")
 
-        note = self._probe("scheduler", stepped)
+        note = self._noting("h", self._probe("scheduler", stepped))
         for kind in vars(lr_scheduler).values():
             if isinstance(kind, type) and "step" in vars(kind):
                 self._around(kind, "step", note)
@@ -344,7 +405,10 @@ class Seams:
                 fact = loaders.loader_fact(loader, len(known) - 1, file, line)
                 watcher.sink.fact("loader", watcher.clock.step, fact)
 
-        def arrived(*_: Any) -> None:
+        plain = watcher.plain
+
+        def arrived(seconds: float) -> None:
+            watcher.clock.data += seconds
             watcher.pattern.add("d")
             watcher.reset_depth()
 
@@ -355,11 +419,12 @@ class Seams:
                 if threading.get_ident() != watcher.thread:
                     return original(iterator)
                 began = perf_counter()
-                try:
-                    result = original(iterator)
-                finally:
-                    watcher.clock.data += perf_counter() - began
-                note()
+                result = original(iterator)
+                seconds = perf_counter() - began
+                if plain.resting:
+                    plain.note((DATA, seconds))
+                else:
+                    note(seconds)
                 return result
 
             return wrapper
@@ -398,13 +463,17 @@ class Seams:
 
         self._around(torch, "compile", self._probe("compile", compiling))
         self._around(nn.Module, "compile", self._probe("compile", compiled_in_place))
-        patches = self._patches
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def wrapper(*args: Any, **kwargs: Any) -> Any:
-                with patches.suspended():
+                # TorchScript compiles from source, or records every op: it must not meet us.
+                self.remove()
+                try:
                     return original(*args, **kwargs)
+                finally:
+                    self.install()
 
             return wrapper
 
-        self._patches.wrap(torch.jit, "script", wrap)
+        for name in ("script", "trace", "trace_module"):
+            self._patches.wrap(torch.jit, name, wrap)

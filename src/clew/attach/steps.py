@@ -55,16 +55,19 @@ class StepClock:
         step = self.step
         self.late.number(value, lambda number: write(step, number))
 
+    def restart(self) -> None:
+        """Attached (again): what happened before belongs to no step."""
+        self._ended = perf_counter()
+
     def others(self) -> float:
         """Seconds of this step booked so far, but for the optimizer's."""
         return self.data + self.forward + self.backward + self._guard.seconds
 
-    def close(self) -> tuple[float, float]:
-        """End the step; Clew's own seconds in it, and all of it."""
+    def close(self, now: float, extra: float = 0.0) -> tuple[float, float]:
+        """End the step at `now`; Clew's own seconds in it (and `extra`), and all of it."""
         self.late.end_of_step()
-        own = self._guard.seconds - self._booked
+        own = self._guard.seconds - self._booked + extra
         self._booked = self._guard.seconds
-        now = perf_counter()
         total = now - self._ended
         known = self.data + self.forward + self.backward + self.optimizer
         row = (

@@ -28,6 +28,7 @@ from clew.attach.layers import ActivationMode, Activations, ParameterStats, firs
 from clew.attach.losses import Losses
 from clew.attach.models import ModelBook, Root
 from clew.attach.optimizers import OptimizerBook, OptimizerState, loss_is_finite, nonfinite_names
+from clew.attach.plain import PlainSteps
 from clew.attach.sink import Sink
 from clew.attach.steps import StepClock
 from clew.records import Site
@@ -52,6 +53,7 @@ class Watcher:
         self.parameters = ParameterStats(sink, self.late)
         self.batches = Batches(sink, self.late)
         self.losses = Losses(sink, self.late, self.batches, lambda: self.clock.step)
+        self.plain = PlainSteps(self)
         self.between_steps: list[Callable[[int], None]] = []  # told which step begins
         self.thread = threading.get_ident()
         self.depth = 0
@@ -76,12 +78,21 @@ class Watcher:
         self._inventories: dict[str, Any] = {}
         self._alarmed: set[str] = set()
 
+    def hold_batch(self, args: Any, kwargs: Any) -> None:
+        """Keep the arguments of a root until the step ends: an alarm will want to see them."""
+        self._batch = (args, kwargs)
+
     def follows_this_thread(self) -> bool:
         """Training is followed in one thread; before the first step it may turn out to be another."""
         here = threading.get_ident()
         if here != self.thread and self.clock.step == 0 and self.cycle.lead is None:
             self.thread = here
         return here == self.thread
+
+    @property
+    def step(self) -> int:
+        """The step that is open now."""
+        return self.clock.step + self.plain.steps
 
     def introduce(self, thing: Any) -> None:
         """A model or optimizer that the user named when attaching."""
@@ -103,6 +114,8 @@ class Watcher:
                 if self._first_layer_due and isinstance(module, FIRST_LAYERS):
                     self._first_layer_due = False
                     self.batches.first_input(self.root, self.models.path_of(self.root, module) or "", args)
+            return
+        if being_transformed():
             return
         self._heads = []
         known = len(self.models.roots)
@@ -211,6 +224,7 @@ class Watcher:
     def halt(self) -> None:
         """Something central failed: leave nothing armed, and look closely no more."""
         self.reset_depth()
+        self.plain.resting = False
         self.sampling = False
         self.in_backward = False
         self.sampler.stop()
@@ -293,11 +307,16 @@ class Watcher:
         if loss.numel() != 1:
             return
         where = user_line(3)
+        table = self.loss_table(where)
+        self.clock.defer(loss.detach(), lambda step, value: self._write_loss(table, where, step, value))
+
+    def loss_table(self, where: tuple[str | None, int | None]) -> int:
+        """The table of the losses that `backward()` is called on at this line."""
         table = self._loss_tables.get(where)
         if table is None:
             site = Site(op="backward", file=where[0], line=where[1], phase="train")
             table = self._loss_tables[where] = self.sink.table(["loss"], [self.sink.site(site)])
-        self.clock.defer(loss.detach(), lambda step, value: self._write_loss(table, where, step, value))
+        return table
 
     def _write_loss(self, table: int, where: tuple[str | None, int | None], step: int, value: float) -> None:
         self.sink.row(table, step, (value,))
@@ -338,7 +357,7 @@ class Watcher:
             self.parameters.gradients(state.named)
 
     def _write_step(self, state: OptimizerState, optimizer: Optimizer, step: int, norm: float) -> None:
-        self.optimizers.write(state, optimizer, step, norm)
+        self.optimizers.write(state, [g.get("lr", 0.0) for g in optimizer.param_groups], step, norm)
         if not loss_is_finite(norm):
             site = state.site or Site()
             self._alarm("gradient", step, (site.file, site.line), state)
@@ -351,6 +370,8 @@ class Watcher:
         if self.sampling:
             self.parameters.after_step()
         self.pattern.add("s", state.index)
+        if self.sampling:
+            self.optimizers.write_soundness(state, self.clock.step)
         self.optimizers.after_step(state)
         if self.cycle.ends_with(state.index):
             self._end_step()
@@ -362,14 +383,26 @@ class Watcher:
         if sampled:
             for part in (self.activations, self.parameters, self.batches, self.losses):
                 part.commit(step)
+        self._close_step(perf_counter(), 0.0, sampled)
+        self.begin_step()
+
+    def end_plain_step(self, now: float, own: float) -> None:
+        """A step that was only noted is written out; `own` is what it cost."""
+        self._close_step(now, own, False)
+
+    def _close_step(self, now: float, extra: float, sampled: bool) -> None:
+        step = self.clock.step
         self.losses.end_of_evaluation(step)
         if (step >= INVENTORY_AFTER and (step & (step - 1)) == 0) or step == INVENTORY_AFTER:
             self._take_inventory()
+        own, total = self.clock.close(now, extra)
+        self.sampler.account(step, sampled, own, total)
+
+    def begin_step(self) -> None:
+        """Forget the last step's batch, and decide how closely to look at the next one."""
         self._batch = None
         self._awaiting = {}
         self._forwards = 0
-        own, total = self.clock.close()
-        self.sampler.account(step, sampled, own, total)
         self.sampling = self.sampler.wants(self.clock.step)
         for listener in self.between_steps:
             listener(self.clock.step)
@@ -406,3 +439,10 @@ class Watcher:
 
     def _announce_pattern(self, number: int, pattern: str) -> None:
         self.sink.fact("pattern", self.clock.step, {"id": number, "pattern": pattern})
+
+
+def being_transformed() -> bool:
+    """Whether tensors stand for something else now: a trace being recorded, vmap, torch.func.grad."""
+    return (
+        torch._C._get_tracing_state() is not None or torch._C._functorch.peek_interpreter_stack() is not None
+    )

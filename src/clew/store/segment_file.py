@@ -5,6 +5,7 @@ Only the writer's thread uses it. Its errors are OSErrors, for the writer to rep
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -43,7 +44,7 @@ class SegmentFile:
         self._append(joined(payloads))
 
     def heartbeat(self) -> None:
-        """Touch the file now and then; also how a deleted folder is noticed."""
+        """Touch the file now and then, so that readers elsewhere see that the writer lives."""
         now = time.monotonic()
         if self._fd < 0 or now - self._beat < HEARTBEAT_EVERY:
             return
@@ -80,7 +81,10 @@ class SegmentFile:
             raise
 
     def _append(self, data: bytes) -> None:
-        if os.fstat(self._fd).st_size != self._size:
+        state = os.fstat(self._fd)
+        if state.st_nlink == 0:  # writing would succeed, into a file that nobody can open any more
+            raise FileNotFoundError(errno.ENOENT, "the run folder was deleted")
+        if state.st_size != self._size:
             os.ftruncate(self._fd, self._size)  # left by a write that did not come to its end
         view = memoryview(data)
         try:
