@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import clew
+from clew.attach.plain import PlainSteps
 from clew.attach.watcher import Watcher
 from running import PROGRAMS, Ended, clew_run, start, wait
 
@@ -41,6 +43,7 @@ PROBES = (
     "unscale",
     "zero-grad",
 )
+ALL_PROBES = tuple(sorted((*PROBES, "plain")))  # that one only works on steps between samples
 METHODS = (
     "enter_module",
     "leave_module",
@@ -88,9 +91,46 @@ def test_training_survives_a_failing_probe_and_one_line_names_it(
     assert "training goes on" in line
 
 
+def long_training() -> list[Any]:
+    """Steps enough for most of them to be plain ones; the parameters that come out."""
+    torch.manual_seed(5)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+    optimizer = torch.optim.Adam(model.parameters())
+    x = torch.randn(32, 6)
+    for _ in range(120):
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x), x[:, :1]).backward()
+        optimizer.step()
+    return [p.tolist() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("name", ["can_note_loss", "note_backward", "gradient_norm", "note_step", "write"])
+def test_training_survives_a_failure_on_a_plain_step(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    undisturbed = long_training()
+    calls = []
+    original = getattr(PlainSteps, name)
+
+    def fails_later(self: PlainSteps, *args: Any) -> Any:
+        calls.append(name)
+        if len(calls) == 4:
+            raise RuntimeError("planted")
+        return original(self, *args)
+
+    monkeypatch.setattr(PlainSteps, name, fails_later)
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        assert long_training() == undisturbed
+    assert len(calls) >= 4
+    (line,) = said(capfd)
+    assert "planted" in line
+    assert "training goes on" in line
+    assert session.step >= 100
+
+
 def test_every_probe_is_among_those_made_to_fail(tmp_path: Path) -> None:
     with clew.attach(run_root=tmp_path, quiet=True) as session:
-        assert tuple(session.probes()) == PROBES
+        assert tuple(session.probes()) == ALL_PROBES
 
 
 @pytest.mark.parametrize("call", [1, 5])
@@ -251,4 +291,4 @@ def test_clew_off_makes_attach_do_nothing(
 
 def test_the_probes_can_be_listed(tmp_path: Path) -> None:
     ended = wait(start([*clew_run(tmp_path, "--quiet"), SCRIPT], CLEW_FAULT_INJECTION="list"))
-    assert ended.err.splitlines() == [f"clew: probes: {' '.join(PROBES)}"]
+    assert ended.err.splitlines() == [f"clew: probes: {' '.join(ALL_PROBES)}"]

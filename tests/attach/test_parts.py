@@ -1,3 +1,4 @@
+import pickle
 import subprocess
 import sys
 import types
@@ -8,6 +9,7 @@ import pytest
 from clew.attach.budget import CREDIT, DENSE_STEPS, SPARSE_EVERY, Sampler
 from clew.attach.cycle import Cycle
 from clew.attach.events import Pattern, fold
+from clew.attach.following import Follower
 from clew.attach.guard import INJECT, Guard
 from clew.attach.patching import Patches
 
@@ -187,6 +189,12 @@ def test_an_injected_fault_fires_at_the_third_call(monkeypatch):
     for _ in range(5):
         guarded()
     assert (len(calls), reports) == (2, ["p"])
+
+
+def test_a_follower_that_was_sent_elsewhere_follows_nothing():
+    follower = pickle.loads(pickle.dumps(Follower(object())))
+    assert follower.active is False
+    assert follower.wants(None) is False
 
 
 PROGRAM = """

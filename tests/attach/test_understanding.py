@@ -307,6 +307,44 @@ def test_a_functional_relu_is_attributed_to_the_layer_before_it(tmp_path):
     assert values(data, "activation.dead_fraction", module="fc1", op="relu") == [0.5] * 4
 
 
+def test_steps_between_samples_are_recorded_like_any_other(tmp_path):
+    """After the first steps most are only noted, and written later: nothing may be lost or mixed up."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 30)
+    loader = DataLoader(TensorDataset(X, Y), batch_size=8)
+    losses, rates, norms = [], [], []
+
+    def program():
+        for epoch in range(50):
+            model.train()
+            for x, y in loader:
+                optimizer.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                norms.append(float(torch.cat([p.grad.flatten() for p in model.parameters()]).double().norm()))
+                rates.append(optimizer.param_groups[0]["lr"])
+                optimizer.step()
+                losses.append(loss.item())
+            scheduler.step()
+            if epoch % 10 == 9:
+                model.eval()
+                with torch.no_grad():
+                    F.cross_entropy(model(X), Y)
+        assert clew.session.active().step == 150
+
+    data = recorded(program, tmp_path)
+    assert len(values(data, "gradient.norm", module="fc1", param="weight")) < 75
+    assert values(data, "loss", phase="train") == losses
+    assert values(data, "lr") == rates
+    assert values(data, "grad.norm") == pytest.approx(norms, rel=1e-5)
+    assert values(data, "batch.size") == [8.0] * 150
+    assert set(patterns(data)) == {"dzfbs", "hdzfbs", "hemdzfmbs"}
+    assert len(values(data, "loss", phase="eval")) == 4
+    assert all(t > 0 for t in values(data, "time.forward"))
+    assert sum(values(data, "step.time")) == pytest.approx(values(data, "wall")[-1], rel=0.2)
+
+
 def test_layer_statistics_agree_with_torch(tmp_path):
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)

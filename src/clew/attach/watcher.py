@@ -76,6 +76,7 @@ class Watcher:
         self._modes: dict[int, tuple[bool, str | None, int | None]] = {}
         self._mode_facts: set[Any] = set()
         self._inventories: dict[str, Any] = {}
+        self._inventory_due = INVENTORY_AFTER
         self._alarmed: set[str] = set()
 
     def hold_batch(self, args: Any, kwargs: Any) -> None:
@@ -122,6 +123,7 @@ class Watcher:
         root = self.models.root_of(module)
         if len(self.models.roots) > known:
             self.optimizers.rename()
+            self._inventory_due = self.clock.step + INVENTORY_AFTER
         if root is None:
             return
         self._enter_root(root, module, args)
@@ -343,6 +345,7 @@ class Watcher:
             file, line = user_line(2)
             state.site = Site(op="step", file=file, line=line, phase="train")
             state.uses_closure = closure is not None
+            self._inventory_due = self.clock.step + INVENTORY_AFTER
             fact = self.optimizers.fact(state)
             if fact is not None:
                 self.sink.fact("optimizer", self.clock.step, fact)
@@ -393,7 +396,7 @@ class Watcher:
     def _close_step(self, now: float, extra: float, sampled: bool) -> None:
         step = self.clock.step
         self.losses.end_of_evaluation(step)
-        if (step >= INVENTORY_AFTER and (step & (step - 1)) == 0) or step == INVENTORY_AFTER:
+        if step == self._inventory_due or (step > INVENTORY_AFTER and step & (step - 1) == 0):
             self._take_inventory()
         own, total = self.clock.close(now, extra)
         self.sampler.account(step, sampled, own, total)
