@@ -95,3 +95,11 @@ def test_biases_do_not_count() -> None:
     run = training([2.0] * 60, [0.01] * 60)
     run.signal("update.ratio", [5.0] * 60, Site(module="fc", root="model", param="bias"))
     assert not findings(CHECK, run)
+
+
+def test_a_network_that_the_first_steps_wrecked_is_told_from_one_that_recovered() -> None:
+    jump = [0.9] + [1e-3] * 59
+    assert findings(CHECK, training([2.0] + [21.0] * 5 + [1.01] * 54, jump))
+    assert not findings(CHECK, training([2.0] + [21.0] * 5 + [0.99] * 54, jump))
+    assert not findings(CHECK, training([2.0] + [19.0] * 5 + [1.01] * 54, jump))
+    assert not findings(CHECK, training([2.0] + [21.0] * 5 + [1.01] * 54, [0.05] * 60))

@@ -3,7 +3,7 @@
 ## What it detects
 A loss that diverges (rises far above its start, or grows until it is no longer finite), or that
 makes no progress at all, while a single step changes the weights by more than a tenth of their
-size.
+size. Also a loss that the first steps blow up and that then stays above half of where it began.
 
 ## Why is this bad?
 Steps that large jump over every minimum. Above twice the inverse of the curvature each step
@@ -51,6 +51,8 @@ class LearningRateTooHigh(Check):
     away: float = 3.0  # diverged: loss in units of its start; the noise of a healthy one hardly triples it
     stuck: float = 0.9  # no progress: share of its start that the loss still has; noise makes some
     start: int = 5  # losses whose median is the start; more would take in the first progress
+    burst: float = 10.0  # a jump of the loss, in units of its start, that no noise makes
+    recovered: float = 0.5  # share of its start that the loss must come down to, to forgive a burst
     window: int = 20  # losses, or sampled steps, judged at either end: enough for a steady median
     patience: int = 50  # steps before a standing loss is judged; a warm-up may need some
     steep: float = 10.0  # gradient over weight at the first step; healthy ones are around 0.1 to 1
@@ -65,7 +67,7 @@ class LearningRateTooHigh(Check):
         gone = [x for x in losses if self._diverged(x) and (from_the_start or not self._fell(x))]
         if gone:
             yield self._finding(run, Severity.ERROR, gone[0], weights, size)
-        elif len(losses) == 1 and self._stands(losses[0]):
+        elif len(losses) == 1 and (self._stands(losses[0]) or (from_the_start and self._burst(losses[0]))):
             yield self._finding(run, Severity.WARNING, losses[0], weights, size)
 
     def _size(self, weights: Sequence[Series]) -> tuple[float, bool]:
@@ -103,6 +105,14 @@ class LearningRateTooHigh(Check):
     def _stands(self, loss: Series) -> bool:
         enough = len(loss) >= self.patience and loss.min >= 0
         return enough and loss.last(self.window).median >= self.stuck * self._begin(loss)
+
+    def _burst(self, loss: Series) -> bool:
+        """Blown up by the first steps, and not much the wiser since: the network was wrecked."""
+        if len(loss) < self.patience or loss.min < 0:
+            return False
+        begin = self._begin(loss)
+        blown = loss.first(self.window).max > self.burst * begin
+        return blown and loss.last(self.window).median > self.recovered * begin
 
     def _steep_from_the_start(self, run: RunView) -> bool:
         rates = [s.values[0] for _, s in run.series("lr")]
