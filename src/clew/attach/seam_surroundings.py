@@ -1,0 +1,103 @@
+"""The seams around training: loaders, checkpoints, and compilers that must not meet us."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from clew.attach import loaders
+from clew.attach.frames import user_line
+from clew.attach.plain import DATA
+from clew.attach.probes import Probe, Probes
+
+
+def watch_data(probes: Probes) -> None:
+    watcher = probes.watcher
+    known: set[Any] = set()
+
+    def iterated(_: Any, loader: DataLoader[Any], *__: Any, **___: Any) -> None:
+        file, line = user_line(2)
+        if (id(loader), file, line) not in known:
+            known.add((id(loader), file, line))
+            fact = loaders.loader_fact(loader, len(known) - 1, file, line)
+            watcher.sink.fact("loader", watcher.clock.step, fact)
+
+    plain = watcher.plain
+
+    def arrived(seconds: float) -> None:
+        watcher.clock.data += seconds
+        watcher.pattern.add("d")
+        watcher.reset_depth()
+
+    note = probes.probe("batch", arrived)
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(iterator: Any) -> Any:
+            if threading.get_ident() != watcher.thread:
+                return original(iterator)
+            began = perf_counter()
+            result = original(iterator)
+            seconds = perf_counter() - began
+            if plain.resting:
+                plain.note((DATA, seconds))
+            else:
+                note(seconds)
+            return result
+
+        return wrapper
+
+    probes.around(DataLoader, "__iter__", probes.probe("loader", iterated))
+    probes.patches.wrap(_BaseDataLoaderIter, "__next__", wrap)
+
+
+def watch_checkpoints(probes: Probes) -> None:
+    watcher = probes.watcher
+
+    def event(kind: str) -> Probe:
+        def happened(*_: Any, **__: Any) -> None:
+            file, line = user_line(2)
+            watcher.sink.event(kind, watcher.clock.step, {"file": file, "line": line})
+
+        return happened
+
+    def loaded(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
+        watcher.models.note_loaded(module)
+
+    probes.around(torch, "save", probes.probe("save", event("checkpoint-save")))
+    probes.around(torch, "load", probes.probe("load", event("checkpoint-load")))
+    probes.around(nn.Module, "load_state_dict", probes.probe("load-state", loaded))
+
+
+def watch_compilers(probes: Probes, detach: Callable[[], None], attach: Callable[[], None]) -> None:
+    models = probes.watcher.models
+
+    def compiling(_: Any, module: Any = None, *__: Any, **___: Any) -> None:
+        models.compile_used = True
+
+    def compiled_in_place(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
+        models.compile_used = True
+        models.root_of(module)  # its calls will not be seen from outside
+
+    probes.around(torch, "compile", probes.probe("compile", compiling))
+    probes.around(nn.Module, "compile", probes.probe("compile", compiled_in_place))
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            # TorchScript compiles from source, or records every op: it must not meet us.
+            detach()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                attach()
+
+        return wrapper
+
+    for name in ("script", "trace", "trace_module"):
+        probes.patches.wrap(torch.jit, name, wrap)

@@ -1,0 +1,182 @@
+"""The seams of a training step: losses, backward, optimizers, and what goes with them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.compiler import is_compiling
+from torch.optim import Optimizer, lr_scheduler
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from clew.attach.frames import user_line
+from clew.attach.losses import LOSSES
+from clew.attach.patching import Wrap
+from clew.attach.probes import Probes
+from clew.records import Site
+
+
+def watch_losses(probes: Probes) -> None:
+    watcher = probes.watcher
+    note = probes.probe("loss", watcher.loss_called)
+    busy = False
+
+    def wrap_as(kind: str) -> Wrap:
+        def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                nonlocal busy
+                if is_compiling() or busy or threading.get_ident() != watcher.thread:
+                    return original(*args, **kwargs)
+                if not watcher.sampling and torch.is_grad_enabled():
+                    return original(*args, **kwargs)
+                busy = True  # tensor subclasses call back into the function
+                try:
+                    result = original(*args, **kwargs)
+                finally:
+                    busy = False
+                note(kind, original, args, kwargs, result)
+                return result
+
+            return wrapper
+
+        return wrap
+
+    for kind in LOSSES:
+        probes.patches.wrap(F, kind, wrap_as(kind))
+
+
+def watch_backward(probes: Probes) -> None:
+    watcher = probes.watcher
+    plain = watcher.plain
+    before = probes.probe("backward", watcher.before_backward)
+    after = probes.probe("backward", watcher.after_backward)
+    plain_loss = probes.ask(plain.can_note_loss)
+    note_plain = probes.ask(plain.note_backward)
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if is_compiling() or watcher.in_backward or not watcher.follows_this_thread():
+                return original(*args, **kwargs)
+            if plain.resting and args and plain_loss(args[0]):
+                began = perf_counter()
+                watcher.in_backward = True
+                try:
+                    result = original(*args, **kwargs)
+                finally:
+                    watcher.in_backward = False
+                note_plain(began)
+                return result
+            before(args[0] if args else kwargs.get("tensors"))
+            began = perf_counter()
+            try:
+                result = original(*args, **kwargs)
+            finally:
+                watcher.in_backward = False
+                watcher.clock.backward += perf_counter() - began
+            after()
+            return result
+
+        return wrapper
+
+    probes.patches.wrap(torch.autograd, "backward", wrap)
+
+
+def watch_optimizers(probes: Probes) -> None:
+    watcher, get_ident = probes.watcher, threading.get_ident
+    before = probes.probe("step", watcher.before_step)
+    after = probes.probe("step", watcher.after_step)
+    plain = watcher.plain
+    plain_norm, plain_step = probes.ask(plain.gradient_norm), probes.ask(plain.note_step)
+    began = ready = 0.0
+    norm: float | None = None
+
+    def pre(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        nonlocal began, ready, norm
+        if is_compiling() or get_ident() != watcher.thread:
+            return
+        norm = None
+        if plain.resting and len(args) == 1 and not kwargs:
+            began = perf_counter()
+            norm = plain_norm(optimizer)
+            ready = perf_counter()
+        if norm is None:
+            before(optimizer, args, kwargs)
+            # What a closure adds to the other parts of the step is not the optimizer's.
+            began = perf_counter() - watcher.clock.others()
+
+    def post(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        if is_compiling() or get_ident() != watcher.thread:
+            return
+        if norm is not None:
+            plain_step(optimizer, norm, began, ready)
+            return
+        watcher.clock.optimizer += max(perf_counter() - watcher.clock.others() - began, 0.0)
+        after(optimizer, args, kwargs)
+
+    probes.handles.append(register_optimizer_step_pre_hook(pre))
+    probes.handles.append(register_optimizer_step_post_hook(post))
+
+    def zeroed(*_: Any, **__: Any) -> None:
+        watcher.optimizers.look_for_zeroing()
+        watcher.pattern.add("z")
+
+    note = probes.noting("z", probes.probe("zero-grad", zeroed))
+    probes.around(Optimizer, "zero_grad", note)
+    probes.around(nn.Module, "zero_grad", note)
+    watch_schedulers(probes)
+    watch_clipping(probes)
+    watch_scaler(probes)
+
+
+def watch_schedulers(probes: Probes) -> None:
+    def stepped(_: Any, scheduler: Any, *__: Any, **___: Any) -> None:
+        if not getattr(scheduler, "_is_initial", False):
+            probes.watcher.pattern.add("h")
+
+    note = probes.noting("h", probes.probe("scheduler", stepped))
+    for kind in vars(lr_scheduler).values():
+        if isinstance(kind, type) and "step" in vars(kind):
+            probes.around(kind, "step", note)
+
+
+def watch_clipping(probes: Probes) -> None:
+    watcher = probes.watcher
+    tables: dict[Site, int] = {}
+
+    def clipped(norm: Any, parameters: Any, limit: Any = float("nan"), *_: Any, **kwargs: Any) -> None:
+        limit = kwargs.get("max_norm", kwargs.get("clip_value", limit))
+        watcher.pattern.add("c")
+        file, line = user_line(2)
+        site = Site(op="clip", file=file, line=line, phase="train")
+        table = tables.get(site)
+        if table is None:
+            signals = ["clip.norm", "clip.limit"]
+            table = tables[site] = watcher.sink.table(signals, [watcher.sink.site(site)])
+        value = float("nan") if norm is None else norm
+        watcher.clock.defer(value, lambda step, v: watcher.sink.row(table, step, (v, float(limit))))
+
+    note = probes.probe("clip", clipped)
+    for name in ("clip_grad_norm_", "clip_grad_value_"):
+        probes.around(nn.utils.clip_grad, name, note)
+        probes.around(nn.utils, name, note)
+
+
+def watch_scaler(probes: Probes) -> None:
+    scaler = torch.amp.GradScaler
+
+    def scaled(result: Any, _: Any, given: Any = None, *__: Any, **kwargs: Any) -> None:
+        probes.watcher.scaled(kwargs.get("outputs", given), result)
+
+    def unscaled(*_: Any, **__: Any) -> None:
+        probes.watcher.pattern.add("u")
+
+    probes.around(scaler, "scale", probes.probe("scale", scaled))
+    probes.around(scaler, "unscale_", probes.probe("unscale", unscaled))
