@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# A sampled step comes every ten steps: shorter halves would often hold none, and the median of
-# pairs would hide what sampling costs.
-SHORTEST = 10
+# A sampled step comes every ten steps or more rarely: in halves of five steps, half of them at
+# most hold one, so the median of pairs sees about the mean. Longer halves drift apart.
+SHORTEST = 5
 # A half must be long against the clock's resolution and a scheduler's time slice.
 SECONDS = 0.1
 # Work that was handed to a background thread is waited for, and counted where it belongs.
 SETTLE = 0.25
-SWITCHING = 3  # steps not timed after attaching or detaching
+SWITCHING = 2  # steps not timed after attaching or detaching
 BOOTSTRAPS = 2_000
 
 

@@ -138,7 +138,12 @@ def test_uncaught_exception_gives_pythons_traceback_then_the_verdict(folder: Pat
 
 def test_interrupt_ends_the_process_by_the_signal(folder: Path) -> None:
     (folder / "faulty.py").write_text(FAULTY + "import os, signal; os.kill(os.getpid(), signal.SIGINT)\n")
-    done = clew(folder, "run", "faulty.py")
+    # A shell that starts the tests in the background lets them ignore the signal, and all they start.
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        done = clew(folder, "run", "faulty.py")
+    finally:
+        signal.signal(signal.SIGINT, previous)
     assert done.returncode == -signal.SIGINT
     assert "KeyboardInterrupt" in done.stderr
     assert "✗ missing-zero-grad" in done.stderr

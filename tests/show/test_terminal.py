@@ -146,8 +146,8 @@ def test_source_line_is_left_out_once_the_file_was_edited() -> None:
 
 @pytest.mark.parametrize("file", ["gone.py", "/dev/zero", ".", "bad\x00name.py", "<stdin>"])
 def test_file_that_has_no_source_line_is_named_without_one(file: str) -> None:
-    lines = [line for line in drawn(Verdict((zero_grad(file),))).splitlines() if "where" in line]
-    assert lines[0].rstrip().endswith(":4")
+    flat = "".join(line.strip() for line in drawn(Verdict((zero_grad(file),))).splitlines())
+    assert ":4evidence" in flat  # however long the folder's path is, nothing follows it
 
 
 def test_line_beyond_the_end_of_the_file_is_named_without_text() -> None:
