@@ -11,6 +11,7 @@ DENSE_STEPS = 32  # looked at one by one while the credit lasts: windows of 20 f
 CREDIT = 1.0  # seconds that these may cost together
 SPARSE_EVERY = 10  # steps between samples later on, at least: neighbours tell little new
 MOST_SAMPLES = 2_000  # the interval doubles each time this many were taken, to bound the log
+FULL_EVERY = 4  # steps, when every step is sampled: updates need copies, and histograms change slowly
 LEAST_SHARE = 0.25  # of the budget that sampling gets where plain steps need most of it (tiny steps)
 
 
@@ -45,6 +46,10 @@ class Sampler:
         if step < self._next:
             return False
         return self._taken == 0 or self._credit >= self._cost
+
+    def wants_all(self, step: int) -> bool:
+        """Whether a sampled step is measured for updates and histograms, too."""
+        return not self._every_step or step < DENSE_STEPS or step % FULL_EVERY == 0
 
     def account(self, step: int, sampled: bool, own: float, total: float) -> None:
         """Book what a step cost Clew out of the step's whole time."""

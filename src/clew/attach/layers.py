@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -52,6 +53,7 @@ class Rows:
         self._sites: list[int] = []
         self._filled: dict[int, None] = {}
         self._tables: dict[tuple[int, ...], tuple[int, int]] = {}
+        self.histograms = True  # whether this step's are taken
         self._use(np.full((16, len(names)), np.nan), np.zeros((16, BINS), dtype=np.uint8))
 
     def _use(self, values: np.ndarray[Any, Any], hist: np.ndarray[Any, Any]) -> None:
@@ -78,19 +80,21 @@ class Rows:
         """Fill a row; one that has room for them gets the shares of dead units and of saturated values."""
         if on_host(tensor):
             address = self._address + slot * self._stride
-            saturated = tensor_stats_at(tensor, address, self._hist_address + slot * BINS, lo, hi)
+            hist_address = self._hist_address + slot * BINS if self.histograms else None
+            saturated = tensor_stats_at(tensor, address, hist_address, lo, hi)
             if self.values.shape[1] > DEAD + 1:
                 dead = _NAN if unit_dim is None else dead_fraction(tensor, unit_dim)
                 self.values[slot, DEAD:] = dead, saturated
             return
-        row, hist = self.values[slot], self._hist[slot]
+        row, hist = self.values[slot], self._hist[slot] if self.histograms else None
 
         def fill(values: Tensor) -> None:
             saturated, dead = resolve(values, row, hist)
             if len(row) > DEAD + 1:
                 row[DEAD:] = dead, saturated
 
-        self._late.add(tensor_stats_async(tensor, hist=True, lo=lo, hi=hi, unit_dim=unit_dim), fill)
+        values = tensor_stats_async(tensor, hist=self.histograms, lo=lo, hi=hi, unit_dim=unit_dim)
+        self._late.add(values, fill)
 
     def commit(self, step: int) -> None:
         """Hand the filled rows to the sink and begin anew."""
@@ -105,13 +109,15 @@ class Rows:
                 self._sink.table(self._signals, sites, "f4"),
                 self._sink.table(self._hist_signals, sites, "u1"),
             )
-        self._late.then(partial(self._write, step, tables, self.values, self._hist, list(slots)))
+        hist = self._hist if self.histograms else None
+        self._late.then(partial(self._write, step, tables, self.values, hist, list(slots)))
         if self._late.is_waiting:  # for what goes into these very arrays
             self._use(self.values.copy(), self._hist.copy())
 
     def _write(self, step: int, tables: tuple[int, int], values: Any, hist: Any, slots: list[int]) -> None:
         self._sink.row(tables[0], step, values[slots].ravel())
-        self._sink.row(tables[1], step, hist[slots].ravel())
+        if hist is not None:
+            self._sink.row(tables[1], step, hist[slots].ravel())
 
     def discard(self) -> None:
         self._filled = {}
@@ -167,6 +173,10 @@ class Activations:
     ) -> None:
         self._rows.measure(self._rows.slot(key, site), tensor, lo, hi, unit_dim)
 
+    def prepare(self, in_full: bool) -> None:
+        """What the step that begins now is to be measured for."""
+        self._rows.histograms = in_full
+
     def commit(self, step: int) -> None:
         self._rows.commit(step)
 
@@ -200,19 +210,25 @@ class ActivationMode(TorchFunctionMode):
 class ParameterStats:
     """Gradients and weights before a sampled update, and what the update changed."""
 
-    SAMPLE = 65_536  # elements of a parameter kept to see the change
-    SAMPLE_TOTAL = 4_000_000  # of all parameters together: 16 MB in float32
+    BLOCKS = 256  # evenly spaced pieces of a parameter that are kept to see the change
+    BLOCK = 64  # elements of each: a few cache lines, so that copying them is cheap
 
     def __init__(self, sink: Sink, late: Late) -> None:
         self._late = late
         self._gradients = Rows(sink, late, "gradient", STAT_NAMES)
         self._weights = Rows(sink, late, "weight", STAT_NAMES)
         self._updates = Rows(sink, late, "update", (*STAT_NAMES, "ratio"))
-        self._before: list[tuple[Tensor, ParameterName, Tensor, int]] = []
+        self._in_full = True
+        self._before: list[tuple[Tensor, ParameterName, Tensor, float]] = []
+
+    def prepare(self, in_full: bool) -> None:
+        """What the step that begins now is to be measured for."""
+        self._in_full = in_full
+        for rows in (self._gradients, self._weights, self._updates):
+            rows.histograms = in_full
 
     def before_step(self, named: list[tuple[Tensor, ParameterName]]) -> None:
-        """Measure weights, and keep a sample of each to see the change."""
-        limit = min(self.SAMPLE, max(self.SAMPLE_TOTAL // max(len(named), 1), 16))
+        """Measure weights, and keep a sample of each if the change is to be measured, too."""
         self._before = []
         for parameter, name in named:
             value = parameter.detach()
@@ -220,11 +236,14 @@ class ParameterStats:
                 continue
             slot = self._weights.slot(name, name.site)
             self._weights.measure(slot, value)
-            stride = max(-(-value.numel() // limit), 1)
-            self._before.append((parameter, name, thinned(value, stride).clone(), stride))
+            if not self._in_full:
+                continue
+            before = thinned(value, self.BLOCKS, self.BLOCK).clone()
+            self._before.append((parameter, name, before, value.numel() / max(before.numel(), 1)))
 
-    def gradients(self, named: list[tuple[Tensor, ParameterName]]) -> None:
-        """Measure the gradients that the optimizer uses."""
+    def gradients(self, named: list[tuple[Tensor, ParameterName]]) -> float | None:
+        """Measure the gradients that the optimizer uses; their common norm, if all are finite and at hand."""
+        square = 0.0
         for parameter, name in named:
             gradient = parameter.grad
             if gradient is None:
@@ -232,16 +251,18 @@ class ParameterStats:
             slot = self._gradients.slot(name, name.site)
             dense = gradient.coalesce().values() if gradient.is_sparse else gradient
             self._gradients.measure(slot, dense)
+            row = self._gradients.values[slot]
+            square += row[4] ** 2 if on_host(dense) and row[6] == 0 else _NAN
+        return None if math.isnan(square) else math.sqrt(square)
 
     def after_step(self) -> None:
         """Measure what the optimizer changed."""
-        for parameter, name, before, stride in self._before:
-            change = thinned(parameter.detach(), stride) - before
+        for parameter, name, before, scale in self._before:
+            change = thinned(parameter.detach(), self.BLOCKS, self.BLOCK) - before
             slot = self._updates.slot(name, name.site)
             self._updates.measure(slot, change)
-            row = self._updates.values[slot]
-            size = torch.linalg.vector_norm(before.float())
-            self._late.number(size, partial(_relate, row, stride))
+            weight = self._weights.values[self._weights.slot(name, name.site)]
+            self._late.then(partial(_relate, self._updates.values[slot], weight, scale))
         self._before = []
 
     def commit(self, step: int) -> None:
@@ -249,16 +270,20 @@ class ParameterStats:
             rows.commit(step)
 
 
-def _relate(row: Any, stride: int, size: float) -> None:
-    """The change relative to what was changed, and scaled up from the sample to the whole."""
-    row[7] = row[4] / size if size > 0 else (0.0 if row[4] == 0 else _INF)
-    row[4] *= stride**0.5
+def _relate(change: Any, weight: Any, scale: float) -> None:
+    """The size of a change, scaled up from the sample to the whole, and relative to what was changed."""
+    change[4] *= scale**0.5
+    size = weight[4]
+    change[7] = change[4] / size if size > 0 else (0.0 if change[4] == 0 else _INF)
 
 
-def thinned(tensor: Tensor, stride: int) -> Tensor:
-    """Evenly spaced elements of a tensor, flat."""
+def thinned(tensor: Tensor, blocks: int, block: int) -> Tensor:
+    """A parameter's values, flat; of a large one evenly spaced blocks."""
     flat = tensor.reshape(-1)
-    return flat if stride == 1 else flat[::stride]
+    if flat.numel() <= blocks * block:
+        return flat
+    span = flat.numel() // blocks
+    return flat[: span * blocks].view(blocks, span)[:, :block]
 
 
 def first_tensor(value: Any) -> Tensor | None:

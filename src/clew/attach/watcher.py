@@ -355,9 +355,10 @@ class Watcher:
             self.parameters.before_step(state.named)
 
     def _sentinel(self, state: OptimizerState, optimizer: Optimizer) -> None:
-        self.clock.defer(state.norm(), lambda step, value: self._write_step(state, optimizer, step, value))
-        if self.sampling:
-            self.parameters.gradients(state.named)
+        norm: Any = self.parameters.gradients(state.named) if self.sampling else None
+        if norm is None:
+            norm = state.norm()
+        self.clock.defer(norm, lambda step, value: self._write_step(state, optimizer, step, value))
 
     def _write_step(self, state: OptimizerState, optimizer: Optimizer, step: int, norm: float) -> None:
         self.optimizers.write(state, [g.get("lr", 0.0) for g in optimizer.param_groups], step, norm)
@@ -407,6 +408,10 @@ class Watcher:
         self._awaiting = {}
         self._forwards = 0
         self.sampling = self.sampler.wants(self.clock.step)
+        if self.sampling:
+            in_full = self.sampler.wants_all(self.clock.step)
+            self.activations.prepare(in_full)
+            self.parameters.prepare(in_full)
         for listener in self.between_steps:
             listener(self.clock.step)
 
