@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from clew.attach.late import Late
 from clew.attach.models import Root
+from clew.attach.pending import Pending
 from clew.attach.sink import Sink
 from clew.capture.stats import STAT_NAMES
 from clew.records import Site
@@ -28,10 +28,8 @@ class Batches:
     """Measures a sampled step's batch and writes it out at the step's end."""
 
     def __init__(self, sink: Sink, late: Late) -> None:
-        self._sink = sink
         self._late = late
-        self._tables: dict[Any, int] = {}
-        self._pending: list[tuple[int, Any]] = []
+        self._pending = Pending(sink, late)
 
     def inputs(self, root: Root, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The arguments of the root model."""
@@ -42,7 +40,7 @@ class Batches:
                 self._stats("input", site, tensor)
         if tensors:
             site = Site("", phase="train", root=root.name)
-            self._put(("hash", site), ["batch.hash"], site, [content_hash(tensors[0])])
+            self._pending.put(["batch.hash"], site, [content_hash(tensors[0])])
 
     def first_input(self, root: Root, path: str, args: tuple[Any, ...]) -> None:
         """What reaches the first weighted layer, after any normalisation inside the model."""
@@ -56,27 +54,19 @@ class Batches:
         self._late.stats(target, row)
         if not target.is_floating_point() and not target.is_complex():
             row[7:] = label_order(target)
-        self._put(("target", site), [f"target.{n}" for n in TARGET_NAMES], site, row)
+        self._pending.put([f"target.{n}" for n in TARGET_NAMES], site, row)
 
     def _stats(self, prefix: str, site: Site, tensor: Tensor) -> None:
         row = np.full(len(INPUT_NAMES), np.nan)
         self._late.stats(tensor, row)
         row[7] = feature_spread(tensor)
-        self._put((prefix, site), [f"{prefix}.{n}" for n in INPUT_NAMES], site, row)
-
-    def _put(self, key: Any, signals: list[str], site: Site, values: Any) -> None:
-        table = self._tables.get(key)
-        if table is None:
-            table = self._tables[key] = self._sink.table(signals, [self._sink.site(site)])
-        self._pending.append((table, values))
+        self._pending.put([f"{prefix}.{n}" for n in INPUT_NAMES], site, row)
 
     def commit(self, step: int) -> None:
-        for table, values in self._pending:
-            self._late.then(partial(self._sink.row, table, step, values))
-        self._pending = []
+        self._pending.commit(step)
 
     def discard(self) -> None:
-        self._pending = []
+        self._pending.discard()
 
 
 def tensors_in(value: Any, depth: int = 4) -> Iterator[Tensor]:

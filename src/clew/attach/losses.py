@@ -14,6 +14,7 @@ from torch import Tensor
 from clew.attach.batches import Batches
 from clew.attach.frames import user_line
 from clew.attach.late import Late
+from clew.attach.pending import Pending
 from clew.attach.sink import Sink
 from clew.capture.stats import STAT_NAMES
 from clew.records import Site
@@ -57,8 +58,7 @@ class Losses:
         self._step = step
         self._signatures: dict[str, inspect.Signature] = {}
         self._facts: dict[tuple[str | None, int | None], set[Any]] = {}
-        self._tables: dict[Site, int] = {}
-        self._pending: list[tuple[int, Any]] = []
+        self._pending = Pending(sink, late)
         self._broadcasts: set[Any] = set()
         self._walks = 0
         self._eval: dict[Site, list[float]] = {}
@@ -97,12 +97,10 @@ class Losses:
         self._eval.clear()
 
     def commit(self, step: int) -> None:
-        for table, values in self._pending:
-            self._late.then(partial(self._sink.row, table, step, values))
-        self._pending = []
+        self._pending.commit(step)
 
     def discard(self) -> None:
-        self._pending = []
+        self._pending.discard()
 
     def look_for_broadcast(self, loss: Tensor, outputs: list[Any]) -> None:
         """Find (N, 1) against (N,) in a loss written by hand, in the graph below the loss."""
@@ -162,15 +160,11 @@ class Losses:
         self._sink.fact("broadcast", self._step(), data)
 
     def _measure(self, site: Site, prediction: Tensor, kind: str) -> None:
-        table = self._tables.get(site)
-        if table is None:
-            signals = [f"loss_input.{n}" for n in INPUT_NAMES]
-            table = self._tables[site] = self._sink.table(signals, [self._sink.site(site)])
         row = np.full(len(INPUT_NAMES), np.nan)
         self._late.stats(prediction.detach(), row)
         if kind in ("cross_entropy", "nll_loss"):
             self._late.number(simplex_share(prediction), partial(row.__setitem__, 7))
-        self._pending.append((table, row))
+        self._pending.put([f"loss_input.{n}" for n in INPUT_NAMES], site, row)
 
 
 def grows(prediction: tuple[int, ...], target: tuple[int, ...]) -> bool:

@@ -213,7 +213,7 @@ def was_cleared(parameter: Tensor, identity: int, version: int) -> bool:
     return gradient.device.type != "cpu" or not bool((gradient != 0).any())
 
 
-def loss_is_finite(value: float) -> bool:
+def is_finite(value: float) -> bool:
     return value - value == 0.0
 
 

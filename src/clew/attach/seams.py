@@ -24,10 +24,6 @@ class Seams:
         self._probes = Probes(watcher, guard)
         self._modules: ModuleSeams | None = None
 
-    @property
-    def installed(self) -> bool:
-        return self._modules is not None
-
     def install(self) -> None:
         """Attach; a second call does nothing."""
         if self._modules is not None:

@@ -27,7 +27,7 @@ from clew.attach.late import Late
 from clew.attach.layers import ActivationMode, Activations, ParameterStats, first_tensor
 from clew.attach.losses import Losses
 from clew.attach.models import ModelBook, Root
-from clew.attach.optimizers import OptimizerBook, OptimizerState, loss_is_finite, nonfinite_names
+from clew.attach.optimizers import OptimizerBook, OptimizerState, is_finite, nonfinite_names
 from clew.attach.plain import PlainSteps
 from clew.attach.sink import Sink
 from clew.attach.steps import StepClock
@@ -322,7 +322,7 @@ class Watcher:
 
     def _write_loss(self, table: int, where: tuple[str | None, int | None], step: int, value: float) -> None:
         self.sink.row(table, step, (value,))
-        if not loss_is_finite(value):
+        if not is_finite(value):
             self._alarm("loss", step, where, None)
 
     def _steps_come_from_optimizers(self) -> bool:
@@ -362,7 +362,7 @@ class Watcher:
 
     def _write_step(self, state: OptimizerState, optimizer: Optimizer, step: int, norm: float) -> None:
         self.optimizers.write(state, [g.get("lr", 0.0) for g in optimizer.param_groups], step, norm)
-        if not loss_is_finite(norm):
+        if not is_finite(norm):
             site = state.site or Site()
             self._alarm("gradient", step, (site.file, site.line), state)
 
