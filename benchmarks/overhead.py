@@ -36,14 +36,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         name, watched = options.memory_child
         print(_peak_memory(name, watched == "with", options.memory_steps))
         return
-    columns = dict(contenders.COLUMNS)
-    if options.peers:
-        columns.update(contenders.PEERS)
+    columns = {**contenders.COLUMNS, **(contenders.PEERS if options.peers else {})}
+    if options.column:
+        everything = {**contenders.COLUMNS, **contenders.PEERS}
+        columns = {title: everything[title] for title in options.column}
     result: dict[str, Any] = {**machine(), "steps": {}, "memory": {}, "skipped": []}
     for name in options.workload or WORKLOADS:
         result["steps"][name] = measure_steps(name, columns, options, result["skipped"])
-        result["memory"][name] = measure_memory(name, options.memory_steps, options.memory_runs)
-    result["startup"] = measure_startup(options.startups)
+        if not options.steps_only:
+            result["memory"][name] = measure_memory(name, options.memory_steps, options.memory_runs)
+    if not options.steps_only:
+        result["startup"] = measure_startup(options.startups)
     print(json.dumps(result, indent=2) if options.json else table(result))
 
 
@@ -52,6 +55,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--workload", action="append", choices=list(WORKLOADS), help="default: all")
     parser.add_argument("--pairs", type=int, default=15, help="pairs per column (default 15)")
     parser.add_argument("--peers", action="store_true", help="also TensorBoard and wandb, if installed")
+    titles = [*contenders.COLUMNS, *contenders.PEERS]
+    parser.add_argument("--column", action="append", choices=titles, help="default: all but the peers")
+    parser.add_argument("--steps-only", action="store_true", help="neither memory nor start-up")
     parser.add_argument("--quick", action="store_true", help="a trial of seconds; the numbers mean little")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--memory-child", nargs=2, help=argparse.SUPPRESS)
@@ -190,15 +196,19 @@ def table(result: dict[str, Any]) -> str:
     for name, peak in result["memory"].items():
         more = peak["with"] - peak["without"]
         memory.append([name, f"{peak['without']:.0f} MiB", f"{peak['with']:.0f} MiB", f"{more:+.0f} MiB"])
-    startup = result["startup"]
     about = f"{result['date']}, {result['cpu']}, torch {result['torch']}, Python {result['python']}."
     ratios = "Time of a step with ÷ without: median of pairs (95 % bootstrap interval)."
-    added = startup["with"] - startup["without"]
-    start = (
-        f"Start-up: `clew run` of an empty script {startup['with']:.2f} s, {added:+.2f} s to plain `python`."
-    )
-    note = [f"Not installed, so not measured: {', '.join(result['skipped'])}."] if result["skipped"] else []
-    return "\n".join([f"{about} {ratios}", "", *aligned(lines), "", *aligned(memory), "", start, *note])
+    parts = [f"{about} {ratios}", "", *aligned(lines)]
+    if result["memory"]:
+        parts += ["", *aligned(memory)]
+    if "startup" in result:
+        startup = result["startup"]
+        taken, added = startup["with"], startup["with"] - startup["without"]
+        text = f"`clew run` of an empty script {taken:.2f} s, {added:+.2f} s to plain `python`."
+        parts += ["", f"Start-up: {text}"]
+    if result["skipped"]:
+        parts.append(f"Not installed, so not measured: {', '.join(result['skipped'])}.")
+    return "\n".join(parts)
 
 
 def _ratio(ratio: dict[str, float]) -> str:

@@ -3,6 +3,7 @@ import subprocess
 import sys
 import types
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
@@ -192,9 +193,11 @@ def test_an_injected_fault_fires_at_the_third_call(monkeypatch):
 
 
 def test_a_follower_that_was_sent_elsewhere_follows_nothing():
-    follower = pickle.loads(pickle.dumps(Follower(object())))
+    follower = pickle.loads(pickle.dumps(Follower(SimpleNamespace(plain=None))))
     assert follower.active is False
-    assert follower.wants(None) is False
+    assert follower.wants() is False
+    assert follower.plain is None
+    assert follower.roots == {}
 
 
 PROGRAM = """

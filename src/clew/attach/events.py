@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 LONGEST = 256  # tokens held before repeats are folded in place: a validation loop may be long
 MOST_PATTERNS = 1_000  # a program whose every step differs is not worth a dictionary
@@ -17,9 +17,18 @@ class Pattern:
         self._numbers: dict[tuple[str, ...], int] = {}
         self._known: dict[str, int] = {}
 
+    @staticmethod
+    def token(letter: str, index: int) -> str:
+        """How an event is written; the first model and optimizer carry no number."""
+        return letter if index == 0 else f"{letter}{index}"
+
     def add(self, letter: str, index: int = 0) -> None:
-        """Note an event; the first model and optimizer carry no number."""
-        self._tokens.append(letter if index == 0 else f"{letter}{index}")
+        """Note an event."""
+        self.extend((self.token(letter, index),))
+
+    def extend(self, tokens: Iterable[str]) -> None:
+        """Note several events."""
+        self._tokens.extend(tokens)
         if len(self._tokens) >= LONGEST:
             self._tokens = fold(self._tokens)[: LONGEST // 2]
 

@@ -33,44 +33,38 @@ class Follower:
 
     def __init__(self, watcher: Watcher | None = None) -> None:
         self._watcher = watcher
-        self._roots: dict[int, Root] = {}
+        self.roots: dict[int, Root] = {}
         self.active = False
         self.enter: Callable[..., None] = _nothing
         self.leave: Callable[..., None] = _nothing
         self.plainly: Callable[..., Root | None] = _nothing
-        self.note: Callable[..., None] = _nothing
+        self.failed: Callable[..., None] = _nothing
+        self.plain = watcher.plain if watcher is not None else None
 
-    def wants(self, module: nn.Module) -> bool:
-        """Whether this call of `forward` is the call of a root that nobody else reports."""
+    def wants(self) -> bool:
+        """Whether this call of a root's `forward` is one that nobody else reports."""
         watcher = self._watcher
         return (
             self.active
             and watcher is not None
             and not watcher.depth
             and not watcher.in_backward
-            and id(module) in self._roots
             and threading.get_ident() == watcher.thread
         )
 
-    def add(self, module: nn.Module, root: Root) -> None:
-        self._roots[id(module)] = root
-
     def is_plain(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Root | None:
         """The root, if there is nothing about this call that needs a closer look."""
-        watcher, root = self._watcher, self._roots[id(module)]
-        if watcher is None or not watcher.plain.resting or root.module() is not module:
+        watcher, root = self._watcher, self.roots[id(module)]
+        if watcher is None or watcher.depth or watcher.in_backward or root.module() is not module:
             return None
         if root.training != module.training or not torch.is_grad_enabled() or being_transformed():
             return None
+        if threading.get_ident() != watcher.thread:
+            return None
         watcher.hold_batch(args, kwargs)
+        first = args[0] if args else None
+        root.batch = first.shape[0] if type(first) is Tensor and first.dim() else 0
         return root
-
-    def note_forward(self, root: Root, args: tuple[Any, ...], seconds: float) -> None:
-        """A plain forward has returned."""
-        if self._watcher is not None:
-            first = args[0] if args else None
-            size = first.shape[0] if type(first) is Tensor and first.dim() else 0
-            self._watcher.plain.note((FORWARD, root.index, seconds, size))
 
     def __reduce__(self) -> tuple[type[Follower], tuple[()]]:
         return Follower, ()
@@ -114,7 +108,7 @@ class Following:
             return False
         if owner.__module__.startswith("torch.") and owner.__name__ not in _CONTAINERS:
             return False
-        self.follower.add(module, root)
+        self.follower.roots[id(module)] = root
         if owner not in self._classes:
             self._classes.add(owner)
             self._patches.wrap(owner, "forward", reporting_to(self.follower))
@@ -126,14 +120,21 @@ def reporting_to(follower: Follower) -> Callable[[Callable[..., Any]], Callable[
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if is_compiling() or not follower.wants(self):
+            if is_compiling() or id(self) not in follower.roots:
                 return original(self, *args, **kwargs)
-            root = follower.plainly(self, args, kwargs)
-            if root is not None:
-                began = perf_counter()
-                output = original(self, *args, **kwargs)
-                follower.note(root, args, perf_counter() - began)
-                return output
+            plain, root = follower.plain, None
+            if plain is not None and plain.resting:
+                try:
+                    root = follower.plainly(self, args, kwargs)
+                except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                    follower.failed(error)
+                if root is not None:
+                    began = perf_counter()
+                    output = original(self, *args, **kwargs)
+                    plain.note((FORWARD, root.index, perf_counter() - began, root.batch))
+                    return output
+            if not follower.wants():
+                return original(self, *args, **kwargs)
             follower.enter(self, args)
             try:
                 output = original(self, *args, **kwargs)

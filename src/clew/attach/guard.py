@@ -50,22 +50,19 @@ class Guard:
 
         return guarded if self._inject != name else self._failing(name, guarded, on_fail)
 
-    def ask(self, name: str, function: Callable[..., Any], on_fail: Callable[[], None]) -> Callable[..., Any]:
-        """`function` made harmless where its answer counts: None when it fails, or is off."""
+    def bare(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """`function` as it is, for a caller who catches what it raises and calls `fail`: no layer between."""
         self.names.append(name)
-        off = self.off
+        if self._inject != name:
+            return function
 
-        def asked(*args: Any) -> Any:
-            if name in off:
-                return None
-            try:
-                return function(*args)
-            except Exception as error:  # noqa: BLE001 - as in `probe`
-                self.fail(name, error)
-                on_fail()
-                return None
+        def injected(*args: Any) -> Any:
+            self._calls += 1
+            if self._calls == 3:
+                raise InjectedFaultError(f"fault injected into {name}")
+            return function(*args)
 
-        return asked if self._inject != name else self._failing(name, asked, on_fail)
+        return injected
 
     def _failing(
         self, name: str, guarded: Callable[..., Any], on_fail: Callable[[], None] | None

@@ -13,6 +13,7 @@ from clew.attach.patching import Patches
 from clew.attach.plain import OTHER
 from clew.attach.watcher import Watcher
 
+PLAIN = "plain"
 CENTRAL = ("forward", "backward", "step")  # without one of these the others make no sense
 
 Probe = Callable[..., None]
@@ -46,31 +47,32 @@ class Probes:
 
         return self.guard.probe(name, in_order, self.watcher.halt if name in CENTRAL else None)
 
-    def ask(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """What is done on plain steps; if any of it fails, every step is a closer one again."""
-        return self.guard.ask("plain", function, self.watcher.halt)
+    def plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """What is done on plain steps; the seam catches what it raises and tells `plain_failed`."""
+        return self.guard.bare(PLAIN, function)
 
-    def noting(self, letter: str, probe: Probe) -> Probe:
-        """On plain steps just note the event, else look closer."""
-        plain = self.watcher.plain
+    def plain_failed(self, error: BaseException) -> None:
+        """From now on nothing is only noted: events take the guarded way."""
+        self.watcher.plain.failed = True
+        self.guard.fail(PLAIN, error)
+        self.watcher.halt()
 
-        def note(*args: Any, **kwargs: Any) -> None:
-            if plain.resting:
-                plain.note((OTHER, letter))
-            else:
-                probe(*args, **kwargs)
+    def around(self, owner: Any, name: str, after: Probe, letter: str = "") -> None:
+        """Call `after(result, *args, **kwargs)` when a function of torch's returned.
 
-        return note
-
-    def around(self, owner: Any, name: str, after: Probe) -> None:
-        """Call `after(result, *args, **kwargs)` when a function of torch's returned."""
-        watcher = self.watcher
+        With a letter, plain steps just note that; the guarded call is for others.
+        """
+        watcher, plain = self.watcher, self.watcher.plain
+        get_ident, note, event = threading.get_ident, plain.note, (OTHER, letter)
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def wrapper(*args: Any, **kwargs: Any) -> Any:
                 result = original(*args, **kwargs)
-                if not is_compiling() and threading.get_ident() == watcher.thread:
-                    after(result, *args, **kwargs)
+                if not is_compiling() and get_ident() == watcher.thread:
+                    if letter and plain.resting:
+                        note(event)
+                    else:
+                        after(result, *args, **kwargs)
                 return result
 
             return wrapper

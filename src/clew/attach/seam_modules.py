@@ -58,10 +58,8 @@ class ModuleSeams:
         self._hooks = (before, after)
         follower = self._following.follower
         follower.enter, follower.leave = enter, leave
-        follower.plainly, follower.note = (
-            self._probes.ask(follower.is_plain),
-            self._probes.ask(follower.note_forward),
-        )
+        follower.plainly = self._probes.plain(follower.is_plain)
+        follower.failed = self._probes.plain_failed
         self._hang_hooks()
 
     def _hang_hooks(self) -> None:
@@ -83,7 +81,8 @@ class ModuleSeams:
     def between_steps(self) -> None:
         """Hang the module hooks up for a sampled step, and take them down for others."""
         rest = self._following.hooks_can_rest()
-        self._probes.watcher.plain.resting = rest
+        plain = self._probes.watcher.plain
+        plain.resting = rest and not plain.failed
         if rest and self._handles:
             self._take_hooks()
             self._following.follower.active = True

@@ -27,15 +27,16 @@ from clew.records import Site
 def watch_losses(probes: Probes) -> None:
     watcher = probes.watcher
     note = probes.probe("loss", watcher.loss_called)
+    grad_enabled = torch.is_grad_enabled
     busy = False
 
     def wrap_as(kind: str) -> Wrap:
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def wrapper(*args: Any, **kwargs: Any) -> Any:
                 nonlocal busy
-                if is_compiling() or busy or threading.get_ident() != watcher.thread:
+                if is_compiling() or (not watcher.sampling and grad_enabled()):
                     return original(*args, **kwargs)
-                if not watcher.sampling and torch.is_grad_enabled():
+                if busy or threading.get_ident() != watcher.thread:
                     return original(*args, **kwargs)
                 busy = True  # tensor subclasses call back into the function
                 try:
@@ -58,22 +59,33 @@ def watch_backward(probes: Probes) -> None:
     plain = watcher.plain
     before = probes.probe("backward", watcher.before_backward)
     after = probes.probe("backward", watcher.after_backward)
-    plain_loss = probes.ask(plain.can_note_loss)
-    note_plain = probes.ask(plain.note_backward)
+    plain_loss, note_plain = probes.plain(plain.loss), probes.plain(plain.note_backward)
+    get_ident = threading.get_ident
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            if is_compiling() or watcher.in_backward or not watcher.follows_this_thread():
+            if is_compiling() or watcher.in_backward:
                 return original(*args, **kwargs)
-            if plain.resting and args and plain_loss(args[0]):
-                began = perf_counter()
-                watcher.in_backward = True
+            if plain.resting and args and get_ident() == watcher.thread:
+                loss = None
                 try:
-                    result = original(*args, **kwargs)
-                finally:
-                    watcher.in_backward = False
-                note_plain(began)
-                return result
+                    loss = plain_loss(args[0])
+                except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                    probes.plain_failed(error)
+                if loss is not None:
+                    began = perf_counter()
+                    watcher.in_backward = True
+                    try:
+                        result = original(*args, **kwargs)
+                    finally:
+                        watcher.in_backward = False
+                    try:
+                        note_plain(loss, began)
+                    except Exception as error:  # noqa: BLE001
+                        probes.plain_failed(error)
+                    return result
+            if not watcher.follows_this_thread():
+                return original(*args, **kwargs)
             before(args[0] if args else kwargs.get("tensors"))
             began = perf_counter()
             try:
@@ -94,20 +106,21 @@ def watch_optimizers(probes: Probes) -> None:
     before = probes.probe("step", watcher.before_step)
     after = probes.probe("step", watcher.after_step)
     plain = watcher.plain
-    plain_norm, plain_step = probes.ask(plain.gradient_norm), probes.ask(plain.note_step)
-    began = ready = 0.0
-    norm: float | None = None
+    plain_before, plain_after = probes.plain(plain.before_step), probes.plain(plain.after_step)
+    began = 0.0
+    noted: Any = None
 
     def pre(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        nonlocal began, ready, norm
+        nonlocal began, noted
         if is_compiling() or get_ident() != watcher.thread:
             return
-        norm = None
+        noted = None
         if plain.resting and len(args) == 1 and not kwargs:
-            began = perf_counter()
-            norm = plain_norm(optimizer)
-            ready = perf_counter()
-        if norm is None:
+            try:
+                noted = plain_before(optimizer)
+            except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                probes.plain_failed(error)
+        if noted is None:
             before(optimizer, args, kwargs)
             # What a closure adds to the other parts of the step is not the optimizer's.
             began = perf_counter() - watcher.clock.others()
@@ -115,8 +128,11 @@ def watch_optimizers(probes: Probes) -> None:
     def post(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if is_compiling() or get_ident() != watcher.thread:
             return
-        if norm is not None:
-            plain_step(optimizer, norm, began, ready)
+        if noted is not None:
+            try:
+                plain_after(optimizer, noted)
+            except Exception as error:  # noqa: BLE001
+                probes.plain_failed(error)
             return
         watcher.clock.optimizer += max(perf_counter() - watcher.clock.others() - began, 0.0)
         after(optimizer, args, kwargs)
@@ -128,9 +144,9 @@ def watch_optimizers(probes: Probes) -> None:
         watcher.optimizers.look_for_zeroing()
         watcher.pattern.add("z")
 
-    note = probes.noting("z", probes.probe("zero-grad", zeroed))
-    probes.around(Optimizer, "zero_grad", note)
-    probes.around(nn.Module, "zero_grad", note)
+    note = probes.probe("zero-grad", zeroed)
+    probes.around(Optimizer, "zero_grad", note, "z")
+    probes.around(nn.Module, "zero_grad", note, "z")
     watch_schedulers(probes)
     watch_clipping(probes)
     watch_scaler(probes)
@@ -141,10 +157,10 @@ def watch_schedulers(probes: Probes) -> None:
         if not getattr(scheduler, "_is_initial", False):
             probes.watcher.pattern.add("h")
 
-    note = probes.noting("h", probes.probe("scheduler", stepped))
+    note = probes.probe("scheduler", stepped)
     for kind in vars(lr_scheduler).values():
         if isinstance(kind, type) and "step" in vars(kind):
-            probes.around(kind, "step", note)
+            probes.around(kind, "step", note, "h")
 
 
 def watch_clipping(probes: Probes) -> None:

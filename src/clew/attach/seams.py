@@ -42,7 +42,10 @@ class Seams:
         """Detach: torch is as it was."""
         if self._modules is None:
             return
-        self._probes.ask(self._watcher.plain.write)()
+        try:
+            self._watcher.plain.write()
+        except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+            self._probes.plain_failed(error)
         self._watcher.plain.resting = False
         self._modules.remove()
         self._modules = None

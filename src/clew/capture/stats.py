@@ -183,15 +183,20 @@ class GradientNorm:
 
     def __call__(self) -> float | Tensor:
         """2-norm over all gradients there are: see `grad_norm`."""
-        gradients = [p.grad for p in self._parameters]
         if self._fast and _KERNEL is not None:
+            pointers: list[ctypes.c_uint64 | int] = []
             try:
-                if all(g is not None and type(g) is Tensor and g.is_contiguous() for g in gradients):
-                    self._pointers[:] = [g.data_ptr() for g in gradients]  # type: ignore[union-attr]  # see above
-                    return math.sqrt(_KERNEL.sumsq(*self._addresses, len(gradients)))
+                for parameter in self._parameters:
+                    gradient = parameter.grad
+                    if type(gradient) is not Tensor or not gradient.is_contiguous():
+                        break
+                    pointers.append(gradient.data_ptr())
+                else:
+                    self._pointers[:] = pointers
+                    return math.sqrt(_KERNEL.sumsq(*self._addresses, len(pointers)))
             except _UNREADABLE:
                 self._fast = False  # sparse, or without memory: the general way copes
-        return grad_norm([g for g in gradients if g is not None])
+        return grad_norm([p.grad for p in self._parameters if p.grad is not None])
 
 
 # ---- tensors that the fast path does not take ----------------------------------------------
