@@ -1,0 +1,112 @@
+"""How long it takes to look at a network: beside torchinfo and torchlens, on the same models.
+
+    python -m benchmarks.inspection
+
+Each is timed in the same process, after one call to warm up; the median of a few rounds is printed, and
+the ratio. What is not installed is left out and said so.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from importlib import import_module
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import clew
+
+ROUNDS = 5
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, width: int, inner: int, stride: int) -> None:
+        super().__init__()
+        out = 4 * inner
+        self.body = nn.Sequential(
+            nn.Conv2d(width, inner, 1, bias=False),
+            nn.BatchNorm2d(inner),
+            nn.ReLU(),
+            nn.Conv2d(inner, inner, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(inner),
+            nn.ReLU(),
+            nn.Conv2d(inner, out, 1, bias=False),
+            nn.BatchNorm2d(out),
+        )
+        change = stride > 1 or width != out
+        self.skip = nn.Sequential(nn.Conv2d(width, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+        if not change:
+            self.skip = nn.Sequential()
+        self.relu = nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.relu(self.body(x) + self.skip(x))
+        return result
+
+
+def resnet50() -> nn.Module:
+    """As published: 25.6 million parameters, 8.2 GFLOPs for one image of 224 × 224."""
+    layers: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    layers.append(nn.MaxPool2d(3, 2, 1))
+    width = 64
+    for inner, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for block in range(blocks):
+            layers.append(Bottleneck(width, inner, stride if block == 0 else 1))
+            width = 4 * inner
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+
+
+def transformer() -> nn.Module:
+    layer = nn.TransformerEncoderLayer(256, 8, 1024, batch_first=True, norm_first=True)
+    return nn.TransformerEncoder(layer, 24, enable_nested_tensor=False)
+
+
+def seconds(action: Callable[[], Any]) -> float:
+    action()
+    spent = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        with redirect_stdout(io.StringIO()):
+            action()
+        spent.append(time.perf_counter() - began)
+    return median(spent)
+
+
+def compare(what: str, ours: Callable[[], Any], package: str, theirs: Callable[[Any], Any]) -> None:
+    mine = seconds(ours)
+    try:
+        other = import_module(package)
+    except ImportError:
+        print(f"{what:34} clew {mine:7.3f} s   {package}: not installed")
+        return
+    spent = seconds(lambda: theirs(other))
+    print(f"{what:34} clew {mine:7.3f} s   {package} {spent:7.3f} s   {spent / mine:5.1f} times ours")
+
+
+def main() -> None:
+    models = {
+        "ResNet-50": (resnet50(), torch.randn(4, 3, 224, 224)),
+        "transformer, 24 layers": (transformer(), torch.randn(4, 64, 256)),
+    }
+    for name, (model, x) in models.items():
+        compare(
+            f"summary of {name}",
+            lambda: str(clew.summary(model, x)),  # noqa: B023 - called at once
+            "torchinfo",
+            lambda torchinfo: str(torchinfo.summary(model, input_data=x, verbose=0)),  # noqa: B023
+        )
+        compare(
+            f"every op of {name}",
+            lambda: clew.visit(model, x, compute=True),  # noqa: B023
+            "torchlens",
+            lambda torchlens: torchlens.trace(model, x),  # noqa: B023
+        )
+
+
+if __name__ == "__main__":
+    main()

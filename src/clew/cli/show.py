@@ -1,0 +1,177 @@
+"""`clew show`: what is in a network, before anything is trained."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clew.cli.arguments import Refusal, json_flag
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from clew.structure import Summary
+
+FAILED = 1  # the forward failed, and why was said
+
+
+@click.command("show", short_help="What is in a network: shapes, parameters, FLOPs, memory, graph.")
+@click.argument("model", metavar="FILE.py:NAME")
+@click.option(
+    "-i",
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="SHAPE",
+    help="4,3,32,32 or batch,time:int64, a .npy or .safetensors file; name=… for a keyword input.",
+)
+@click.option("--dims", metavar="NAMES", help="Named sizes: batch=4,time=17, or batch,time for primes.")
+@click.option("--dtype", help="Of the inputs that are made up.  [default: what the model takes]")
+@click.option("--stats", is_flag=True, help="Run it, and show statistics of data and gradients.")
+@click.option("--optimizer", default="adam", show_default=True, help="For the memory of training.")
+@click.option("--meta", is_flag=True, help="Build the model without memory for its weights.")
+@click.option("--depth", type=click.IntRange(min=0), help="Levels of the module tree to draw.")
+@click.option("--expand", is_flag=True, help="Draw repeated blocks one by one.")
+@click.option("--keep-going", is_flag=True, help="If the forward fails, show the rest all the same.")
+@click.option(
+    "--graph",
+    "graph_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the graph: .svg, .html, .dot, .json; - draws a tree here.",
+)
+@click.option(
+    "--colour",
+    type=click.Choice(["flops", "memory", "parameters"]),
+    default="flops",
+    show_default=True,
+    help="What the graph is coloured by.",
+)
+@json_flag
+def command(
+    model: str,
+    inputs: tuple[str, ...],
+    dims: str | None,
+    dtype: str | None,
+    stats: bool,
+    optimizer: str,
+    meta: bool,
+    depth: int | None,
+    expand: bool,
+    keep_going: bool,
+    graph_path: Path | None,
+    colour: str,
+    as_json: bool,
+) -> int:
+    """What is in a network, what flows through it, and where parameters, FLOPs and memory sit.
+
+    The file is imported, as by Python. NAME is a class, a function or call that makes the model, or a
+    variable. Nothing is computed unless the model needs values to decide on.
+
+    \b
+      clew show net.py:Net --input 4,3,128,128
+      clew show net.py:Net --input batch,3,128,128
+      clew show gpt.py:build(layers=24) --input batch,time --dims batch=4,time=17
+      clew show net.py:Net --input 4,3,128,128 --graph net.svg
+    """
+    if find_spec("torch") is None:
+        raise Refusal("torch is not installed here: pip install torch")
+    from clew.model.inputs import BadInputError
+    from clew.model.mishaps import ForwardError
+
+    try:
+        built, given, keywords = _read(model, inputs, dims, dtype, meta)
+        if graph_path is not None:
+            return _write_graph(built, given, keywords, graph_path, colour, expand)
+        return _show(built, given, {**keywords, "statistics": stats, "optimizer": optimizer}, keep_going,
+                     depth, expand, as_json)  # fmt: skip
+    except BadInputError as error:
+        raise Refusal(str(error)) from error
+    except ForwardError as error:
+        from clew.show.model_mishap import render_mishap
+
+        render_mishap(error.mishap, stream=sys.stderr)
+        return FAILED
+
+
+def _read(
+    model: str, inputs: Sequence[str], dims: str | None, dtype: str | None, meta: bool
+) -> tuple[nn.Module, Any, dict[str, Any]]:
+    from clew.model.inputs import dtype_of
+    from clew.model.locating import located
+
+    keywords = {"dims": _dims(dims), "dtype": dtype_of(dtype) if dtype else None}
+    given = _inputs(inputs)
+    return located(model, meta=meta), given, keywords
+
+
+def _show(
+    model: nn.Module,
+    given: Any,
+    options: dict[str, Any],
+    keep_going: bool,
+    depth: int | None,
+    expand: bool,
+    as_json: bool,
+) -> int:
+    from clew.model.summarising import summary
+
+    found: Summary = summary(model, given, keep_going=keep_going, **options)
+    if as_json:
+        from clew.show.json_out import dumps
+
+        sys.stdout.write(dumps(found.to_json()))
+    else:
+        from clew.show.model_table import render_summary
+
+        render_summary(found, stream=sys.stdout, depth=depth, expand=expand)
+    return FAILED if found.mishap is not None else 0
+
+
+def _write_graph(
+    model: nn.Module, given: Any, keywords: dict[str, Any], path: Path, colour: str, expand: bool
+) -> int:
+    from clew.model.graphing import graph
+    from clew.show.model_graph import GraphFormatError, render_tree, write_graph
+
+    drawn = graph(model, given, **keywords)
+    if str(path) == "-":
+        render_tree(drawn, stream=sys.stdout, expand=expand)
+        return 0
+    try:
+        write_graph(drawn, path, colour=colour, expand=expand)
+    except GraphFormatError as error:
+        raise Refusal(str(error)) from error
+    except OSError as error:
+        raise Refusal(f"{path} could not be written: {error.strerror or error}") from error
+    click.echo(f"{len(drawn.nodes):,} nodes written to {path}", err=True)
+    return 0
+
+
+def _inputs(texts: Sequence[str]) -> Any:
+    """Positional inputs, then keyword ones, as `summary` takes them."""
+    from clew.model.inputs import parsed
+
+    parts = [parsed(text) for text in texts]
+    positional = [value for keyword, value in parts if keyword is None]
+    named = {keyword: value for keyword, value in parts if keyword is not None}
+    if named and not positional:
+        return named
+    return [*positional, named] if named else positional
+
+
+def _dims(text: str | None) -> dict[str, int | None] | None:
+    if not text:
+        return None
+    found: dict[str, int | None] = {}
+    for part in text.split(","):
+        name, equals, size = (piece.strip() for piece in part.partition("="))
+        if not name.isidentifier() or (equals and not size.isdigit()):
+            raise Refusal(f"{part.strip()!r} is not a named size; write --dims batch=4,time=17")
+        found[name] = int(size) if equals else None
+    return found

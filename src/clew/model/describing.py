@@ -1,0 +1,120 @@
+"""Tensors that print themselves: what a person wants to know of one, instead of its first numbers."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
+
+from clew.model.statistics import statistics_of
+from clew.model.tensors import dtype_name
+from clew.structure import Statistics
+
+BARS = "▁▂▃▄▅▆▇█"
+BINS = 12
+_plain: dict[str, Any] = {}  # torch's own, while ours are in their places
+
+
+@dataclass(frozen=True)
+class Description:
+    """A tensor in one line; in a notebook, in one row."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    grad_fn: str | None
+    requires_grad: bool
+    values: Statistics | None
+    zeros: float  # share
+    nans: int
+    infs: int
+    histogram: str  # of the finite values, from the smallest to the largest
+    only: str | None = None  # the value, if there is one only
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (f"Tensor {self._kind()}", *self._parts()) if part)
+
+    __repr__ = __str__
+
+    def _kind(self) -> str:
+        shape = "×".join(map(str, self.shape)) or "scalar"
+        where = "" if self.device == "cpu" else f" {self.device}"
+        return f"{shape} {self.dtype}{where}"
+
+    def _parts(self) -> list[str]:
+        grad = self.grad_fn or ("requires_grad" if self.requires_grad else "")
+        if self.only is not None:
+            return [self.only, grad]
+        if self.values is None:
+            return [grad]
+        v = self.values
+        numbers = f"{v.mean:.3g}±{v.std:.3g} [{v.min:.3g}, {v.max:.3g}] {self.histogram}"
+        zeros = f"{self.zeros:.0%} zeros" if self.zeros > 0.005 else ""
+        bad = [f"{n:,} {what}!" for n, what in ((self.nans, "NaN"), (self.infs, "Inf")) if n]
+        return [numbers, zeros, *bad, grad]
+
+    def _repr_html_(self) -> str:
+        cells = "".join(f"<td>{html.escape(p)}</td>" for p in (self._kind(), *self._parts()) if p)
+        return f"<table><tr>{cells}</tr></table>"
+
+
+def describe(tensor: Tensor) -> Description:
+    """Shape, type, device, gradient function, mean ± std, range, zeros, NaN and Inf, a tiny histogram."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"describe takes a tensor, not {type(tensor).__name__}")
+    known = (
+        tensor.device.type != "meta"
+        and type(tensor).__name__ != "FakeTensor"
+        and tensor.layout is torch.strided
+    )
+    with _disable_current_modes(), torch.no_grad():
+        numbers = tensor.detach() if known and tensor.numel() and not tensor.is_complex() else None
+        if numbers is not None and numbers.is_quantized:
+            numbers = numbers.dequantize()
+        return Description(
+            shape=tuple(int(s) for s in tensor.shape),
+            dtype=dtype_name(tensor.dtype),
+            device=str(tensor.device),
+            grad_fn=tensor.grad_fn.name() if tensor.grad_fn is not None else None,
+            requires_grad=tensor.requires_grad,
+            values=statistics_of(numbers) if numbers is not None else None,
+            zeros=float((numbers == 0).double().mean()) if numbers is not None else 0.0,
+            nans=int(torch.isnan(numbers).sum()) if numbers is not None else 0,
+            infs=int(torch.isinf(numbers).sum()) if numbers is not None else 0,
+            histogram=_histogram(numbers) if numbers is not None else "",
+            only=str(numbers.item()) if numbers is not None and numbers.numel() == 1 else None,
+        )
+
+
+def _histogram(numbers: Tensor) -> str:
+    finite = numbers.flatten().double().cpu()
+    finite = finite[torch.isfinite(finite)]
+    if finite.numel() == 0 or finite.min() == finite.max():
+        return ""
+    counts = torch.histc(finite, BINS)
+    levels = (counts / counts.max() * (len(BARS) - 1)).round().int().tolist()
+    return "".join(
+        BARS[level] if count else " " for level, count in zip(levels, counts.tolist(), strict=True)
+    )
+
+
+def describe_tensors(on: bool = True) -> None:
+    """Have tensors show themselves so in shells, notebooks and tracebacks, until switched off again."""
+    if on and not _plain:
+        _plain["__repr__"] = Tensor.__repr__
+        Tensor.__repr__ = _described_repr  # type: ignore[method-assign,assignment]
+        Tensor._repr_html_ = lambda self: describe(self)._repr_html_()  # type: ignore[attr-defined]
+    elif not on and _plain:
+        Tensor.__repr__ = _plain.pop("__repr__")  # type: ignore[method-assign]
+        del Tensor._repr_html_  # type: ignore[attr-defined]
+
+
+def _described_repr(self: Tensor, *, tensor_contents: Any = None) -> str:
+    try:
+        return str(describe(self))
+    except Exception:  # noqa: BLE001 - a subclass that none of this works on; a repr must not fail
+        return str(_plain["__repr__"](self, tensor_contents=tensor_contents))

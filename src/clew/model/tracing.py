@@ -1,0 +1,375 @@
+"""One forward, watched: every op under a dispatch mode, every module call through global hooks.
+
+The order of events is the program's own, so control flow, reuse and functional calls come out as
+they are. Tensors are told apart by identity; as views and in-place writes make a second tensor of
+the same memory, who wrote to a storage last is also a source of what is read from it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from clew.attach.frames import user_line
+from clew.model.flops import flops_of
+from clew.model.tensors import described, tensors_in
+from clew.model.untouched import Keeper, storage_key
+from clew.structure import INPUT, TensorInfo
+
+_SILENT = {"prim", "profiler"}  # namespaces of ops that compute nothing
+
+
+@dataclass
+class Call:
+    """One call of a module."""
+
+    index: int
+    path: str
+    module: nn.Module
+    parent: Call | None
+    number: int  # 1 for the first call of this module
+    inputs: tuple[TensorInfo, ...]
+    file: str | None
+    line: int | None
+    outputs: tuple[TensorInfo, ...] = ()
+    first_op: int = 0
+    end_op: int = 0
+    flops: int = 0
+    saved: int = 0
+    reads: tuple[int, ...] = ()  # ops that made its inputs
+    makes: tuple[int, ...] = ()  # ops that made its outputs
+    done: bool = False
+
+    @property
+    def depth(self) -> int:
+        return 0 if self.parent is None else self.parent.depth + 1
+
+
+@dataclass
+class Op:
+    """One op as it ran."""
+
+    index: int
+    function: Any
+    args: tuple[Any, ...]  # tensors described
+    kwargs: dict[str, Any]
+    inputs: tuple[TensorInfo, ...]
+    sources: tuple[int, ...]
+    call: Call | None
+    file: str | None
+    line: int | None
+    outputs: tuple[TensorInfo, ...] = ()
+    flops: int = 0
+    feeds_result: bool = False
+    parameters: tuple[int, ...] = ()  # ids of the parameters that it reads
+    given: tuple[int, ...] = ()  # numbers of the program's inputs that it reads
+
+
+@dataclass
+class Trace:
+    """What was seen of one forward, all of it or up to where it failed."""
+
+    ops: list[Op] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    result: Any = None
+    makers: tuple[int, ...] = ()  # ops that made the result
+    outputs: tuple[TensorInfo, ...] = ()
+    saved: int = 0
+    error: BaseException | None = None
+    failed_at: tuple[Any, tuple[int, ...]] | None = None  # the op that raised last, and what made its inputs
+    computed: bool = True
+    held: list[Tensor] = field(default_factory=list)  # so that an address means one tensor
+
+    def mark_feeding(self) -> None:
+        """Which ops the result depends on; a walk without recursion."""
+        waiting = [i for i in self.makers if i != INPUT]
+        while waiting:
+            op = self.ops[waiting.pop()]
+            if not op.feeds_result:
+                op.feeds_result = True
+                waiting += [s for s in op.sources if s != INPUT and not self.ops[s].feeds_result]
+
+
+class Tracer(TorchDispatchMode):
+    """Watches what runs inside its `watch`."""
+
+    def __init__(
+        self,
+        root: nn.Module | None,
+        keeper: Keeper,
+        *,
+        ops: bool = True,
+        aliases: dict[int, int] | None = None,
+        on_call: Callable[[Call, Any], None] | None = None,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.trace = Trace()
+        self._keeper = keeper
+        self._with_ops = ops
+        self._on_call = on_call
+        self._paths = {id(m): p for p, m in root.named_modules()} if root is not None else {}
+        self._numbers: dict[int, int] = {}
+        self._stack: list[Call] = []
+        self._made: dict[int, int] = {}  # id of a tensor -> op
+        self._views: dict[Any, int] = {}  # place of a tensor in memory -> op
+        self._written: dict[int, int] = {}  # storage -> the op that wrote to it last
+        self._last: tuple[Op, list[Tensor]] | None = None
+        self._saved: set[int] = set()
+        self._state: set[int] = set()
+        self._given: dict[int, int] = {}  # id of an input -> its number
+        self._parameters = aliases or {}
+        if root is not None:
+            for tensor in (*root.parameters(), *root.buffers()):
+                self._state.add(storage_key(tensor) or 0)
+
+    def watch(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Trace:
+        """Run the function; what it raises is kept, not raised."""
+        trace = self.trace
+        self._given = {id(t): n for n, t in enumerate(tensors_in((args, kwargs)))}
+        with ExitStack() as stack:
+            stack.callback(self._hang().close)
+            stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self._pack, lambda t: t))
+            stack.enter_context(self)
+            try:
+                trace.result = function(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001 - the caller explains it
+                trace.error = error
+        self._settle()
+        results = list(tensors_in(trace.result))
+        trace.makers = tuple(self._maker(t) for t in results)
+        trace.outputs = tuple(map(described, results))
+        trace.mark_feeding()
+        self._close_calls()
+        return trace
+
+    def _hang(self) -> ExitStack:
+        stack = ExitStack()
+        before = hooks.register_module_forward_pre_hook(self._enter)
+        after = hooks.register_module_forward_hook(self._leave, always_call=True)
+
+        def remove() -> None:
+            before.remove()
+            after.remove()
+            hooks._global_forward_hooks_always_called.pop(after.id, None)  # torch forgets this one
+
+        stack.callback(remove)
+        return stack
+
+    # -- modules --
+
+    def _enter(self, module: nn.Module, args: Any) -> None:
+        self._settle()
+        number = self._numbers[id(module)] = self._numbers.get(id(module), 0) + 1
+        tensors = list(tensors_in(args))
+        file, line = user_line(2)
+        call = Call(
+            index=len(self.trace.calls),
+            path=self._paths.get(id(module), type(module).__name__),
+            module=module,
+            parent=self._stack[-1] if self._stack else None,
+            number=number,
+            inputs=tuple(map(described, tensors)),
+            file=file,
+            line=line,
+            first_op=len(self.trace.ops),
+            reads=tuple(self._maker(t) for t in tensors),
+        )
+        self.trace.calls.append(call)
+        self._stack.append(call)
+
+    def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
+        while self._stack:
+            call = self._stack.pop()
+            call.end_op = len(self.trace.ops)
+            if call.module is module:
+                break
+        else:
+            return
+        if output is None and sys.exc_info()[1] is not None:
+            return  # it raised: hooks are then called with no result
+        self._settle()
+        call.done = True
+        tensors = list(tensors_in(output))
+        self.trace.held += tensors
+        call.outputs = tuple(map(described, tensors))
+        call.makes = tuple(self._maker(t) for t in tensors)
+        if self._on_call is not None:
+            self._on_call(call, output)
+
+    def _close_calls(self) -> None:
+        """What was counted at each call belongs to all those around it too."""
+        for call in reversed(self.trace.calls):
+            if call.parent is not None:
+                call.parent.flops += call.flops
+                call.parent.saved += call.saved
+
+    # -- ops --
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if _namespace(func) in _SILENT:
+            return func(*args, **kwargs)
+        if torch.is_inference_mode_enabled():  # composite ops arrive whole there
+            with self:
+                parts = func.decompose(*args, **kwargs) if hasattr(func, "decompose") else NotImplemented
+            if parts is not NotImplemented:
+                return parts
+        if kwargs.get("device") is not None:
+            _must_be_here(torch.device(kwargs["device"]))
+        self._settle()
+        written = self._before_writing(func, args, kwargs)
+        try:
+            out = func(*args, **kwargs)
+        except Exception:
+            self._note_failure(func, args, kwargs)
+            raise
+        self._note(func, args, kwargs, out, written)
+        return out
+
+    def _before_writing(self, func: Any, args: Any, kwargs: Any) -> list[Tensor]:
+        places = writes_of(func)
+        if not places:
+            return []
+        values = [args[n] if n < len(args) else kwargs.get(name) for n, name in places]
+        written = list(tensors_in(values))
+        for tensor in written:
+            self._keeper.before_write(tensor)
+        return written
+
+    def _note(self, func: Any, args: Any, kwargs: Any, out: Any, written: list[Tensor]) -> None:
+        if not self._with_ops:
+            return
+        call = self._stack[-1] if self._stack else None
+        flops = flops_of(func, args, kwargs, out)
+        if call is not None:
+            call.flops += flops
+        trace = self.trace
+        read = [*tensors_in(args), *tensors_in(tuple(kwargs.values()))]
+        made = list(tensors_in(out))
+        file, line = user_line(3)
+        op = Op(
+            index=len(trace.ops),
+            function=func,
+            args=_described_arguments(args),
+            kwargs={k: _described_argument(v) for k, v in kwargs.items()},
+            inputs=tuple(map(described, read)),
+            sources=tuple(dict.fromkeys(s for t in read for s in self._sources(t))),
+            call=call,
+            file=file,
+            line=line,
+            flops=flops,
+            parameters=tuple(p for t in read if (p := self._parameters.get(id(t))) is not None),
+            given=tuple(dict.fromkeys(self._given[id(t)] for t in read if id(t) in self._given)),
+        )
+        trace.ops.append(op)
+        self._remember(op, made, written)
+
+    def _note_failure(self, func: Any, args: Any, kwargs: Any) -> None:
+        read = [*tensors_in(args), *tensors_in(tuple(kwargs.values()))]
+        self.trace.failed_at = (func, tuple(dict.fromkeys(s for t in read for s in self._sources(t))))
+
+    def _remember(self, op: Op, made: list[Tensor], written: list[Tensor]) -> None:
+        self._last = (op, made)
+        self.trace.held += made
+        for tensor in made:
+            self._made[id(tensor)] = op.index
+            if gives_views(op.function):  # autograd may hand out another tensor of the same place
+                self._views[_place(tensor)] = op.index
+        for tensor in written:
+            self._written[storage_key(tensor) or 0] = op.index
+
+    def _settle(self) -> None:
+        """Autograd marks an op's outputs only after the op returned: they are read when the next begins."""
+        if self._last is not None:
+            op, made = self._last
+            self._last = None
+            op.outputs = tuple(map(described, made))
+
+    def _maker(self, tensor: Tensor) -> int:
+        return max(self._sources(tensor))
+
+    def _sources(self, tensor: Tensor) -> list[int]:
+        if not self._with_ops:
+            return [INPUT]
+        made = self._made.get(id(tensor))
+        if made is None:
+            made = self._views.get(_place(tensor), INPUT)
+        written = self._written.get(storage_key(tensor) or 0, INPUT)
+        return [made, written] if written > made else [made]
+
+    def _pack(self, tensor: Tensor) -> Tensor:
+        """Autograd keeps this for the backward: memory, unless it is the model's own or kept already."""
+        key = storage_key(tensor)
+        if key is not None and key not in self._state and key not in self._saved:
+            self._saved.add(key)
+            self.trace.held.append(tensor)
+            size = described(tensor).bytes
+            self.trace.saved += size
+            if self._stack:
+                self._stack[-1].saved += size
+        return tensor
+
+
+def _must_be_here(device: torch.device) -> None:
+    """A fake tensor may be on a device that is not here; autograd then aborts the whole process."""
+    if device.type not in ("cpu", "meta") and not getattr(torch, device.type, _Nowhere).is_available():
+        raise RuntimeError(f"this forward asks for a tensor on {device}, and there is no such device here")
+
+
+class _Nowhere:
+    """Stands for a backend that torch does not know."""
+
+    @staticmethod
+    def is_available() -> bool:
+        return False
+
+
+def _place(tensor: Tensor) -> Any:
+    key = storage_key(tensor)
+    return id(tensor) if key is None else (key, tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+@lru_cache(maxsize=4096)
+def _namespace(func: Any) -> str:
+    return str(getattr(func, "namespace", ""))
+
+
+@lru_cache(maxsize=4096)
+def writes_of(func: Any) -> tuple[tuple[int, str], ...]:
+    """Position and name of the arguments that an op writes to."""
+    schema = getattr(func, "_schema", None)
+    if schema is None:
+        return ()
+    unsaid = ("running_mean", "running_var") if "batch_norm" in schema.name else ()  # not in their schemas
+    return tuple(
+        (number, argument.name)
+        for number, argument in enumerate(schema.arguments)
+        if (argument.alias_info is not None and argument.alias_info.is_write) or argument.name in unsaid
+    )
+
+
+@lru_cache(maxsize=4096)
+def gives_views(func: Any) -> bool:
+    schema = getattr(func, "_schema", None)
+    return schema is not None and any(r.alias_info is not None for r in schema.returns)
+
+
+def _described_arguments(args: Any) -> tuple[Any, ...]:
+    return tuple(_described_argument(a) for a in args)
+
+
+def _described_argument(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return described(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(_described_argument(v) for v in value)
+    return value

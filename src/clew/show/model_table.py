@@ -1,0 +1,177 @@
+"""A network as a table: the module tree in the order in which it ran, and the sums beneath."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from clew.show.model_mishap import render_mishap
+from clew.show.model_numbers import count, short, size, statistics
+from clew.show.safe_text import cut, neutral
+from clew.show.screen import Screen
+from clew.structure import ModuleRow, Summary
+
+GAP = 2
+COLUMN = 12  # of the labels beneath the table
+NAME_SHARE = 0.5  # of the width, at most, for the module tree
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is shown of each row; those that don't fit go, the highest rank first."""
+
+    title: str
+    value: Callable[[ModuleRow], str]
+    rank: int
+    right: bool = True
+    widest: int = 60
+
+
+def render_summary(
+    summary: Summary,
+    *,
+    stream: IO[str] | None = None,
+    width: int | None = None,
+    depth: int | None = None,
+    expand: bool = False,
+) -> None:
+    """Draw it; `expand` draws repeated blocks one by one, `depth` stops at a level of the tree."""
+    screen = Screen(stream, width)
+    rows = [r for r in summary.rows if (expand or not r.hidden) and (depth is None or r.depth <= depth)]
+    _draw_title(screen, summary)
+    _draw_rows(screen, summary, rows, expand)
+    screen.rule()
+    _draw_sums(screen, summary, any(r.repeat > 1 for r in rows) and not expand)
+    if summary.mishap is not None:
+        screen.blank()
+        render_mishap(summary.mishap, stream=stream, width=width)
+
+
+def _draw_title(screen: Screen, summary: Summary) -> None:
+    times = "x" if screen.glyphs.plain else "×"
+    arrow = f" {screen.glyphs.arrow} "
+    given = ", ".join(
+        f"{'' if name == 'input' else neutral(name, 30) + ' '}{t.text(times)} {t.dtype}"
+        for name, t in summary.inputs
+    )
+    results = ", ".join(t.text(times) for t in summary.outputs[:4])
+    more = f" and {len(summary.outputs) - 4} more" if len(summary.outputs) > 4 else ""
+    flow = arrow.join(part for part in (given, results + more) if part)
+    screen.block(screen.join(screen.text(neutral(summary.name, 60), "bold"), neutral(flow), gap="  "))
+
+
+def _columns(summary: Summary, screen: Screen) -> list[Column]:
+    times = "x" if screen.glyphs.plain else "×"
+    idle = "not used" if summary.mishap is None else "not reached"
+    columns = [
+        Column("output", lambda r: _output(r, times, idle), 1, right=False, widest=44),
+        Column("parameters", _parameters, 0),
+        Column("FLOPs", lambda r: short(r.flops) if r.flops else "", 2),
+        Column("kept", lambda r: size(r.saved) if r.saved else "", 3),
+    ]
+    if len({r.dtype for r in summary.rows if r.dtype}) > 1:
+        columns.append(Column("dtype", lambda r: r.dtype, 5, right=False))
+    if len({r.device for r in summary.rows if r.device}) > 1:
+        columns.append(Column("device", lambda r: r.device, 4, right=False))
+    return columns
+
+
+def _output(row: ModuleRow, times: str, idle: str) -> str:
+    if not row.ran:
+        return idle
+    if not row.outputs:
+        return "–"
+    more = f" +{len(row.outputs) - 1}" if len(row.outputs) > 1 else ""
+    return row.outputs[0].text(times) + more
+
+
+def _parameters(row: ModuleRow) -> str:
+    if row.parameters:
+        return count(row.parameters) + (" *" if not row.trainable else "")
+    return "shared" if row.shared else ""
+
+
+def _name(row: ModuleRow, parents: dict[int, str], expand: bool, root: str, times: str) -> str:
+    """The path below its parent's, indented; how often it stands or was called before."""
+    above = parents.get(row.depth - 1, "")
+    label = row.path.removeprefix(f"{above}.") if above else row.path
+    repeat = f" {times}{row.repeat}" if row.repeat > 1 and not expand else ""
+    again = f" (call {row.call})" if row.call > 1 else ""
+    head = f"{label or root}{repeat}{again}"
+    kind = f"  {row.kind}" if label else ""
+    return f"{'  ' * row.depth}{neutral(head, 60)}{neutral(kind, 40)}"
+
+
+def _draw_rows(screen: Screen, summary: Summary, rows: Sequence[ModuleRow], expand: bool) -> None:
+    columns = _columns(summary, screen)
+    times = "x" if screen.glyphs.plain else "×"
+    names, parents = [], dict[int, str]()
+    for row in rows:
+        names.append(_name(row, parents, expand, summary.name, times))
+        parents[row.depth] = row.path
+    cells = [[cut(neutral(c.value(row)), c.widest) for c in columns] for row in rows]
+    widths = [max([len(c.title), *(len(r[i]) for r in cells)]) for i, c in enumerate(columns)]
+    wide = min(max(map(len, names), default=0), max(int(screen.width * NAME_SHARE), 20))
+    shown = list(range(len(columns)))
+    while shown and wide + sum(widths[i] + GAP for i in shown) > screen.width:
+        shown.remove(max(shown, key=lambda i: columns[i].rank))
+    screen.line(screen.text(_line("module", [c.title for c in columns], wide, widths, shown, columns), "dim"))
+    for name, row, line in zip(names, rows, cells, strict=True):
+        text = screen.text(_line(cut(name, wide), line, wide, widths, shown, columns))
+        if not row.ran:
+            text.stylize("yellow")
+        screen.line(text)
+        _draw_statistics(screen, row)
+
+
+def _line(
+    name: str, cells: list[str], wide: int, widths: list[int], shown: list[int], columns: list[Column]
+) -> str:
+    parts = [name.ljust(wide)]
+    for i in shown:
+        parts.append(cells[i].rjust(widths[i]) if columns[i].right else cells[i].ljust(widths[i]))
+    return (" " * GAP).join(parts)
+
+
+def _draw_statistics(screen: Screen, row: ModuleRow) -> None:
+    indent = "  " * (row.depth + 1)
+    for label, stats in (("data", row.data), ("grad", row.gradient)):
+        if stats is not None:
+            style = "red" if stats.nonfinite else "dim"
+            screen.line(screen.text(f"{indent}{label}  {statistics(stats)}", style))
+
+
+def _draw_sums(screen: Screen, summary: Summary, folded: bool) -> None:
+    memory = summary.memory
+    frozen = f", {count(summary.frozen)} of them frozen *" if summary.frozen else ""
+    every = f"{summary.parameters:,} ({size(memory.parameters)}){frozen}"
+    _draw(screen, "parameters", every)
+    if summary.flops:
+        _draw(screen, "forward", f"{short(summary.flops, 'FLOPs')}; a multiply-add counts as two")
+    parts = [
+        ("parameters", memory.parameters),
+        ("gradients", memory.gradients),
+        (memory.optimizer_name, memory.optimizer),
+        ("kept for backward", memory.activations),
+        ("buffers", memory.buffers),
+    ]
+    sums = " + ".join(f"{size(n)} {name}" for name, n in parts if n)
+    _draw(screen, "training", f"{size(memory.total)} = {sums}")
+    if summary.dims:
+        _draw(screen, "traced at", ", ".join(f"{name} = {n}" for name, n in summary.dims))
+    if folded:
+        times = "x" if screen.glyphs.plain else "×"
+        _draw(screen, "", f"{times}N: N equal blocks in a row, drawn once; the numbers are those of one")
+    idle = [r for r in summary.rows if not r.ran]
+    if idle and summary.mishap is None:
+        unused = sum(r.parameters for r in idle)
+        where = f"{len(idle)} modules were" if len(idle) > 1 else f"{neutral(idle[0].path, 60)} were"
+        text = f"the {count(unused)} parameters of {where} not used in this forward"
+        screen.block(screen.text(text, "yellow"), label="note", column=COLUMN)
+    for note in summary.notes:
+        screen.block(screen.text(neutral(note), "yellow"), label="note", column=COLUMN)
+
+
+def _draw(screen: Screen, label: str, text: str) -> None:
+    screen.block(neutral(text), label=label, column=COLUMN)

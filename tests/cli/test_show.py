@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from clew_command import clew
+from safetensors.torch import save_file
+
+from clew.cli.main import interpret
+
+NET = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, hidden=8, classes=3):
+        super().__init__()
+        self.first = nn.Linear(4, hidden)
+        self.last = nn.Linear(8, classes)
+
+    def forward(self, x, scale=None):
+        x = self.first(x).relu()
+        return self.last(x) if scale is None else self.last(x) * scale
+
+class Tokens(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.table = nn.Embedding(size, 6)
+
+    def forward(self, ids):
+        return self.table(ids)
+
+def build(hidden=8):
+    return Net(hidden)
+
+model = Net()
+number = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "net.py").write_text(NET)
+    return tmp_path
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    code = interpret(["show", *arguments])
+    told = capsys.readouterr()
+    assert (code, told.err) == (0, "")
+    return told.out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    code = interpret(["show", *arguments])
+    told = capsys.readouterr()
+    assert (code, told.out) == (2, "")
+    assert len(told.err.splitlines()) == 1
+    return told.err
+
+
+@pytest.mark.parametrize("name", ["Net", "build", "build()", "build(hidden=8)", "model"])
+def test_a_model_is_a_class_a_function_a_call_or_a_variable(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shown(capsys, f"net.py:{name}", "--input", "5,4")
+    assert out.startswith("Net  5×4 float32 → 5×3")
+    assert "parameters  67 (268 B)" in out
+
+
+def test_nothing_is_wider_than_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, "net.py:Net", "-i", "batch,4", "--stats")
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_named_sizes_and_their_values(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, "net.py:Net", "-i", "5,time,4", "--dims", "batch=5,time=17")
+    assert "batch × time × 4 float32 → batch × time × 3" in out
+    assert "batch = 5, time = 17" in out
+
+
+def test_a_dtype_and_a_keyword_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "5×7 int32 → 5×7×6" in shown(capsys, "net.py:Tokens(20)", "-i", "ids=5,7:int32")
+    out = shown(capsys, "net.py:Net", "-i", "5,4", "-i", "scale=1")
+    assert "scale 1 float32" in out
+
+
+def test_an_input_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(folder / "x.npy", np.zeros((6, 4), dtype=np.float32))
+    save_file({"x": torch.zeros(7, 4)}, folder / "x.safetensors")
+    assert "6×4 float32" in shown(capsys, "net.py:Net", "-i", "x.npy")
+    assert "7×4 float32" in shown(capsys, "net.py:Net", "-i", "x=x.safetensors")
+
+
+def test_json_has_the_rows_and_the_sums(capsys: pytest.CaptureFixture[str]) -> None:
+    data = json.loads(shown(capsys, "net.py:Net", "-i", "5,4", "--json"))
+    assert data["parameters"] == 67
+    assert [row["path"] for row in data["rows"]] == ["", "first", "last"]
+
+
+def test_a_model_is_built_without_memory_for_its_weights(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(capsys, "net.py:Tokens(10**10)", "-i", "5,7", "--meta")
+    assert "60,000,000,000" in out
+
+
+def test_a_graph_is_written_where_its_name_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for ending in ("svg", "html", "dot", "json"):
+        assert interpret(["show", "net.py:Net", "-i", "5,4", "--graph", f"net.{ending}"]) == 0
+        assert (folder / f"net.{ending}").stat().st_size > 100
+    capsys.readouterr()
+    assert "first  Linear" in shown(capsys, "net.py:Net", "-i", "5,4", "--graph", "-")
+    assert "not '.png'" in refused(capsys, "net.py:Net", "-i", "5,4", "--graph", "net.png")
+    assert "could not be written" in refused(capsys, "net.py:Net", "-i", "5,4", "--graph", "nowhere/net.svg")
+
+
+def test_a_forward_that_fails_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    code = interpret(["show", "net.py:build(hidden=9)", "-i", "5,4"])
+    told = capsys.readouterr()
+    assert (code, told.out) == (1, "")
+    assert "Linear(in_features=8) got 9: first before it outputs 9" in " ".join(told.err.split())
+    assert "net.py:13" in told.err
+
+
+def test_the_rest_is_shown_all_the_same_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    code = interpret(["show", "net.py:build(hidden=9)", "-i", "5,4", "--keep-going"])
+    told = capsys.readouterr()
+    assert code == 1
+    assert "first  Linear  5×9" in told.out
+    assert "shapes do not fit" in told.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nett.py:Net"], "no such file: nett.py; did you mean net.py?"),
+        (["net.py:Nett"], "has no 'Nett'; did you mean Net?"),
+        (["net.py:number"], "number is not a model but a int"),
+        (["net.py:Tokens"], "needs arguments: write it as a call, Tokens(size=…)"),
+        (["net.py:Net(bad=1)"], "failed: TypeError"),
+        (["net.py:Net("], "is neither a name nor a call"),
+        (["net.py:Net", "-i", "4,three?"], "'three?' is not a size"),
+        (["net.py:Net", "-i", "4,-1"], "a size can't be negative"),
+        (["net.py:Net", "-i", "4,4:float99"], "torch has no dtype 'float99'"),
+        (["net.py:Net", "-i", "x.npy"], "no such file: x.npy"),
+        (["net.py:Net", "-i", "net.py"], "inputs are read from .npy and .safetensors files"),
+        (["net.py:Net", "-i", "4,4", "--dims", "4=batch"], "is not a named size"),
+        (["net.py:Net", "-i", "4,4", "--optimizer", "magic"], "optimizer is one of"),
+        (["broken.py:Net"], "broken.py failed: ZeroDivisionError: division by zero (broken.py:2)"),
+        (["leaving.py"], "leaving.py ended the program"),
+        (["empty.py"], "empty.py has no model"),
+    ],
+)
+def test_a_mistake_gets_one_clear_line(
+    arguments: list[str], told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "broken.py").write_text("x = 1\ny = 1 / 0\n")
+    (folder / "leaving.py").write_text("import sys\nsys.exit(3)\n")
+    (folder / "empty.py").write_text("")
+    assert told in refused(capsys, *arguments)
+
+
+def test_without_a_name_the_only_model_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, "net.py", "-i", "5,4").startswith("Net")
+
+
+def test_the_real_command_draws_in_plain_ascii_where_it_must(folder: Path) -> None:
+    done = clew(folder, "show", "net.py:Net", "-i", "5,4", environment={"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Net  5x4 float32 -> 5x3" in done.stdout
+
+
+DYING = (
+    NET
+    + """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(6):
+    x = torch.randn(5 if step < 4 else 2, 4 if step < 5 else 3)
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+"""
+)
+
+
+def test_a_training_that_dies_of_a_shape_is_explained_after_its_traceback(folder: Path) -> None:
+    (folder / "dying.py").write_text(DYING)
+    done = clew(folder, "run", "dying.py")
+    assert done.returncode == 1
+    traceback, _, explanation = done.stderr.partition("RuntimeError: mat1 and mat2")
+    assert traceback.count("Traceback (most recent call last)") == 1
+    assert "first  Linear(in_features=4, out_features=8, bias=True) ✗  input 2×3" in explanation
+    assert "Linear(in_features=4) got 3" in explanation
+    assert "incident" not in done.stderr
+
+
+def test_shapes_are_printed_once_and_again_when_they_change(folder: Path) -> None:
+    (folder / "dying.py").write_text(DYING)
+    done = clew(folder, "run", "--print-shapes", "dying.py")
+    lines = [line for line in done.stderr.splitlines() if line.startswith("shapes: first")]
+    assert lines == ["shapes: first  Linear  5×4 → 5×8", "shapes: first  Linear  2×4 → 2×8  (new)"]
+
+
+def test_a_quiet_run_explains_nothing(folder: Path) -> None:
+    (folder / "dying.py").write_text(DYING)
+    done = clew(folder, "run", "--quiet", "dying.py")
+    assert "shapes do not fit" not in done.stderr
