@@ -2,8 +2,10 @@
 
 ## What it detects
 A loss, or gradients that the optimizer is about to use, that are NaN or infinite. The finding
-names the first step at which that happened, what was already bad then (parameters' gradients,
-weights, or the batch itself), and shows the last finite values before it.
+names the first step at which that happened and, where the step could be run again, the first
+operation that made a non-finite value out of finite ones, forward or backward, with its line, its
+inputs and the elements responsible; else what was already bad then (parameters' gradients, weights,
+or the batch itself). It shows the last finite values before it.
 
 ## Why is this bad?
 NaN spreads: one NaN in a gradient makes its weights NaN in the same step, and every later
@@ -20,7 +22,9 @@ learning rate that is too high or an exploding gradient.
 ## Known problems
 Steps that `GradScaler` skips because of an infinite gradient are part of how it works and are
 not counted: the optimizer never sees those gradients. A NaN loss that the script itself skips
-is reported as a warning if later losses are finite again.
+is reported as a warning if later losses are finite again. A step can be run again only if the code
+of its loss does nothing but compute; otherwise the model alone is, and a loss written by hand can't be
+searched. On an accelerator the alarm comes after the update, too late to run the step again.
 
 ## References
 - Goldberg, What every computer scientist should know about floating-point arithmetic, 1991.
@@ -36,6 +40,7 @@ import numpy as np
 
 from clew.checks.api import Check
 from clew.checks.facts import NonFinite as Report
+from clew.checks.numerics.culprit import Culprit, growth
 from clew.checks.series import Series
 from clew.checks.view import RunView
 from clew.checks.wording import listed
@@ -47,6 +52,7 @@ class NonFinite(Check):
     id = "NUM001"
     name = "non-finite"
     needs = ("loss|grad.norm|fact:nonfinite",)
+    confidence = "certain"
 
     recovery: int = 3  # finite losses at the end, in a row, that show that the script skipped the NaN
 
@@ -61,14 +67,19 @@ class NonFinite(Check):
         report = next((r for r in sorted(reports, key=lambda r: r.where != "loss") if r.step == step), None)
         in_loss = losses[0] == step or (report is not None and report.where == "loss")
         series = losses[1] if in_loss else gradients[1]
+        culprit = _culprit(run, step)
         only_loss = gradients[0] is None and all(r.where == "loss" for r in reports)
         yield self.finding(
             Severity.WARNING if only_loss and self._recovered(losses[1]) else Severity.ERROR,
-            message=_message(step, in_loss, series, report),
-            fix=_fix(report),
-            site=_site(series, report),
+            message=_message(step, in_loss, series, report, _because(run, culprit)),
+            fix=culprit.fix if culprit else _fix(report),
+            site=_site(run, series, report, culprit),
             step=step,
-            evidence=_evidence(step, series, report),
+            evidence=[
+                *(culprit.evidence() if culprit else ()),
+                *_evidence(run, step, series, report),
+                *growth(run, step, culprit, series),
+            ],
         )
 
     def _recovered(self, losses: Series | None) -> bool:
@@ -83,7 +94,19 @@ def _first_bad(run: RunView, signal: str) -> tuple[int | None, Series | None]:
     return min(hits, key=lambda hit: hit[0], default=(None, None))
 
 
-def _message(step: int, in_loss: bool, series: Series | None, report: Report | None) -> str:
+def _culprit(run: RunView, step: int) -> Culprit | None:
+    """What running that very step again has found."""
+    found = [Culprit.read(f.step, f.data) for f in run.facts("culprit") if f.step == step]
+    return next((c for c in found if c.found and c.why), None)
+
+
+def _because(run: RunView, culprit: Culprit | None) -> str | None:
+    return culprit.because(run.module_name(culprit.site)) if culprit else None
+
+
+def _message(
+    step: int, in_loss: bool, series: Series | None, report: Report | None, because: str | None
+) -> str:
     kind = "not finite"
     if series is not None:
         bad = series.since(step).values
@@ -91,6 +114,8 @@ def _message(step: int, in_loss: bool, series: Series | None, report: Report | N
         kind = "NaN" if len(bad) and np.isnan(bad[0]) else "infinite"
     subject = "the loss became" if in_loss else "the gradients became"
     text = f"{subject} {kind} at step {step}"
+    if because:
+        return f"{text}: {because}"
     if report and report.bad_inputs:
         return f"{text}: the batch itself holds non-finite values ({listed(report.bad_inputs)})"
     if report and report.parameters and not in_loss:
@@ -104,13 +129,17 @@ def _fix(report: Report | None) -> str:
     return "keep log, sqrt, division and exp away from their edge: torch.sqrt(x + 1e-8), torch.log(x + 1e-8)"
 
 
-def _site(series: Series | None, report: Report | None) -> Site:
+def _site(run: RunView, series: Series | None, report: Report | None, culprit: Culprit | None) -> Site:
+    if culprit and culprit.computed and (culprit.site.file or culprit.site.module is not None):
+        return run.locate(culprit.site)
+    if culprit and culprit.phase == "parameter":  # the update did it
+        return next((site for site, _ in run.series("grad.norm", "train")), Site(op="step"))
     if series is not None:
         return series.site
     return Site(file=report.file, line=report.line, phase="train") if report else Site()
 
 
-def _evidence(step: int, series: Series | None, report: Report | None) -> Iterator[Evidence]:
+def _evidence(run: RunView, step: int, series: Series | None, report: Report | None) -> Iterator[Evidence]:
     if series is not None:
         before = series.before(step).last(60)
         text = "no finite value before: it was the first one"
@@ -123,3 +152,10 @@ def _evidence(step: int, series: Series | None, report: Report | None) -> Iterat
         yield Evidence(f"weights that were non-finite before the step: {listed(report.bad_weights, 20)}")
     if report and report.parameters:
         yield Evidence(f"non-finite gradients in: {listed(report.parameters, 20)}")
+    for fact in run.facts("culprit"):
+        reason = Culprit.read(fact.step, fact.data).reason
+        if fact.step == step and reason:
+            yield Evidence(f"no operation is named: {reason}")
+    for fact in run.facts("repro"):
+        if fact.step == step and fact.data.get("written"):
+            yield Evidence("the step is saved and can be run again: clew replay")

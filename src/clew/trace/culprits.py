@@ -1,0 +1,150 @@
+"""From the events of a microscope to the one that is to blame, described for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import Tensor
+
+from clew.trace.held import Culprit
+from clew.trace.lines import code_at
+from clew.trace.microscope import BATCH, CONSTANT, MADE, PARAMETER, Event, Microscope
+from clew.trace.reasons import explain
+from clew.trace.sight import bad_indices, bad_rows, dense, element, stats_of
+
+_CLEAN = "clean the data; this finds the samples: torch.isfinite(x).flatten(1).all(1)"
+_HIDDEN = (
+    "the value itself never reached the loss (a where or mask hid it), its gradient does: 0 times infinity "
+    "is NaN. Make the argument safe before the operation: torch.log(torch.where(ok, x, 1.0))"
+)
+
+
+def first_to_blame(events: Sequence[Event]) -> Event | None:
+    """The earliest that is not a constant; a constant only if there is nothing else."""
+    return next((e for e in events if e.kind != CONSTANT), events[0] if events else None)
+
+
+def culprit_of(scope: Microscope, tensors: Sequence[Tensor], batch: int | None = None) -> Culprit | None:
+    """What made these tensors (the loss, or the gradients) non-finite."""
+    events = {e.index: e for t in tensors for e in scope.origins_of(t)}
+    event = first_to_blame([events[i] for i in sorted(events)])
+    if event is None:
+        return None
+    made = describe(event, scope, batch)
+    return replace(made, notes=(*made.notes, *_others(event, list(events.values()))))
+
+
+def _others(event: Event, events: Sequence[Event]) -> list[str]:
+    """Values are followed by tensor, not by element: where several came together, say so."""
+    places = {
+        (e.spot.op, e.spot.line[1]): None
+        for e in sorted(events, key=lambda e: e.index)
+        if e.kind == MADE and e.spot.op and (e.spot.op, e.spot.line) != (event.spot.op, event.spot.line)
+    }
+    told = [f"{op} in line {line}" if line else op for op, line in list(places)[:3]]
+    return [f"later in the step these made non-finite values, too: {', '.join(told)}"] if told else []
+
+
+def describe(event: Event, scope: Microscope, batch: int | None = None) -> Culprit:
+    if event.kind in (BATCH, PARAMETER):
+        return _from_outside(event, batch)
+    if event.kind == CONSTANT:
+        why, fix = "an infinity written on purpose (a mask) reached the result", "mask with a finite number"
+        if event.label:
+            why = f"{event.label} holds infinite values, and they reached the result"
+    elif not event.spot.op:
+        why = f"{event.label}, used on this line, holds NaN"
+        fix = "look at where it is made: it was not finite before it came here"
+    else:
+        why, fix = explain(event)
+    made = Culprit(
+        phase=event.phase,
+        op=event.spot.op or "constant",
+        result=event.result,
+        why=why,
+        fix=fix,
+        module=event.spot.module,
+        root=event.spot.root,
+        file=event.spot.line[0],
+        line=event.spot.line[1],
+        code=code_at(event.spot.line),
+        inputs=tuple(stats_of(f"input {n}", t) for n, t in enumerate(event.inputs[:6])),
+        call=_call(event, scope),
+    )
+    return _with_elements(_with_notes(made, event, scope), event, batch)
+
+
+def _from_outside(event: Event, batch: int | None) -> Culprit:
+    indices, count = bad_indices(event.output)
+    rows = bad_rows(event.output) if batch and event.output.shape[:1] == (batch,) else ()
+    values = dense(event.output)
+    kind = "NaN" if event.result == "nan" else "infinite values"
+    if event.kind == BATCH:
+        which = f" in sample{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}" if rows else ""
+        feature = f", feature {', '.join(map(str, indices[0][1:]))}" if len(indices[0]) > 1 and rows else ""
+        why, fix = f"the batch itself holds {kind}: {event.label}{which}{feature}", _CLEAN
+    else:
+        why = f"the parameter {event.label} already held {kind}: the last update put them there"
+        fix = "lower the learning rate or clip the gradient; with Adam keep eps above 0"
+    return Culprit(
+        phase=event.kind,
+        op=event.label,
+        result=event.result,
+        why=why,
+        fix=fix,
+        inputs=(stats_of(event.label, event.output),),
+        elements=indices,
+        element_values=tuple(float(values[i]) for i in indices if not values.is_complex()),
+        elements_of=event.label,
+        bad_count=count,
+        samples=rows,
+    )
+
+
+def _call(event: Event, scope: Microscope) -> tuple[int, int] | None:
+    total = scope.calls[event.spot.op, event.spot.line]
+    return (event.spot.number, total) if total > 1 and event.spot.number and event.spot.line[0] else None
+
+
+def _with_notes(made: Culprit, event: Event, scope: Microscope) -> Culprit:
+    if event.phase != "backward":
+        return made
+    hidden = any(
+        e.phase == "forward"
+        and e.kind == "made"
+        and e.spot.line == event.spot.line
+        and e.spot.op == event.spot.op
+        for e in scope.events
+    )
+    return replace(made, notes=(*made.notes, _HIDDEN)) if hidden else made
+
+
+def _with_elements(made: Culprit, event: Event, batch: int | None) -> Culprit:
+    indices, count = bad_indices(event.output)
+    shape = tuple(event.output.shape)
+    made = replace(made, bad_count=count)
+    if batch and shape[:1] == (batch,):
+        made = replace(made, samples=bad_rows(event.output))
+    position = _responsible(event)
+    if position is None or not indices:
+        return replace(made, elements=indices, elements_of="the result")
+    tensor = dense(event.inputs[position])
+    own = [element(tensor, i, shape) for i in indices]
+    places = tuple(dict.fromkeys(i for i in own if i is not None))
+    values = tuple(float(tensor[i]) for i in places if not tensor.is_complex())
+    name = made.op if event.phase == "forward" else f"{event.inner_op}, in the gradient of {made.op},"
+    return replace(made, elements=places, element_values=values, elements_of=f"input {position} of {name}")
+
+
+def _responsible(event: Event) -> int | None:
+    """Which input to point into: the divisor of a division, else the first of the result's shape."""
+    shape = tuple(event.output.shape)
+    zero = (0,) * len(shape)
+    if (
+        event.inner_op == "div"
+        and len(event.inputs) > 1
+        and element(event.inputs[1], zero, shape) is not None
+    ):
+        return 1
+    return next((n for n, t in enumerate(event.inputs) if tuple(t.shape) == shape), None)

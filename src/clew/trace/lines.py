@@ -1,0 +1,48 @@
+"""Which line of the user's source an operation comes from, up to where a replay began."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from types import CodeType, FrameType
+
+from clew.attach.frames import _CLEW, _DEMO, HIDDEN, LIBRARY, USER, kind_of
+
+Line = tuple[str | None, int | None]
+
+BOUNDARIES: set[CodeType] = set()  # what is below these frames is not part of the replay
+
+
+def line_now(skip: int = 1) -> Line:
+    """The innermost user frame; an installed library's where there is none."""
+    frame: FrameType | None = sys._getframe(skip)
+    fallback: Line = (None, None)
+    while frame is not None and frame.f_code not in BOUNDARIES:
+        kind = kind_of(frame.f_code.co_filename)
+        if kind == USER:
+            return frame.f_code.co_filename, frame.f_lineno
+        if kind == LIBRARY and fallback[0] is None:
+            fallback = (frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return fallback
+
+
+def called_by_clew(skip: int = 2) -> bool:
+    """Whether an operation is one of our own measurements: the nearest frame outside torch is ours."""
+    frame: FrameType | None = sys._getframe(skip)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(_CLEW) and not code.co_filename.startswith(_DEMO):
+            if code.co_name != "__torch_function__":  # it passes on what the user called
+                return True
+        elif kind_of(code.co_filename) != HIDDEN:
+            return False
+        frame = frame.f_back
+    return False
+
+
+def code_at(line: Line) -> str | None:
+    """The text on a line, if there is a file."""
+    if line[0] is None or line[1] is None:
+        return None
+    return linecache.getline(line[0], line[1]).strip() or None

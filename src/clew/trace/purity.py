@@ -1,0 +1,326 @@
+"""May a piece of the user's code be run a second time? Only if it does nothing but compute.
+
+What is read from the source must be known: arithmetic, torch, numpy and math functions, modules,
+methods of tensors, and functions of the user's own for which the same holds. Anything else
+(printing, appending to a list of the program's, attributes set) is refused: `ImpureError`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import textwrap
+import types
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+UNKNOWN = object()
+DEPTH = 6  # of calls looked into
+_NAMES = """abs all any bool dict divmod enumerate float frozenset int isinstance len list map max min pow
+range reversed round set slice sorted str sum tuple zip"""
+_BUILTINS = {getattr(builtins, name) for name in _NAMES.split()}
+_PACKAGES = {"torch", "math", "numpy", "einops", "torchvision", "scipy", "itertools", "operator", "cmath"}
+_DENIED = {"save", "load", "manual_seed", "seed", "distributed", "compile", "input", "savetxt", "fromfile"}
+_CONTAINER_READS = {"items", "keys", "values", "get", "copy", "index", "count", "split", "format", "lower"}
+_OTHER_METHODS = {"log_prob", "rsample", "sample", "entropy", "cdf", "icdf"}  # of distributions
+_TENSOR_METHODS = {
+    name
+    for name in dir(Tensor)
+    if not name.startswith("_")
+    and not name.startswith("register")
+    and name
+    not in {"backward", "retain_grad", "share_memory_", "set_", "resize_", "requires_grad_", "tofile"}
+}
+_WRAPPERS = {"DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"}
+_EXPRESSIONS = (
+    ast.Constant,
+    ast.Name,
+    ast.Attribute,
+    ast.Subscript,
+    ast.Slice,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Tuple,
+    ast.List,
+    ast.Dict,
+    ast.Set,
+    ast.Starred,
+    ast.ListComp,
+    ast.GeneratorExp,
+    ast.DictComp,
+    ast.SetComp,
+    ast.JoinedStr,
+    ast.FormattedValue,
+    ast.comprehension,
+    ast.keyword,
+    ast.expr_context,
+    ast.operator,
+    ast.unaryop,
+    ast.boolop,
+    ast.cmpop,
+)
+
+
+class ImpureError(Exception):
+    """This code can't be run again; the text says why."""
+
+
+class Purity:
+    """Checks statements in the scope that they would run in."""
+
+    def __init__(self, scope: dict[str, Any], depth: int = 0) -> None:
+        self._scope = scope
+        self._depth = depth
+        self.fresh: set[str] = set()  # names that this code sets
+        self._made: set[str] = set()  # those of them that are its own new containers and tensors
+        self.calls_module = False
+
+    def statements(self, body: list[ast.stmt]) -> None:
+        for statement in body:
+            self.fresh |= stored(statement)
+        self._made = made_here(body)
+        for statement in body:
+            self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                self._target(target)
+            if node.value is not None:
+                self.expression(node.value)
+        elif isinstance(node, ast.Expr):
+            self._expression_statement(node.value)
+        elif isinstance(node, (ast.Return, ast.Assert)):
+            value = node.value if isinstance(node, ast.Return) else node.test
+            if value is not None:
+                self.expression(value)
+        elif isinstance(node, (ast.If, ast.While)):
+            self.expression(node.test)
+            self._bodies(node.body, node.orelse)
+        elif isinstance(node, ast.For):
+            self._target(node.target)
+            self.expression(node.iter)
+            self._bodies(node.body, node.orelse)
+        elif isinstance(node, ast.With):
+            for item in node.items:
+                self.expression(item.context_expr)
+            self._bodies(node.body)
+        elif not isinstance(node, (ast.Pass, ast.Break, ast.Continue, ast.Raise)):
+            raise ImpureError(f"a {type(node).__name__} statement in line {node.lineno}")
+
+    def _bodies(self, *bodies: list[ast.stmt]) -> None:
+        for body in bodies:
+            for statement in body:
+                self._statement(statement)
+
+    def _target(self, node: ast.expr) -> None:
+        if isinstance(node, (ast.Tuple, ast.List)):
+            for item in node.elts:
+                self._target(item)
+        elif isinstance(node, ast.Starred):
+            self._target(node.value)
+        elif isinstance(node, ast.Subscript):
+            if not (isinstance(node.value, ast.Name) and node.value.id in self._made):
+                raise ImpureError(f"line {node.lineno} writes into something that was there before")
+            self.expression(node.slice)
+        elif not isinstance(node, ast.Name):
+            raise ImpureError(f"line {node.lineno} sets an attribute")
+
+    def _expression_statement(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Constant):
+            return
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("append", "extend", "update")
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id in self._made
+        ):
+            self._arguments(node)
+            return
+        raise ImpureError(f"line {node.lineno} has an effect of its own")
+
+    def expression(self, node: ast.AST) -> None:
+        """Raise unless evaluating this does nothing but compute."""
+        if isinstance(node, ast.Call):
+            self._call(node)
+            return
+        if not isinstance(node, _EXPRESSIONS):
+            raise ImpureError(f"a {type(node).__name__} in line {getattr(node, 'lineno', '?')}")
+        if isinstance(node, (ast.Name, ast.Attribute)) and _is_consumed(self.resolve(node)):
+            raise ImpureError(f"line {node.lineno} takes from an iterator or loader")
+        for child in ast.iter_child_nodes(node):
+            self.expression(child)
+
+    def _arguments(self, node: ast.Call) -> None:
+        for child in [*node.args, *(k.value for k in node.keywords)]:
+            self.expression(child)
+
+    def _call(self, node: ast.Call) -> None:
+        self._arguments(node)
+        target = self.resolve(node.func)
+        if target is UNKNOWN:
+            known = _TENSOR_METHODS | _CONTAINER_READS | _OTHER_METHODS
+            if isinstance(node.func, ast.Attribute) and node.func.attr in known:
+                self.expression(node.func.value)
+                return
+            raise ImpureError(f"what line {node.lineno} calls is not known before it runs")
+        self._object(target, node)
+
+    def _object(self, target: Any, node: ast.Call) -> None:
+        if isinstance(target, nn.Module):
+            if type(target).__name__ in _WRAPPERS:
+                raise ImpureError("a wrapped model talks to other processes")
+            self.calls_module |= next(target.parameters(), None) is not None
+            return
+        if isinstance(target, functools.partial):
+            self._object(target.func, node)
+            return
+        owner = getattr(target, "__self__", None)
+        if isinstance(owner, Tensor):
+            if getattr(target, "__name__", "") not in _TENSOR_METHODS:
+                raise ImpureError(f"line {node.lineno} changes a tensor's nature")
+            return
+        if _is_safe(target, owner):
+            return
+        if isinstance(target, (types.FunctionType, types.MethodType)):
+            self._function(target, node)
+            return
+        raise ImpureError(f"line {node.lineno} calls {getattr(target, '__name__', target)!r}")
+
+    def _function(self, target: Any, node: ast.Call) -> None:
+        """A function of the user's own: all of it must be pure."""
+        if self._depth >= DEPTH:
+            raise ImpureError("too deep")
+        function = inspect.unwrap(target.__func__ if isinstance(target, types.MethodType) else target)
+        definition = definition_of(function)
+        inner = Purity(self._scope_of(function, target, definition, node), self._depth + 1)
+        inner.statements(definition.body)
+        self.calls_module |= inner.calls_module
+
+    def _scope_of(
+        self, function: Any, target: Any, definition: ast.FunctionDef, node: ast.Call
+    ) -> dict[str, Any]:
+        scope = dict(function.__globals__)
+        if function.__closure__:
+            for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True):
+                scope[name] = cell.cell_contents
+        names = [a.arg for a in definition.args.posonlyargs + definition.args.args]
+        given: list[Any] = [target.__self__] if isinstance(target, types.MethodType) else []
+        given += [self.resolve(a) for a in node.args]
+        scope.update(dict.fromkeys([*names, *(a.arg for a in definition.args.kwonlyargs)], UNKNOWN))
+        scope.update(zip(names, given, strict=False))
+        scope.update({k.arg: self.resolve(k.value) for k in node.keywords if k.arg})
+        return scope
+
+    def resolve(self, node: ast.AST) -> Any:
+        """The object that an expression stands for, if that is known without running anything."""
+        if isinstance(node, ast.Name):
+            if node.id in self.fresh:
+                return UNKNOWN
+            return self._scope.get(node.id, getattr(builtins, node.id, UNKNOWN))
+        if isinstance(node, ast.Attribute):
+            owner = self.resolve(node.value)
+            if owner is UNKNOWN or isinstance(inspect.getattr_static(owner, node.attr, None), property):
+                return UNKNOWN
+            return getattr(owner, node.attr, UNKNOWN)
+        if isinstance(node, ast.Subscript):
+            return self._item(self.resolve(node.value), node.slice)
+        return UNKNOWN
+
+    @staticmethod
+    def _item(owner: Any, index: ast.expr) -> Any:
+        """`self.models["a"]`, `model[:3]`: containers of modules with an index that is written there."""
+        if not isinstance(owner, (dict, list, tuple, nn.Sequential, nn.ModuleList, nn.ModuleDict)):
+            return UNKNOWN
+        try:
+            parts = [index.lower, index.upper, index.step] if isinstance(index, ast.Slice) else [index]
+            values = [None if part is None else ast.literal_eval(part) for part in parts]
+            key: Any = slice(*values) if isinstance(index, ast.Slice) else values[0]
+            return owner[key]
+        except (ValueError, KeyError, IndexError, TypeError):
+            return UNKNOWN
+
+
+def _is_consumed(value: Any) -> bool:
+    """Whether looking at something uses it up."""
+    return hasattr(type(value), "__next__") or isinstance(value, torch.utils.data.DataLoader)
+
+
+def _is_safe(target: Any, owner: Any) -> bool:
+    name = str(getattr(target, "__name__", ""))
+    if name in _DENIED or name.startswith("set_"):
+        return False
+    try:
+        if target in _BUILTINS:
+            return True
+    except TypeError:
+        return False
+    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function) and name == "apply":
+        return True
+    if isinstance(owner, (dict, list, tuple, str)):
+        return name in _CONTAINER_READS
+    if isinstance(target, np.ufunc):
+        return True
+    if owner is not None and not isinstance(owner, (types.ModuleType, type)):
+        return name in _OTHER_METHODS or type(owner).__module__.startswith("torch._ops")
+    module = str(getattr(target, "__module__", None) or "torch")  # torch's builtins have none
+    if "distributed" in module or (name.endswith("_") and not module.startswith("torch")):
+        return False
+    return module.partition(".")[0] in _PACKAGES or module.startswith(("torch.", "_VariableFunctions"))
+
+
+def definition_of(function: Any) -> ast.FunctionDef:
+    """The source of a function."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError, ValueError) as error:
+        raise ImpureError(f"the source of {function!r} can't be read") from error
+    definition = tree.body[0] if tree.body else None
+    if not isinstance(definition, ast.FunctionDef):
+        raise ImpureError("not a plain function")
+    return definition
+
+
+def made_here(body: list[ast.stmt]) -> set[str]:
+    """Names that are only ever set to something new: `parts = []`, `grid = torch.zeros(3)`."""
+    new: dict[str, bool] = {}
+    for node in (part for statement in body for part in ast.walk(statement)):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    new[target.id] = new.get(target.id, True) and _is_new(node.value)
+    return {name for name, always in new.items() if always}
+
+
+def _is_new(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):  # of the user's own functions one may give what was there before
+        called = ast.unparse(value.func)
+        method = isinstance(value.func, ast.Attribute) and value.func.attr in _TENSOR_METHODS
+        return method or called in ("list", "dict", "set") or called.startswith(("torch.", "F.", "np."))
+    return isinstance(
+        value, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.BinOp)
+    )
+
+
+def stored(node: ast.AST) -> set[str]:
+    """The names that a statement sets."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def loaded(node: ast.AST) -> set[str]:
+    """The names that it reads; `x += 1` reads x too."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    for part in ast.walk(node):
+        if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
+            names.add(part.target.id)
+    return names

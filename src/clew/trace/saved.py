@@ -1,0 +1,138 @@
+"""A saved step run again under the microscope, long after its process has ended."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clew.trace.culprits import culprit_of
+from clew.trace.lines import BOUNDARIES
+from clew.trace.microscope import BATCH, CONSTANT, Microscope
+from clew.trace.rebuild import CannotRebuild, SavedStep, definitions
+from clew.trace.recipe import LOSS
+from clew.trace.replay import Answer, is_mask
+from clew.trace.sight import can_be_bad, is_bad, tensors_of
+
+
+def replay_saved(folder: Path, models: dict[str, nn.Module] | None = None) -> tuple[SavedStep, Answer]:
+    """The step and what running it again shows; raises `CannotRebuild`."""
+    saved = _opened(folder, models)
+    scope = Microscope(saved.models)
+    _name_batch(scope, saved)
+    try:
+        with saved.conditions(), torch.enable_grad(), scope:
+            bad = _again(saved)
+    except CannotRebuild:
+        raise
+    except Exception as error:
+        raise CannotRebuild(_why(saved, error)) from error
+    if not bad:
+        return saved, Answer(None, "running the step again gave finite values: it is fixed, or needs a GPU")
+    return saved, Answer(culprit_of(scope, bad, _batch_size(saved)), "no operation was seen to make it")
+
+
+def _opened(folder: Path, models: dict[str, nn.Module] | None) -> SavedStep:
+    try:
+        return SavedStep(folder, models)
+    except CannotRebuild:
+        raise
+    except Exception as error:
+        first = next(iter(str(error).splitlines()), "")
+        raise CannotRebuild(f"{folder} can't be rebuilt: {type(error).__name__}: {first}") from error
+
+
+def _again(saved: SavedStep) -> list[Tensor]:
+    """The non-finite results, or else gradients."""
+    recipe = saved.data["recipe"]
+    if recipe is None:
+        outputs = [model(*args, **kwargs) for model, args, kwargs in saved.calls]
+        return [t for t in tensors_of(outputs) if can_be_bad(t) and is_bad(t)]
+    namespace = dict(saved.names)
+    exec(_compiled(recipe), namespace)
+    loss = namespace[LOSS]
+    return [loss] if is_bad(loss) else [g for g in saved.gradients(loss).values() if is_bad(g)]
+
+
+BOUNDARIES.add(_again.__code__)
+
+
+def _compiled(recipe: dict[str, Any]) -> Any:
+    """The statements, with the lines that they had in the program."""
+    tree = ast.parse(recipe["source"])
+    nodes = list(ast.walk(tree))
+    for node, line in zip(nodes, recipe["lines"], strict=False):
+        if hasattr(node, "lineno") and line:
+            node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
+            node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+    return compile(tree, recipe["file"] or "<loss>", "exec", dont_inherit=True)
+
+
+def _name_batch(scope: Microscope, saved: SavedStep) -> None:
+    named = [(name, value) for name, value in saved.names.items() if isinstance(value, Tensor)]
+    for _, args, kwargs in saved.calls:
+        named += [(f"input[{n}]", t) for n, t in enumerate(tensors_of((args, kwargs)))]
+    for name, tensor in named:
+        if can_be_bad(tensor) and is_bad(tensor):
+            scope.name_tensors(CONSTANT if is_mask(tensor) else BATCH, [(name, tensor)])
+
+
+def _batch_size(saved: SavedStep) -> int | None:
+    first = next((t for _, a, k in saved.calls for t in tensors_of((a, k)) if t.dim()), None)
+    return int(first.shape[0]) if first is not None else None
+
+
+def _why(saved: SavedStep, error: Exception) -> str:
+    first = next(iter(str(error).splitlines()), "")
+    text = f"the step could not be run: {type(error).__name__}: {first}"
+    if saved.dropped:
+        return f"{text}; {', '.join(saved.dropped[:3])} could not be saved: give the model with --model"
+    return text
+
+
+def make_model(spec: str) -> nn.Module:
+    """What `train.py:Net(32, deep=True)` or `package.models:make()` stands for."""
+    place, _, call = spec.rpartition(":")
+    if not place or not call:
+        raise CannotRebuild(f"{spec!r} is no model; write file.py:Class(…) or module:function()")
+    try:
+        node = ast.parse(call, mode="eval").body
+    except SyntaxError as error:
+        raise CannotRebuild(f"{call!r} is no Python expression") from error
+    name = node.func if isinstance(node, ast.Call) else node
+    if not isinstance(name, ast.Name):
+        raise CannotRebuild(f"{call!r} is neither a class nor a function")
+    maker = _maker(place, name.id)
+    try:
+        args = [ast.literal_eval(a) for a in node.args] if isinstance(node, ast.Call) else []
+        kwargs = (
+            {k.arg or "": ast.literal_eval(k.value) for k in node.keywords}
+            if isinstance(node, ast.Call)
+            else {}
+        )
+        model = maker(*args, **kwargs)
+    except Exception as error:
+        raise CannotRebuild(f"{spec} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(model, nn.Module):
+        raise CannotRebuild(f"{spec} gives a {type(model).__name__}, not a model")
+    return model
+
+
+def _maker(place: str, name: str) -> Any:
+    if place.endswith(".py"):
+        if not Path(place).is_file():
+            raise CannotRebuild(f"no such file: {place}")
+        found = getattr(definitions(str(Path(place).absolute()))[0], name, None)
+    else:
+        import importlib
+
+        try:
+            found = getattr(importlib.import_module(place), name, None)
+        except ImportError as error:
+            raise CannotRebuild(f"no such module: {place}") from error
+    if not callable(found):
+        raise CannotRebuild(f"there is no {name} in {place}")
+    return found

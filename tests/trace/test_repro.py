@@ -1,0 +1,183 @@
+"""A held step goes to a folder and comes back; what can't be written is said and harms nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import clew
+from clew.trace.held import Autocast, HeldStep, Rng, RootCall
+from clew.trace.rebuild import CannotRebuild, SavedStep
+from clew.trace.replay import Answer
+from clew.trace.repro import ReproWriter, write
+from clew.trace.saved import make_model, replay_saved
+
+NOTHING = Answer(None, "not asked")
+
+
+class Logarithm(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3))
+
+    def forward(self, x: torch.Tensor, *, shift: float = 0.0) -> torch.Tensor:
+        return torch.log(x * self.scale + shift)
+
+
+def held(model: nn.Module, *args: Any, rng: Rng | None = None, **kwargs: Any) -> HeldStep:
+    calls = [RootCall("model", model, args, kwargs)]
+    return HeldStep(step=7, where="loss", calls=calls, rng=rng or Rng())
+
+
+def bad_step() -> HeldStep:
+    return held(Logarithm(), torch.tensor([[1.0, 2.0, 3.0], [4.0, 0.0, 6.0]]), shift=0.0)
+
+
+def test_the_models_are_run_again_where_the_code_of_the_loss_is_not_known(tmp_path: Path) -> None:
+    write(tmp_path, bad_step(), NOTHING)
+    _, found = replay_saved(tmp_path)
+    assert found.culprit is not None
+    assert (found.culprit.op, found.culprit.samples) == ("log", (1,))
+    assert found.culprit.code == "return torch.log(x * self.scale + shift)"
+
+
+def test_a_step_that_is_finite_has_no_culprit(tmp_path: Path) -> None:
+    write(tmp_path, held(Logarithm(), torch.ones(2, 3), shift=1.0), NOTHING)
+    assert replay_saved(tmp_path)[1].culprit is None
+
+
+def test_every_random_generator_is_put_back(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    np.random.seed(3)
+    random.seed(3)
+    np.random.randn()  # leaves half of a pair behind
+    rng = Rng.take()
+    wanted = torch.rand(3), np.random.randn(3), random.random()
+    write(tmp_path, held(nn.Linear(2, 2), torch.ones(1, 2), rng=rng), NOTHING)
+    with SavedStep(tmp_path).conditions():
+        got = torch.rand(3), np.random.randn(3), random.random()
+    assert torch.equal(got[0], wanted[0])
+    assert np.array_equal(got[1], wanted[1])
+    assert got[2] == wanted[2]
+
+
+def test_mixed_precision_is_put_back(tmp_path: Path) -> None:
+    step = held(nn.Linear(2, 2), torch.ones(1, 2))
+    step.autocast = Autocast("cpu", True, torch.bfloat16)
+    write(tmp_path, step, NOTHING)
+    saved = SavedStep(tmp_path)
+    with saved.conditions():
+        model, args, kwargs = saved.calls[0]
+        assert model(*args, **kwargs).dtype == torch.bfloat16
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_the_script_runs_alone(tmp_path: Path) -> None:
+    write(tmp_path, held(nn.Linear(2, 2), torch.full((1, 2), float("inf"))), NOTHING)
+    ended = subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            "-c",
+            f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import repro as r; print(r.bad(r.run()[0]))",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.stdout == "['output 0']\n", ended.stderr
+
+
+def test_it_is_written_once_and_said(tmp_path: Path) -> None:
+    notes: list[dict[str, Any]] = []
+    writer = ReproWriter(tmp_path / "repro", notes.append)
+    writer(bad_step(), NOTHING)
+    writer(bad_step(), NOTHING)
+    (note,) = notes
+    assert (note["written"], note["missing"]) == (True, [])
+    assert json.loads((Path(note["path"]) / "repro.json").read_text())["step"] == 7
+
+
+def test_a_step_that_is_too_large_is_skipped_and_said(tmp_path: Path) -> None:
+    notes: list[dict[str, Any]] = []
+    ReproWriter(tmp_path / "repro", notes.append, limit=20)(bad_step(), NOTHING)
+    assert notes == [{"written": False, "reason": "it would hold more than 20 bytes"}]
+    assert not list(tmp_path.glob("repro/*"))
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "repro").write_text("a file")
+    notes: list[dict[str, Any]] = []
+    ReproWriter(tmp_path / "repro", notes.append)(bad_step(), NOTHING)
+    assert notes == [{"written": False, "reason": "Not a directory"}]
+
+
+def test_a_class_of_a_function_has_to_be_made_by_the_user(tmp_path: Path) -> None:
+    class Local(Logarithm):
+        pass
+
+    step = held(Local(), torch.zeros(1, 3))
+    assert write(tmp_path, step, NOTHING) == ["model (Local)"]
+    with pytest.raises(CannotRebuild, match=r"model \(Local\) could not be saved"):
+        replay_saved(tmp_path)
+
+
+def test_a_given_model_takes_the_saved_parameters(tmp_path: Path) -> None:
+    script = tmp_path / "net.py"
+    script.write_text(
+        "from torch import nn\ndef make(width, bias=True):\n    return nn.Linear(width, 2, bias)\n"
+    )
+    model = nn.Linear(3, 2)
+    write(tmp_path, held(model.eval(), torch.ones(1, 3)), NOTHING)
+    given = make_model(f"{script}:make(3, bias=True)")
+    saved, _ = replay_saved(tmp_path, {"model": given})
+    assert saved.models["model"] is given
+    assert torch.equal(given.weight, model.weight)  # type: ignore[arg-type]
+    assert not given.training
+
+
+def skipping() -> list[Any]:
+    """A training that skips a NaN itself; its parameters, and the random state that it leaves."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5), Logarithm())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(12):
+        loss = model(torch.rand(8, 3)).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        if torch.isfinite(loss):
+            optimizer.step()
+    return [*(p.tolist() for p in model.parameters()), torch.get_rng_state().tolist()]
+
+
+def test_training_goes_on_as_it_would_have_after_a_step_was_saved(tmp_path: Path) -> None:
+    alone = skipping()
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        assert skipping() == alone
+    assert session.path is not None
+    assert list(session.path.glob("repro/step-*/repro.json"))
+
+
+def test_a_failure_while_saving_is_said_and_harms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: Any) -> None:
+        raise RuntimeError("planted")
+
+    alone = skipping()
+    monkeypatch.setattr(ReproWriter, "__call__", fails)
+    with clew.attach(run_root=tmp_path, quiet=True):
+        assert skipping() == alone
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("clew: the repro probe failed")
+    assert "planted" in line
