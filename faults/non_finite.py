@@ -10,7 +10,7 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-EXPECT = {"line_contains": "optimizer.step()"}
+EXPECT = {"line_contains": "torch.sqrt(squared + eps)", "op": "sqrt", "phase": "backward"}
 
 
 class Embedder(nn.Module):

@@ -28,10 +28,13 @@ PROBES = (
     "batch",
     "clip",
     "compile",
+    "feeding",
     "forward",
+    "functions",
     "load",
     "load-state",
     "loader",
+    "loop",
     "loss",
     "mode",
     "module-made",
@@ -40,10 +43,12 @@ PROBES = (
     "scale",
     "scheduler",
     "step",
+    "structure",
     "unscale",
     "zero-grad",
 )
-ALL_PROBES = tuple(sorted((*PROBES, "plain")))  # that one only works on steps between samples
+# These work on steps between samples, on loaded weights and after an alarm: they fail in tests of their own.
+ALL_PROBES = tuple(sorted((*PROBES, "plain", "pretrained", "repro")))
 METHODS = (
     "enter_module",
     "leave_module",
@@ -126,6 +131,30 @@ def test_training_survives_a_failure_on_a_plain_step(
     assert "planted" in line
     assert "training goes on" in line
     assert session.step >= 100
+
+
+def test_training_survives_a_failure_on_loaded_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fine_tune() -> list[Any]:
+        torch.manual_seed(5)
+        layers = [torch.nn.Linear(6, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU(), torch.nn.Linear(16, 1)]
+        model = torch.nn.Sequential(*layers)
+        model.load_state_dict({name: value.clone() for name, value in model.state_dict().items()})
+        optimizer = torch.optim.Adam(model.parameters())
+        x = torch.randn(32, 6)
+        for _ in range(10):
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(x), x[:, :1]).backward()
+            optimizer.step()
+        return [p.tolist() for p in model.state_dict().values()]
+
+    undisturbed = fine_tune()
+    monkeypatch.setenv("CLEW_FAULT_INJECTION", "pretrained")
+    with clew.attach(run_root=tmp_path, quiet=True):
+        assert fine_tune() == undisturbed
+    (line,) = said(capfd)
+    assert line.startswith("clew: the pretrained probe failed")
 
 
 def test_every_probe_is_among_those_made_to_fail(tmp_path: Path) -> None:

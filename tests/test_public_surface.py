@@ -8,7 +8,22 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def test_the_exported_names_are_exactly_these():
-    assert clew.__all__ == ["__version__", "attach", "config", "log", "open_run"]
+    assert clew.__all__ == [
+        "NonFiniteError",
+        "__version__",
+        "attach",
+        "config",
+        "describe",
+        "describe_tensors",
+        "graph",
+        "ignore",
+        "log",
+        "open_run",
+        "register",
+        "summary",
+        "trace_numerics",
+        "visit",
+    ]
     assert all(getattr(clew, name) is not None for name in clew.__all__)
     assert dir(clew) == sorted(clew.__all__)
 

@@ -9,25 +9,60 @@ Importing this package imports neither torch nor anything else that is heavy.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"  # before the imports below, which want to know it
 
 # Not lazily: the function `attach` must come after the room of that name, or the import system
 # would put the room in its place.
-from clew.session import attach, config, log
+from clew.session import attach, config, ignore, log
 
 if TYPE_CHECKING:
+    from clew.checks.custom import register as register
+    from clew.model.describing import describe as describe
+    from clew.model.describing import describe_tensors as describe_tensors
+    from clew.model.graphing import graph as graph
+    from clew.model.summarising import summary as summary
+    from clew.model.visiting import visit as visit
     from clew.store.reader import open_run as open_run
+    from clew.trace.api import NonFiniteError as NonFiniteError
+    from clew.trace.api import trace_numerics as trace_numerics
 
-__all__ = ["__version__", "attach", "config", "log", "open_run"]
+# These need numpy or torch, which `clew run` of a script without them must not import.
+_LAZY = {
+    "NonFiniteError": "clew.trace.api",
+    "trace_numerics": "clew.trace.api",
+    "describe": "clew.model.describing",
+    "describe_tensors": "clew.model.describing",
+    "graph": "clew.model.graphing",
+    "summary": "clew.model.summarising",
+    "visit": "clew.model.visiting",
+    "open_run": "clew.store.reader",
+    "register": "clew.checks.custom",
+}
+
+__all__ = [
+    "NonFiniteError",
+    "__version__",
+    "attach",
+    "config",
+    "describe",
+    "describe_tensors",
+    "graph",
+    "ignore",
+    "log",
+    "open_run",
+    "register",
+    "summary",
+    "trace_numerics",
+    "visit",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "open_run":  # needs numpy, which `clew run` of a script without torch does not
-        from clew.store.reader import open_run
-
-        return open_run
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'clew' has no attribute {name!r}")
 
 

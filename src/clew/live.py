@@ -30,7 +30,7 @@ def say(line: str) -> None:
 
 
 class RunStopped(SystemExit):
-    """Ends the script at a finding, as `--stop-on` asks."""
+    """Ends the script as `--stop-on` or `--steps` asks."""
 
 
 class LiveJudge:
@@ -89,6 +89,10 @@ class LiveJudge:
 
     def stop_if_asked(self, step: int) -> None:
         """On the training thread, between two steps: end the script if a finding says so."""
+        limit = self._session.options.steps
+        if limit is not None and step >= limit:
+            say(f"clew: stopped after {step} steps (--steps)")
+            raise RunStopped(0)
         if self._stop is not None:
             stop, self._stop = self._stop, None
             say(f"clew: stopped at step {step}: {stop.check} (--stop-on)")
@@ -99,7 +103,7 @@ class LiveJudge:
         from clew.checks.runner import judge
         from clew.checks.view import RunView
 
-        return judge(RunView(self.data), ignore=self._session.options.ignore)
+        return judge(RunView(self.data))
 
     def final(self, path: Path, rank: int) -> Verdict:
         """The verdict on the finished run, read back from disk as `clew why` does."""
@@ -114,4 +118,4 @@ class LiveJudge:
             return self.verdict()  # nothing could be written: what is in memory must do
         if data.last_step < self.data.last_step:
             return self.verdict()
-        return judge(RunView(data), ignore=self._session.options.ignore)
+        return judge(RunView(data))

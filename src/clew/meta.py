@@ -29,7 +29,6 @@ def run_meta(options: RunOptions, rank: int) -> dict[str, Any]:
         "command": [os.path.basename(sys.executable), *sys.argv],
         "cwd": os.getcwd(),
         "user": _user(),
-        "ignore": list(options.ignore),
         "versions": {"clew": __version__, "python": platform.python_version(), "os": platform.platform()},
         "world_size": int(os.environ.get("WORLD_SIZE", "1") or 1),
         "rank": rank,

@@ -28,5 +28,10 @@ class RunOptions:
     json_path: Path | None = None  # the verdict goes here at the end
     stop_on: str | None = None  # "error" or "warning": end the run at such a finding
     fail_on: str | None = None  # the same words: exit code FAILED_ON if the verdict has one
-    ignore: tuple[str, ...] = ()  # names of checks to leave out
+    ignore: tuple[str, ...] = ()  # checks to leave out: names, or `name@where`
+    steps: int | None = None  # end the run after so many
+    trace_numerics: str | None = None  # "layer" or "op": check all that runs in these steps
+    from_step: int = 0
+    to_step: int | None = None  # the last one; None: to the end
+    print_shapes: bool = False  # what goes into every layer and comes out, on stderr
     quiet: bool = False  # nothing on stderr, not even the header

@@ -102,6 +102,7 @@ class Finding:
     step: int | None = None  # the first step at which the fault was visible
     evidence: tuple[Evidence, ...] = ()
     because: tuple[str, ...] = ()  # ids of the checks whose findings cause this one
+    confidence: str = "likely"  # certain: seen directly; likely: measured; possible: one of several readings
 
     def with_because(self, ids: Sequence[str]) -> Finding:
         return replace(self, because=tuple(ids))
@@ -112,6 +113,7 @@ class Finding:
             "check": self.check,
             "id": self.id,
             "severity": self.severity.value,
+            "confidence": self.confidence,
             "message": self.message,
             "site": {
                 "module": self.site.module,
@@ -139,11 +141,31 @@ class NotJudged:
 
 
 @dataclass(frozen=True)
+class Ignored:
+    """A finding that the user has said to leave out."""
+
+    check: str
+    why: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"check": self.check, "why": self.why}
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Everything the checks have to say about a run, root causes first."""
 
     findings: tuple[Finding, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()
+    ruled_out: tuple[str, ...] = ()  # checks that looked and found nothing
+    ignored: tuple[Ignored, ...] = ()  # findings that the user did not want to hear of
+    other_causes: tuple[str, ...] = ()  # of the ruled out, those that could have caused what was found
+
+    @property
+    def asked(self) -> int:
+        """How many checks were asked, judged or not."""
+        found = {f.check for f in self.findings} | {i.check for i in self.ignored}
+        return len(found) + len(self.not_judged) + len(self.ruled_out)
 
     def worst(self) -> Severity | None:
         return min((f.severity for f in self.findings), key=lambda s: s.rank, default=None)

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import atexit
 import os
+import random
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clew.attach.frames import user_line
+from clew.attach.frames import user_frame, user_line
 from clew.attach.guard import INJECT, Guard
 from clew.attach.importing import AfterImport
+from clew.checks.ignoring import Rule, rules_of
 from clew.live import LiveJudge, RunStopped, say
 from clew.meta import argv_config, git_state, rank_and_run_id, run_meta
 from clew.options import FAILED_ON, RunOptions, enabled
@@ -32,7 +34,12 @@ from clew.store.writer import LogWriter
 if TYPE_CHECKING:
     from clew.attach.launcher import Outcome
     from clew.attach.seams import Seams
+    from clew.attach.shapes import ShapePrinter
     from clew.attach.watcher import Watcher
+    from clew.trace.held import HeldStep
+    from clew.trace.replay import Answer
+    from clew.trace.repro import ReproWriter
+    from clew.trace.window import TraceWindow
 
 _active: Session | None = None
 _fork_handler_installed = False
@@ -64,6 +71,9 @@ class Session:
         self._joined = 0
         self._watcher: Watcher | None = None
         self._seams: Seams | None = None
+        self._repro: ReproWriter | None = None
+        self._window: TraceWindow | None = None
+        self._shapes: ShapePrinter | None = None
         self._guard = Guard(self._incident)
         self._metric_tables: dict[tuple[str, Site], int] = {}
         self._pending: list[Any] = []  # models and optimizers given by name, until torch is attached
@@ -87,6 +97,8 @@ class Session:
         if self.options.args:
             values = argv_config(self.options.args)
             self._writer.fact("config", 0, {"source": "argv", "values": values})
+        for rule in self._rules():
+            self._writer.fact("ignore", 0, rule.to_json())
         threading.Thread(target=self._note_git, daemon=True, name="clew-git").start()
         self._say_header()
         self._importing.install()
@@ -109,6 +121,7 @@ class Session:
     def _wire_torch(self) -> None:
         from clew.attach.seams import Seams
         from clew.attach.watcher import Watcher
+        from clew.trace.alarm import Alarm
 
         torch = sys.modules["torch"]
         versions = {"torch": str(torch.__version__), "threads": torch.get_num_threads()}
@@ -117,14 +130,72 @@ class Session:
             self._writer, self._guard, budget=self.options.budget, every_step=self.options.every_step
         )
         self._seams = Seams(self._watcher, self._guard)
+        self._watcher.limit = self.options.steps
+        self.alarm = Alarm(self._watcher)
+        self.alarm.listeners.append(self._guard.probe("repro", self._save_repro))
+        self._watcher.on_alarm = self._look_at_alarm
         self._watcher.between_steps += [self._seams.between_steps, self._judge.stop_if_asked]
+        if self.options.trace_numerics is not None:
+            self._open_window(self.options.trace_numerics)
         self._seams.install()
+        if self.options.print_shapes:
+            self._print_shapes()
         for thing in self._pending:
             self._watcher.introduce(thing)
         if os.environ.get(INJECT) == "list":
             self._say("probes: " + " ".join(self.probes()))
 
+    def _print_shapes(self) -> None:
+        from clew.attach.shapes import ShapePrinter
+
+        self._shapes = ShapePrinter(lambda line: self._say(line, prefix=""))
+        self._shapes.install(self._guard.probe)
+
+    def _look_at_alarm(self, where: str, step: int, state: Any) -> None:
+        """A loss or gradient is not finite: not one of the probes, which run all the time."""
+        self._guarded("replay", lambda: self.alarm(where, step, state))
+
+    def _open_window(self, level: str) -> None:
+        """`--trace-numerics`: the steps in it are looked at whatever they cost."""
+        from clew.trace.window import TraceWindow
+
+        assert self._watcher is not None
+        first, last = self.options.from_step, self.options.to_step
+        self._watcher.sampler.also = range(first, sys.maxsize if last is None else last + 2)
+        self._window = TraceWindow(self._writer, level, first, last)
+        begins = self._guard.probe("trace-numerics", self._window.step_begins)
+        self._watcher.between_steps.append(begins)
+        begins(0)
+
+    def _close_window(self) -> None:
+        if self._window is not None:
+            report, self._window = self._window.close(self.step), None
+            self._say(f"--trace-numerics: {report}")
+
+    def _rules(self) -> list[Rule]:
+        """What is to be left out, by the command line and by the project's settings."""
+        from clew.settings import BadSettings, project_rules
+
+        try:
+            return [*rules_of(self.options.ignore), *project_rules(Path.cwd())]
+        except (BadSettings, OSError) as error:
+            self._say(f"{error}; these settings are not used")
+            return rules_of(self.options.ignore)
+
+    def _save_repro(self, held: HeldStep, found: Answer) -> None:
+        """The step that went wrong goes into the run's folder, to be run again alone."""
+        from clew.trace.repro import ReproWriter
+
+        if self._repro is None:
+            name, step = "repro" if self.rank == 0 else f"repro-rank{self.rank}", held.step
+            self._repro = ReproWriter(self.path / name, lambda data: self._writer.fact("repro", step, data))
+        self._repro(held, found)
+
     # -- while it runs --
+
+    def ignore(self, check: str, where: str = "", why: str = "") -> None:
+        """Leave out a check, or its findings at some places, from here on and in later readings."""
+        self._writer.fact("ignore", self.step, Rule(check.strip().lower(), where, why).to_json())
 
     def introduce(self, *things: Any) -> None:
         """Name models and optimizers before they are seen at work."""
@@ -158,6 +229,8 @@ class Session:
         """Detach for a while; nothing of Clew's is left in torch."""
         if self._seams is not None:
             self._seams.remove()
+        if self._shapes is not None:
+            self._shapes.remove()
 
     def resume(self) -> None:
         """Attach again."""
@@ -174,6 +247,7 @@ class Session:
         """End the run of a script: the exit code that `--fail-on` wants, or None."""
         if outcome.exception is not None:
             self._note_exception(outcome.exception)
+            self._explain(outcome.exception)
         self.close("finished" if outcome.exit_code == 0 else "failed", outcome.exit_code)
         worst = self.verdict.worst()
         wanted = self.options.fail_on
@@ -195,12 +269,16 @@ class Session:
         atexit.unregister(self.close)
         self._importing.remove()
         self.pause()
+        self._guarded("trace-numerics", self._close_window)
         if self._watcher is not None:
-            self._guarded("last-values", self._watcher.late.resolve)
+            self._guarded("last-values", self._watcher.finish)
+        self._guarded("custom-checks", self._record_own_checks)
         if self.step == 0:
             self._writer.fact("idle", 0, {"reason": self._why_idle()})
         self._writer.close(state, exit_code)
+        drawn = random.getstate()  # rich draws names for its styles from the program's generator
         self._guarded("report", self._report)
+        random.setstate(drawn)
 
     def abandon(self) -> None:
         """This is a forked child: the run belongs to the parent."""
@@ -230,15 +308,29 @@ class Session:
 
     def summary(self) -> RunSummary:
         """The closed run in a few words: as it was written, or as it would have been."""
-        from clew.checks.catalog import CHECKS
         from clew.show.summary import summarise
         from clew.store.reader import open_run
 
-        checks = len(CHECKS) - len(self.options.ignore)
+        checks = self.verdict.asked
         try:
             return summarise(open_run(self.path), checks)
         except (RunError, OSError):
             return unrecorded(self.path, self.meta, self._judge.data, checks, tuple(self._lost))
+
+    def _record_own_checks(self) -> None:
+        """What the user's own checks say, for readers who do not have them."""
+        if self._watcher is None:
+            return
+        from clew.checks.custom import own_checks, to_fact
+        from clew.checks.runner import ask
+        from clew.checks.view import RunView
+
+        checks = own_checks()
+        if checks:
+            self._writer.flush()
+            run = RunView(self._judge.data)
+            for check in checks:
+                self._writer.fact("custom_check", self.step, to_fact(check, *ask(check, run)))
 
     def _why_idle(self) -> str:
         if self._importing.not_found:
@@ -250,6 +342,8 @@ class Session:
     def _report(self) -> None:
         if self.rank != 0:
             return
+        if self._watcher is not None and not self.options.quiet:
+            self._say_unknown_rules()
         if self.options.json_path is not None:
             self._write_json(self.options.json_path)
         if self.options.quiet or sys.stderr is None:
@@ -260,6 +354,17 @@ class Session:
         from clew.show.terminal import render_verdict
 
         render_verdict(self.verdict, self.summary(), stream=sys.stderr)
+
+    def _say_unknown_rules(self) -> None:
+        """A misspelt name would otherwise silently leave nothing out."""
+        from clew.checks.api import UnknownCheck
+        from clew.checks.catalog import find
+
+        for name in {str(f.data.get("check")) for f in self._judge.data.facts if f.kind == "ignore"}:
+            try:
+                find(name)
+            except UnknownCheck as error:
+                self._say(f"nothing to ignore: {error}")
 
     def _write_json(self, path: Path) -> None:
         from clew.show.json_out import verdict_json, write_json
@@ -300,6 +405,21 @@ class Session:
         except Exception as error:  # noqa: BLE001 - the end of a run must not change its outcome
             self._guard.fail(name, error)
 
+    def _explain(self, error: BaseException) -> None:
+        """After the program's own traceback: why shapes, types or devices did not fit, if that ended it."""
+        if self.options.quiet or self.rank != 0 or sys.stderr is None or "torch" not in sys.modules:
+            return
+
+        def explain() -> None:
+            from clew.model.mishaps import mismatch
+            from clew.show.model_mishap import render_mishap
+
+            mishap = mismatch(error)
+            if mishap is not None:
+                render_mishap(mishap, stream=sys.stderr)
+
+        self._guarded("explanation", explain)
+
     def _note_exception(self, error: BaseException) -> None:
         kind = "interrupt" if isinstance(error, KeyboardInterrupt) else "exception"
         if isinstance(error, RunStopped):
@@ -310,6 +430,7 @@ class Session:
         data: dict[str, Any] = {"type": type(error).__name__, "message": str(error)[:2000]}
         if traceback is not None:
             data.update(file=traceback.tb_frame.f_code.co_filename, line=traceback.tb_lineno)
+        data.update(zip(("user_file", "user_line"), user_frame(error.__traceback__), strict=True))
         self._writer.event(kind, self.step, data)
 
     def _note_git(self) -> None:
@@ -391,6 +512,15 @@ def log(values: dict[str, Any] | None = None, /, **named: Any) -> None:
     """Record metrics of your own: `clew.log(accuracy=0.93)`. Does nothing when nothing records."""
     if _active is not None:
         _active._guarded("log", lambda: _active.log({**(values or {}), **named}) if _active else None)
+
+
+def ignore(check: str, where: str = "", why: str = "") -> None:
+    """Leave out a check in this run, everywhere or only `where` (a module, a file, a line), and say why.
+
+    `where` may hold `*`: `clew.ignore("dead-units", where="gate.*", why="sparse by design")`.
+    """
+    if _active is not None:
+        _active._guarded("ignore", lambda: _active.ignore(check, where, why) if _active else None)
 
 
 def config(values: Any = None, /, **named: Any) -> None:

@@ -29,7 +29,8 @@ def test_first_steps_are_sampled_densely_and_later_ones_at_intervals():
     taken = drive(Sampler(0.02), 200, cost=1e-4, step_time=0.01)
     assert taken[:DENSE_STEPS] == list(range(DENSE_STEPS))
     assert all(
-        b - a >= SPARSE_EVERY for a, b in zip(taken[DENSE_STEPS:], taken[DENSE_STEPS + 1 :], strict=False)
+        b - a >= min(SPARSE_EVERY, 0.2 * a)
+        for a, b in zip(taken[DENSE_STEPS:], taken[DENSE_STEPS + 1 :], strict=False)
     )
 
 
@@ -39,12 +40,18 @@ def test_a_costly_sample_is_taken_only_as_often_as_the_budget_allows():
     assert sampler.spent <= CREDIT + 2 * 0.05 + 0.02 * sampler.elapsed
 
 
-def test_the_start_credit_is_not_spent_on_later_steps():
+def test_the_start_credit_gives_later_steps_only_a_few_samples():
     sampler = Sampler(0.02)
     taken = drive(sampler, 20_000, cost=1e-3, step_time=1e-3)
     later = [step for step in taken if step > DENSE_STEPS]
-    assert len(later) * 1e-3 <= 0.02 * 20.0 + 3e-3
+    assert len(later) * 1e-3 <= 0.02 * 20.0 + 35e-3
     assert len(later) >= 0.8 * 0.02 * 20.0 / 1e-3
+
+
+def test_a_short_run_is_seen_to_its_end_though_its_budget_is_small():
+    taken = drive(Sampler(0.02), 240, cost=1e-2, step_time=2e-3)
+    assert len([step for step in taken if step > DENSE_STEPS]) >= 8
+    assert taken[-1] > 180
 
 
 def test_sampling_goes_on_where_plain_steps_alone_use_up_the_budget():

@@ -87,7 +87,7 @@ def test_an_ignored_check_is_not_asked() -> None:
 
 def test_an_unknown_name_is_refused_with_what_may_have_been_meant() -> None:
     with pytest.raises(UnknownCheck, match="did you mean dead-units"):
-        judge(FakeRun().view(), ignore=["dead-unit"])
+        catalog.find("dead-unit")
     with pytest.raises(UnknownCheck, match=r"no check named 'xyzzy'$"):
         catalog.find("xyzzy")
 
@@ -157,3 +157,28 @@ def test_the_table_of_causes_knows_only_checks_and_has_no_circle() -> None:
     for effect, causes in CAUSES.items():
         assert {effect, *causes} <= names
         assert effect not in reached(effect)
+
+
+def test_a_symptom_stands_behind_any_fault_and_alone_without_one() -> None:
+    stuck, softmax = finding("loss-stuck", step=0), finding("softmax-before-cross-entropy", step=5)
+    hint = finding("redundant-bias", Severity.ADVICE)
+    names = [(f.check, f.because) for f in folded([stuck, hint, softmax], {"loss-stuck"})]
+    assert names == [(softmax.check, ()), ("loss-stuck", (softmax.id,)), (hint.check, ())]
+    alone = [(f.check, f.because) for f in folded([stuck, hint], {"loss-stuck"})]
+    assert alone == [("loss-stuck", ()), (hint.check, ())]
+
+
+def test_a_hint_is_not_the_cause_of_a_fault() -> None:
+    given = [finding("dead-units"), finding("unnormalised-input", Severity.ADVICE)]
+    assert folded_names(*given) == [("dead-units", ()), ("unnormalised-input", ())]
+
+
+def test_what_could_have_caused_it_and_did_not_is_told() -> None:
+    run = FakeRun().model(("fc", "Linear"), ("act", "ReLU"))
+    run.signal("activation.dead_fraction", [1.0] * 20, Site("act", "relu", phase="train", root="model"))
+    run.signal("grad.stale", [0.0] * 20, STEP)
+    verdict = judge(run.view())
+    assert verdict.findings[0].check == "dead-units"
+    assert "missing-zero-grad" in verdict.other_causes
+    assert set(verdict.other_causes) <= set(verdict.ruled_out)
+    assert verdict.asked == len(catalog.CHECKS)

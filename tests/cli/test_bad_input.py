@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from clew_command import clew, record
 
-from clew.cli.main import interpret
+from clew.cli.main import VERBS, interpret
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -51,7 +51,7 @@ def test_budget_that_is_no_share(budget: str, capsys: pytest.CaptureFixture[str]
 def test_unknown_verb_suggests(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'explain'?" in refused(capsys, "explian")
     assert "to run a script: clew run train.py" in refused(capsys, "train.py")
-    assert "there are: run, why, explain, runs, demo" in refused(capsys, "zzz")
+    assert f"there are: {', '.join(VERBS)}" in refused(capsys, "zzz")
 
 
 def test_unknown_check_suggests(capsys: pytest.CaptureFixture[str]) -> None:

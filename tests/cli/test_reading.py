@@ -50,10 +50,10 @@ def test_why_takes_an_id_its_beginning_and_a_path(capsys: pytest.CaptureFixture[
 def test_why_in_json_has_the_stable_shape(capsys: pytest.CaptureFixture[str]) -> None:
     record(ROOT)
     verdict = json.loads(told(capsys, "why", "--json"))
-    assert set(verdict) == {"run", "findings", "not_judged"}
+    assert set(verdict) == {"run", "findings", "not_judged", "ruled_out", "ignored"}
     finding = verdict["findings"][0]
     assert set(finding) == {
-        "check", "id", "severity", "message", "site", "step", "evidence", "fix", "because"
+        "check", "id", "severity", "confidence", "message", "site", "step", "evidence", "fix", "because"
     }  # fmt: skip
     assert set(finding["site"]) == {"module", "op", "file", "line", "phase"}
     assert finding["check"] == "missing-zero-grad"
@@ -80,8 +80,21 @@ def test_why_leaves_out_what_it_is_told_to(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_why_leaves_out_what_the_run_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    record(ROOT, meta={"ignore": ["missing-zero-grad", "a-check-of-the-future"]})
+    record(ROOT, facts=[("ignore", {"check": name}) for name in ("missing-zero-grad", "of-the-future")])
     assert "missing-zero-grad" not in told(capsys, "why")
+
+
+def test_why_says_what_was_found_and_ignored_at_a_place(capsys: pytest.CaptureFixture[str]) -> None:
+    record(ROOT, facts=[("ignore", {"check": "missing-zero-grad", "where": "train.py:12", "why": "known"})])
+    text = " ".join(told(capsys, "why").split())
+    assert "missing-zero-grad found, and ignored as asked: known" in text
+    assert "nothing wrong found" in text
+
+
+def test_why_takes_a_place_to_ignore(capsys: pytest.CaptureFixture[str]) -> None:
+    record(ROOT)
+    assert "ignored as asked" in told(capsys, "why", "--ignore", "missing-zero-grad@train.py")
+    assert "ignored as asked" not in told(capsys, "why", "--ignore", "missing-zero-grad@other.py")
 
 
 def test_why_says_that_a_run_was_damaged(capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,7 +65,7 @@ def test_verdict_is_written_as_json(folder: Path) -> None:
     assert done.stderr == ""
     assert verdict["findings"][0]["check"] == "missing-zero-grad"
     assert verdict["run"]["steps"] == 60
-    assert set(verdict) == {"run", "findings", "not_judged"}
+    assert set(verdict) == {"run", "findings", "not_judged", "ruled_out", "ignored"}
 
 
 def test_recorded_verdict_is_the_same_as_the_one_at_the_end(folder: Path) -> None:
@@ -230,3 +230,50 @@ def test_every_rank_records_and_only_the_first_speaks(folder: Path) -> None:
     assert done.stderr.count("nothing wrong found") == 1
     (run,) = runs_in(folder)
     assert sorted(p.name for p in run.glob("rank*")) == ["rank00000", "rank00001"]
+
+
+def test_a_quick_look_ends_after_the_steps_asked_for(folder: Path) -> None:
+    (folder / "long.py").write_text(HEALTHY.replace("range(60)", "range(100_000)"))
+    done = clew(folder, "run", "--steps", "70", "--json", "verdict.json", "long.py")
+    verdict = json.loads((folder / "verdict.json").read_text())
+    assert (done.returncode, verdict["run"]["steps"], verdict["run"]["state"]) == (0, 70, "finished")
+    assert "clew: stopped after 70 steps (--steps)" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_checks_are_ignored_by_the_project_and_by_the_script(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[tool.clew]\nignore = ["missing-zero-grad@faulty.py"]')
+    done = clew(folder, "run", "faulty.py")
+    assert "missing-zero-grad found, and ignored as asked" in done.stderr
+    (folder / "pyproject.toml").write_text("")
+    (folder / "own.py").write_text("import clew\nclew.ignore('missing-zero-grad', why='known')\n" + FAULTY)
+    assert "missing-zero-grad" not in clew(folder, "run", "own.py").stderr
+    assert "missing-zero-grad" not in clew(folder, "why").stdout
+
+
+def test_settings_that_can_not_be_used_are_said_and_the_script_runs(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[tool.clew]\nignore = "all"')
+    done = clew(folder, "run", "healthy.py")
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+    assert "must be a list; these settings are not used" in done.stderr
+
+
+def test_a_misspelt_name_to_ignore_is_said(folder: Path) -> None:
+    (folder / "own.py").write_text("import clew\nclew.ignore('dead-unit')\n" + HEALTHY)
+    assert "nothing to ignore: there is no check named 'dead-unit'; did you mean dead-units?" in (
+        clew(folder, "run", "own.py").stderr
+    )
+
+
+def test_a_check_of_the_scripts_own_is_shown_now_and_by_a_later_reader(folder: Path) -> None:
+    check = (
+        "import clew\n"
+        "@clew.register(name='never-happy', needs=['loss'])\n"
+        "def never_happy(run):\n"
+        "    yield 'it could be better', 'try harder'\n"
+    )
+    (folder / "own.py").write_text(check + HEALTHY)
+    assert "never-happy" in clew(folder, "run", "own.py").stderr
+    later = clew(folder, "why").stdout
+    assert "never-happy" in later
+    assert "try harder" in later

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
-from clew.records import Evidence, Finding, NotJudged, Severity, Site, Verdict
+from clew.records import Evidence, Finding, Ignored, NotJudged, Severity, Site, Verdict
 from clew.show.summary import RunSummary
 
 SCRIPT = """
@@ -99,7 +99,13 @@ def softmax() -> Finding:
 
 
 def sick(file: str | None = "train.py") -> Verdict:
-    return Verdict((zero_grad(file), exploding(), dead(), softmax()), SILENT)
+    return Verdict(
+        (zero_grad(file), exploding(), dead(), softmax()),
+        SILENT,
+        ruled_out=("frozen-parameters", "learning-rate-too-high", "silent-broadcast"),
+        ignored=(Ignored("class-imbalance", "rare events are rare"),),
+        other_causes=("learning-rate-too-high",),
+    )
 
 
 def many() -> Verdict:

@@ -1,14 +1,16 @@
 """When to look closely: sampling that keeps to a share of the step time.
 
 Clew measures its own seconds on the training thread. A start credit lets the first steps be
-seen densely, because most faults show there; after that a sampled step must have been earned
-by `budget` × elapsed time, less what the plain steps cost.
+seen densely, because most faults show there, and a few more at growing distances, so that short
+runs are seen to their end; besides, a sampled step must have been earned by `budget` × elapsed
+time, less what the plain steps cost.
 """
 
 from __future__ import annotations
 
 DENSE_STEPS = 32  # looked at one by one while the credit lasts: windows of 20 fill early
-CREDIT = 1.0  # seconds that these may cost together
+CREDIT = 2.0  # seconds that these, and the spread ones after them, may cost together
+SPREAD = 1.25  # of each later step on credit over the one before: three in each doubling
 SPARSE_EVERY = 10  # steps between samples later on, at least: neighbours tell little new
 MOST_SAMPLES = 2_000  # the interval doubles each time this many were taken, to bound the log
 FULL_EVERY = 4  # steps, when every step is sampled: updates need copies, and histograms change slowly
@@ -22,7 +24,10 @@ class Sampler:
         self._budget = budget
         self._every_step = every_step
         self._stopped = False
-        self._credit = CREDIT
+        self.also = range(0)  # steps that are looked at in any case
+        self._start = CREDIT
+        self._next_on_start = 0
+        self._credit = 0.0
         self._cost = 0.0  # what a sampled step costs beyond a plain one, smoothed
         self._plain = 0.0  # what a plain step costs, smoothed
         self._plain_total = 0.0  # how long a plain step takes, smoothed
@@ -41,11 +46,11 @@ class Sampler:
         """Whether to sample this step."""
         if self._stopped:
             return False
-        if self._every_step:
+        if self._every_step or step in self.also:
             return True
-        if step < self._next:
-            return False
-        return self._taken == 0 or self._credit >= self._cost
+        if step >= self._next and self._credit > 0.0 and self._credit >= self._cost:
+            return True
+        return step >= self._next_on_start and self._start > 0.0 and self._start >= self._cost
 
     def wants_all(self, step: int) -> bool:
         """Whether a sampled step is measured for updates and histograms, too."""
@@ -64,16 +69,19 @@ class Sampler:
         else:
             self._plain = smoothed(self._plain, own)
             self._plain_total = smoothed(self._plain_total, total)
-        if step >= DENSE_STEPS:
-            self._credit = min(self._credit, 2 * self._cost)  # no saving up for a burst
+        self._credit = min(self._credit, 2 * self._cost)  # no saving up for a burst
 
     def _book_sample(self, step: int, extra: float) -> None:
-        self._credit -= extra
+        if step >= self._next_on_start and self._start >= self._cost:
+            self._start -= extra
+        else:
+            self._credit -= extra
         self._cost = extra if self._taken == 0 else 0.7 * self._cost + 0.3 * extra
         self._taken += 1
         if self._taken % MOST_SAMPLES == 0:
             self.interval *= 2
-        self._next = step + (1 if step < DENSE_STEPS else self.interval)
+        self._next = step + self.interval
+        self._next_on_start = step + 1 if step < DENSE_STEPS - 1 else int(step * SPREAD) + 1
 
 
 def smoothed(before: float, now: float) -> float:

@@ -32,6 +32,10 @@ class Pattern:
         if len(self._tokens) >= LONGEST:
             self._tokens = fold(self._tokens)[: LONGEST // 2]
 
+    def batch_after_evaluation(self) -> bool:
+        """Whether the newest events are a forward without gradient and another batch."""
+        return len(self._tokens) > 1 and self._tokens[-1] == "d" and self._tokens[-2][0] in "em"
+
     def close(self) -> int:
         """End the step: the number of its pattern (-1 once there are too many)."""
         key = tuple(self._tokens)

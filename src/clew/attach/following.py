@@ -61,7 +61,7 @@ class Follower:
             return None
         if threading.get_ident() != watcher.thread:
             return None
-        watcher.hold_batch(args, kwargs)
+        watcher.hold_batch(args, kwargs, module)
         first = args[0] if args else None
         root.batch = first.shape[0] if type(first) is Tensor and first.dim() else 0
         return root

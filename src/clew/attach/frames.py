@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from types import FrameType
+from types import FrameType, TracebackType
 
 from clew.attach.patching import INVISIBLE
 
@@ -63,6 +63,26 @@ def user_line(skip: int = 1) -> tuple[str | None, int | None]:
     if fallback is not None:
         return fallback.f_code.co_filename, fallback.f_lineno
     return None, None
+
+
+def called_by_us(function: str) -> bool:
+    """Whether the nearest frame of this function name was called from Clew's own code."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != function:
+        frame = frame.f_back
+    caller = frame.f_back if frame is not None else None
+    return caller is not None and caller.f_code.co_filename.startswith(_CLEW)
+
+
+def user_frame(traceback: TracebackType | None) -> tuple[str | None, int | None]:
+    """File and line of the innermost user frame that an exception passed through."""
+    found: tuple[str | None, int | None] = (None, None)
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if kind_of(code.co_filename) == USER:
+            found = code.co_filename, traceback.tb_lineno
+        traceback = traceback.tb_next
+    return found
 
 
 def line_of_creation(instance: object) -> tuple[str | None, int | None]:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from clew.attach.models import ModelBook, Root, strip_wrappers, unwrap
 from clew.attach.optimizers import OptimizerBook
+from clew.attach.symmetry import units_alike
 from clew.capture.stats import tensor_stats
 
 UNIFORM_STD = 1 / math.sqrt(3)  # of a uniform distribution on (-1, 1)
@@ -23,7 +24,7 @@ def parameters_fact(root: Root, models: ModelBook, optimizers: OptimizerBook) ->
     if outer is None:
         return None
     module = unwrap(outer)
-    owners = _owners(optimizers)
+    owners = owners_of(optimizers)
     modules = {strip_wrappers(p): m for p, m in module.named_modules()}
     items = []
     for path, parameter in module.named_parameters():
@@ -39,6 +40,7 @@ def parameters_fact(root: Root, models: ModelBook, optimizers: OptimizerBook) ->
                 "has_grad": parameter.grad is not None,
                 "optimizer": owners.get(id(parameter)),
                 "loaded": models.was_loaded(parameter),
+                "alike": units_alike(parameter),
                 "init_like": None
                 if parameter.requires_grad
                 else init_like(modules.get(owner), leaf, parameter),
@@ -52,7 +54,7 @@ def parameters_fact(root: Root, models: ModelBook, optimizers: OptimizerBook) ->
     }
 
 
-def _owners(optimizers: OptimizerBook) -> dict[int, int]:
+def owners_of(optimizers: OptimizerBook) -> dict[int, int]:
     """Parameter identity -> number of the optimizer that has it, also those that never stepped."""
     owners = {id(p): state.index for state in optimizers.states for p in state.params}
     for number, reference in enumerate(optimizers.created):

@@ -12,8 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from clew.attach.function_calls import NAMES as OTHER_CALLS
+from clew.attach.graph import CUTTING, DATA_GETTER
 from clew.attach.late import Late, on_host
 from clew.attach.models import ModelBook, ParameterName, Root
+from clew.attach.precision import Precision
 from clew.attach.sink import Sink
 from clew.capture.stats import STAT_NAMES, dead_fraction, resolve, tensor_stats_async, tensor_stats_at
 from clew.records import Site
@@ -129,6 +132,7 @@ class Activations:
     def __init__(self, sink: Sink, models: ModelBook, late: Late) -> None:
         self._models = models
         self._rows = Rows(sink, late, "activation", ACTIVATION_NAMES)
+        self._precision = Precision(sink)
         self._last = ""  # path of the layer that returned last
 
     def module_output(self, root: Root, module: nn.Module, output: Any) -> None:
@@ -172,6 +176,7 @@ class Activations:
         unit_dim: int | None = None,
     ) -> None:
         self._rows.measure(self._rows.slot(key, site), tensor, lo, hi, unit_dim)
+        self._precision.seen(key, tensor.dtype)
 
     def prepare(self, in_full: bool) -> None:
         """What the step that begins now is to be measured for."""
@@ -179,6 +184,7 @@ class Activations:
 
     def commit(self, step: int) -> None:
         self._rows.commit(step)
+        self._precision.commit(step)
 
     def discard(self) -> None:
         """The forward led to no update: an evaluation without `no_grad`."""
@@ -193,9 +199,18 @@ class ActivationMode(TorchFunctionMode):
     caller keep it away from those.
     """
 
-    def __init__(self, seen: Callable[[str, Any], None]) -> None:
+    def __init__(
+        self,
+        seen: Callable[[str, Any], None],
+        dropped: Callable[[Any, Any, Any], None] | None = None,
+        others: Callable[[str, Any, Any, Any], None] | None = None,
+        cut: Callable[[str, Any], None] | None = None,
+    ) -> None:
         super().__init__()
         self._seen = seen
+        self._dropped = dropped
+        self._others = others
+        self._cut = cut
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -204,6 +219,12 @@ class ActivationMode(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in WATCHED:
             self._seen(name, result)
+        elif name == "dropout" and self._dropped is not None:
+            self._dropped(args, kwargs or {}, result)
+        elif self._others is not None and name in OTHER_CALLS:
+            self._others(name, args, kwargs or {}, result)
+        elif self._cut is not None and (name in CUTTING or func == DATA_GETTER):
+            self._cut(name, args)
         return result
 
 

@@ -14,8 +14,11 @@ from torch import Tensor
 from clew.attach.batches import Batches
 from clew.attach.frames import user_line
 from clew.attach.late import Late
+from clew.attach.loss_failures import LossFailures
+from clew.attach.outputs import Outputs
 from clew.attach.pending import Pending
 from clew.attach.sink import Sink
+from clew.attach.terms import Terms
 from clew.capture.stats import STAT_NAMES
 from clew.records import Site
 
@@ -63,8 +66,11 @@ class Losses:
         self._walks = 0
         self._eval: dict[Site, list[float]] = {}
         self._eval_tables: dict[Site, int] = {}
+        self.outputs = Outputs(sink, late, step)
+        self.terms = Terms(sink, late)
+        self.failures = LossFailures(sink, step)
 
-    def called(self, kind: str, function: Any, args: Any, kwargs: Any, sampled: bool) -> None:
+    def called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any, sampled: bool) -> None:
         """A loss function returned; on plain steps only the first few calls are looked at."""
         if not sampled:
             return
@@ -78,6 +84,12 @@ class Losses:
         self._measure(site, prediction, kind)
         if isinstance(target, Tensor):
             self._batches.targets(site, target)
+        self.outputs.look(site, kind, prediction, target, given, result)
+        self.terms.note(site, result)
+
+    def failed(self, kind: str, function: Any, args: Any, kwargs: Any, error: BaseException) -> None:
+        """A loss function raised: the script is likely to end here."""
+        self.failures.failed(kind, self._bind(kind, function, args, kwargs), error)
 
     def evaluated(self, kind: str, result: Any) -> None:
         """A loss outside training: its mean over the section is written at the next step."""
@@ -98,9 +110,13 @@ class Losses:
 
     def commit(self, step: int) -> None:
         self._pending.commit(step)
+        self.outputs.commit(step)
+        self.terms.commit(step)
 
     def discard(self) -> None:
         self._pending.discard()
+        self.outputs.discard()
+        self.terms.discard()
 
     def look_for_broadcast(self, loss: Tensor, outputs: list[Any]) -> None:
         """Find (N, 1) against (N,) in a loss written by hand, in the graph below the loss."""

@@ -45,7 +45,12 @@ class PlainSteps:
     def note_backward(self, loss: float, began: float) -> None:
         """Called from the wrapper of `torch.autograd.backward`."""
         seconds = perf_counter() - began
-        self.note((BACKWARD, loss, user_line(2), seconds))
+        line = user_line(2)
+        self.note((BACKWARD, loss, line, seconds))
+        holding = self._watcher.holding
+        holding.backward(loss, line)
+        if holding.accumulates:
+            self._watcher.look_for_bad_micro_batch()
 
     def before_step(self, optimizer: Any) -> tuple[OptimizerState, float, float, float] | None:
         """A known optimizer with finite gradients: its state and their norm; when asked, when ready."""
@@ -69,7 +74,8 @@ class PlainSteps:
         if ends:
             watcher.hold_batch(None, None)
             self.steps += 1
-            if len(self.events) >= MOST_EVENTS or watcher.sampler.wants(watcher.step):
+            step = watcher.step
+            if len(self.events) >= MOST_EVENTS or step == watcher.limit or watcher.sampler.wants(step):
                 self.write()
                 watcher.begin_step()
 
@@ -96,6 +102,7 @@ class PlainSteps:
             kind = event[0]
             if kind == FORWARD:
                 tokens.append(token("f", event[1]))
+                watcher.note_training_mode(watcher.models.roots[event[1]])
                 clock.forward += event[2]
                 clock.pending_batch = event[3]
             elif kind == BACKWARD:

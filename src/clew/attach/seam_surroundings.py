@@ -13,25 +13,34 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from clew.attach import loaders
+from clew.attach.datasets import DatasetWatch
 from clew.attach.frames import user_line
+from clew.attach.naming import names_in_callers
 from clew.attach.plain import DATA
 from clew.attach.probes import Probe, Probes
 
 
 def watch_data(probes: Probes) -> None:
     watcher = probes.watcher
-    known: set[Any] = set()
+    known: dict[Any, int] = {}
+    feeding, datasets = watcher.feeding, DatasetWatch(watcher.sink)
 
-    def iterated(_: Any, loader: DataLoader[Any], *__: Any, **___: Any) -> None:
+    def iterated(iterator: Any, loader: DataLoader[Any], *__: Any, **___: Any) -> None:
         file, line = user_line(2)
-        if (id(loader), file, line) not in known:
-            known.add((id(loader), file, line))
-            fact = loaders.loader_fact(loader, len(known) - 1, file, line)
+        key = (id(loader), file, line)
+        index = known.setdefault(key, len(known))
+        if index not in feeding.names:
+            feeding.names[index] = names_in_callers(loader)
+            fact = loaders.loader_fact(loader, index, file, line)
+            fact.update(names=feeding.names[index][:8], **datasets.describe(loader))
             watcher.sink.fact("loader", watcher.clock.step, fact)
+        feeding.loaders[id(iterator)] = index
+        datasets.epoch_began(loader, index, watcher.clock.step)
 
-    plain = watcher.plain
+    plain, grad_enabled = watcher.plain, torch.is_grad_enabled
 
-    def arrived(seconds: float) -> None:
+    def arrived(seconds: float, batch: Any) -> None:
+        feeding.batch = batch
         watcher.clock.data += seconds
         watcher.pattern.add("d")
         watcher.reset_depth()
@@ -45,10 +54,11 @@ def watch_data(probes: Probes) -> None:
             began = perf_counter()
             result = original(iterator)
             seconds = perf_counter() - began
-            if plain.resting:
+            feeding.source = id(iterator)
+            if plain.resting and grad_enabled():
                 plain.note((DATA, seconds))
             else:
-                note(seconds)
+                note(seconds, result)
             return result
 
         return wrapper

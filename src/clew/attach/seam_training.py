@@ -27,6 +27,7 @@ from clew.records import Site
 def watch_losses(probes: Probes) -> None:
     watcher = probes.watcher
     note = probes.probe("loss", watcher.loss_called)
+    failed = probes.probe("loss", watcher.losses.failed)
     grad_enabled = torch.is_grad_enabled
     busy = False
 
@@ -34,15 +35,19 @@ def watch_losses(probes: Probes) -> None:
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def wrapper(*args: Any, **kwargs: Any) -> Any:
                 nonlocal busy
-                if is_compiling() or (not watcher.sampling and grad_enabled()):
+                if is_compiling() or busy or threading.get_ident() != watcher.thread:
                     return original(*args, **kwargs)
-                if busy or threading.get_ident() != watcher.thread:
-                    return original(*args, **kwargs)
-                busy = True  # tensor subclasses call back into the function
+                plain = not watcher.sampling and grad_enabled()
+                busy = not plain  # tensor subclasses call back into the function
                 try:
                     result = original(*args, **kwargs)
+                except Exception as error:
+                    failed(kind, original, args, kwargs, error)
+                    raise
                 finally:
                     busy = False
+                if plain:
+                    return result
                 note(kind, original, args, kwargs, result)
                 return result
 
@@ -143,6 +148,8 @@ def watch_optimizers(probes: Probes) -> None:
     def zeroed(*_: Any, **__: Any) -> None:
         watcher.optimizers.look_for_zeroing()
         watcher.pattern.add("z")
+        if watcher.sampling:
+            watcher.loop.tell(watcher.loop.gradients.look_for_clearing)
 
     note = probes.probe("zero-grad", zeroed)
     probes.around(Optimizer, "zero_grad", note, "z")
@@ -156,6 +163,7 @@ def watch_schedulers(probes: Probes) -> None:
     def stepped(_: Any, scheduler: Any, *__: Any, **___: Any) -> None:
         if not getattr(scheduler, "_is_initial", False):
             probes.watcher.pattern.add("h")
+            probes.watcher.loop.tell(probes.watcher.loop.schedulers.stepped, scheduler)
 
     note = probes.probe("scheduler", stepped)
     for kind in vars(lr_scheduler).values():
@@ -193,6 +201,7 @@ def watch_scaler(probes: Probes) -> None:
 
     def unscaled(*_: Any, **__: Any) -> None:
         probes.watcher.pattern.add("u")
+        probes.watcher.loop.upkeep.unscaled += 1
 
     probes.around(scaler, "scale", probes.probe("scale", scaled))
     probes.around(scaler, "unscale_", probes.probe("unscale", unscaled))

@@ -10,6 +10,7 @@ import threading
 
 from clew.attach.guard import Guard
 from clew.attach.probes import Probes
+from clew.attach.seam_loop import watch_loop
 from clew.attach.seam_modules import ModuleSeams
 from clew.attach.seam_surroundings import watch_checkpoints, watch_compilers, watch_data
 from clew.attach.seam_training import watch_backward, watch_losses, watch_optimizers
@@ -36,6 +37,7 @@ class Seams:
         watch_optimizers(self._probes)
         watch_data(self._probes)
         watch_checkpoints(self._probes)
+        watch_loop(self._probes)
         watch_compilers(self._probes, self.remove, self.install)
 
     def remove(self) -> None:
@@ -47,6 +49,8 @@ class Seams:
         except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
             self._probes.plain_failed(error)
         self._watcher.plain.resting = False
+        if self._watcher.feeding.evaluations.running:
+            self._watcher.feeding.end_of_section()
         self._modules.remove()
         self._modules = None
         self._probes.remove()

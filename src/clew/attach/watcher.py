@@ -20,21 +20,28 @@ from clew.attach.batches import FIRST_LAYERS, Batches, batch_size, tensors_in
 from clew.attach.budget import Sampler
 from clew.attach.cycle import Cycle
 from clew.attach.events import Pattern
+from clew.attach.feeding import Feeding
 from clew.attach.frames import user_line
+from clew.attach.function_calls import FunctionCalls
 from clew.attach.guard import Guard
-from clew.attach.inventory import parameters_fact
+from clew.attach.holding import Holding
+from clew.attach.inventory import owners_of, parameters_fact
 from clew.attach.late import Late
 from clew.attach.layers import ActivationMode, Activations, ParameterStats, first_tensor
+from clew.attach.loop import Loop
 from clew.attach.losses import Losses
 from clew.attach.models import ModelBook, Root
 from clew.attach.optimizers import OptimizerBook, OptimizerState, is_finite, nonfinite_names
 from clew.attach.plain import PlainSteps
+from clew.attach.pretrained import Pretrained
 from clew.attach.sink import Sink
 from clew.attach.steps import StepClock
+from clew.attach.structure import Structure
 from clew.records import Site
 
 INVENTORY_AFTER = 3  # steps until every optimizer of a usual program has stepped once
 MOST_FORWARDS = 8  # before a backward that are measured: more of them are an evaluation
+MODES_EVERY = 10  # steps at least, on which the mode of a training model is noted
 PATIENCE = 50  # backwards without any optimizer step after which each of them counts as a step
 
 
@@ -53,8 +60,15 @@ class Watcher:
         self.parameters = ParameterStats(sink, self.late)
         self.batches = Batches(sink, self.late)
         self.losses = Losses(sink, self.late, self.batches, lambda: self.clock.step)
+        self.feeding = Feeding(sink, self.late, guard, lambda: self.clock.step)
+        self.pretrained = Pretrained(sink, self.models, guard, lambda: self.clock.step)
+        self.structure = Structure(sink, guard)
+        self.calls = FunctionCalls(sink, self.late, self.models)
+        self._look_at_call = guard.probe("functions", self._other_called)
+        self.loop = Loop(sink, guard, self.models, self.optimizers)
         self.plain = PlainSteps(self)
         self.between_steps: list[Callable[[int], None]] = []  # told which step begins
+        self.limit: int | None = None  # a step before which they must be told
         self.thread = threading.get_ident()
         self.depth = 0
         self.in_backward = False
@@ -63,12 +77,15 @@ class Watcher:
         self._stack: list[nn.Module] = []
         self._mode: AbstractContextManager[Any] | None = None
         self._measuring = False  # this very forward
+        self._evaluating: Root | None = None  # ran without gradients and has not returned
         self._forwards = 0  # since the last backward
         self._awaiting: dict[int, tuple[Root, bool]] = {}  # ran since the last backward; mode
         self._first_layer_due = False
         self._forward_began = 0.0
         self._heads: list[tuple[Any, tuple[int, ...]]] = []
         self._batch: tuple[Any, Any] | None = None
+        self.holding = Holding()
+        self.on_alarm: Callable[[str, int, OptimizerState | None], None] | None = None
         self._unscaled: tuple[Tensor, Tensor] | None = None
         self.cycle = Cycle()
         self._backwards_without_step = 0
@@ -79,9 +96,13 @@ class Watcher:
         self._inventory_due = INVENTORY_AFTER
         self._alarmed: set[str] = set()
 
-    def hold_batch(self, args: Any, kwargs: Any) -> None:
+    def hold_batch(self, args: Any, kwargs: Any, module: nn.Module | None = None) -> None:
         """Keep the arguments of a root until the step ends: an alarm will want to see them."""
         self._batch = (args, kwargs)
+        if module is None:
+            self.holding.clear()
+        else:
+            self.holding.forward(module, args, kwargs)
 
     def follows_this_thread(self) -> bool:
         """Training is followed in one thread; before the first step it may turn out to be another."""
@@ -110,8 +131,13 @@ class Watcher:
         """A module is about to run; only outermost ones and sampled steps are of interest."""
         self.depth += 1
         if self.depth > 1:
+            if self.pretrained.root is not None:
+                self.pretrained.module_entered(module, args[0] if args else None)
             if self._measuring and self.root is not None:
                 self._stack.append(module)
+                self.loop.tell(self.loop.entered, self.root, self._stack, args)
+                if self.structure.flow is not None:
+                    self.structure.enter(module, self.models.path_of(self.root, module) or "", args)
                 if self._first_layer_due and isinstance(module, FIRST_LAYERS):
                     self._first_layer_due = False
                     self.batches.first_input(self.root, self.models.path_of(self.root, module) or "", args)
@@ -126,14 +152,19 @@ class Watcher:
             self._inventory_due = self.clock.step + INVENTORY_AFTER
         if root is None:
             return
+        self.pretrained.forward_began(root)
         self._enter_root(root, module, args)
 
     def _enter_root(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
         if not torch.is_grad_enabled():
+            from_loader = self.pattern.batch_after_evaluation()
             self.pattern.add("e", root.index)
+            self.loop.tell(self.loop.evaluations.forward, root, module, from_loader)
             self._note_mode(root, module)
+            self._evaluating = root
             return
         self.root = root
+        self.holding.before_forward()
         self.pattern.add("f", root.index)
         self._note_mode(root, module)
         if self.sampling and self._is_training_forward(root, module):
@@ -152,16 +183,20 @@ class Watcher:
     def _begin_measuring(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
         self._measuring = True
         self._stack = [module]
+        self.structure.begin(root)
         self._first_layer_due = not isinstance(module, FIRST_LAYERS)
         if not self._first_layer_due:
             self.batches.first_input(root, "", args)
         if self._may_trace(root, module):
-            mode: AbstractContextManager[Any] = ActivationMode(self._function_called)
+            mode: AbstractContextManager[Any] = ActivationMode(
+                self._function_called, self._dropout_called, self._look_at_call, self._cut_called
+            )
+            self.calls.begin()
             mode.__enter__()
             self._mode = mode
 
     def _discard(self) -> None:
-        for part in (self.activations, self.batches, self.losses):
+        for part in (self.activations, self.batches, self.losses, self.calls, self.feeding):
             part.discard()
 
     def leave_module(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any) -> None:
@@ -172,11 +207,16 @@ class Watcher:
                 self._stack.pop()
                 if torch.is_grad_enabled():
                     self.activations.module_output(self.root, module, output)
+                    if self.structure.flow is not None:
+                        self.structure.leave(module, self.models.path_of(self.root, module) or "", output)
             return
         self.depth = 0
         root, self.root = self.root, None
         measured, self._measuring = self._measuring, False
         self._leave_mode()
+        evaluated, self._evaluating = self._evaluating, None
+        if evaluated is not None and root is None and output is not None:
+            self.feeding.evaluated(evaluated, args, kwargs, output)
         if root is None:
             return
         self.clock.forward += perf_counter() - self._forward_began
@@ -188,10 +228,13 @@ class Watcher:
         self._stack = []
         self._awaiting[root.index] = (root, module.training)
         self._batch = (args, kwargs)
+        self.holding.after_forward(module, args, kwargs)
         first = next(tensors_in((args, kwargs)), None)
         self.clock.pending_batch = 0 if first is None else batch_size(first)
         if measured:
+            self.structure.end(tensors_in(output))
             self.batches.inputs(root, args, kwargs if isinstance(kwargs, dict) else {})
+            self.feeding.training(root, args, kwargs)
             if not module._modules:
                 self.activations.module_output(root, module, output)
             self._heads = [(t.grad_fn, tuple(t.shape)) for t in tensors_in(output) if t.grad_fn is not None]
@@ -214,11 +257,27 @@ class Watcher:
         if self._stack and self.root is not None:
             self.activations.function_output(self.root, self._stack[-1], name, output)
 
+    def _cut_called(self, name: str, args: Any) -> None:
+        if self.root is not None and self.loop.graph.looking:
+            self.loop.tell(self.loop.graph.cut, self.root, name, args)
+
+    def _other_called(self, name: str, args: Any, kwargs: Any, output: Any) -> None:
+        if self._stack and self.root is not None and not being_transformed():
+            self.calls.called(self.root, self._stack[-1], name, args, kwargs, output)
+
+    def _dropout_called(self, args: Any, kwargs: Any, output: Any) -> None:
+        if self._stack and self.root is not None and self.structure.flow is not None:
+            if "Dropout" in type(self._stack[-1]).__name__:
+                return  # a layer, seen when it returns
+            path = self.models.path_of(self.root, self._stack[-1]) or ""
+            self.structure.dropped(path, args, kwargs, output)
+
     def reset_depth(self) -> None:
         """Between steps nothing is running: an exception may have left the count behind."""
         if self.depth:
             self.depth = 0
             self.root = None
+            self._evaluating = None
             self._measuring = False
             self._stack = []
             self._leave_mode()
@@ -258,17 +317,31 @@ class Watcher:
             data["mode_dependent"] = [list(pair) for pair in root.mode_dependent[:50]]
             self.sink.fact("mode", self.clock.step, data)
 
+    def note_training_mode(self, root: Root, training: bool | None = None) -> None:
+        """The mode in which a root trains: now and then, and always where it is not the usual one."""
+        training = root.training if training is None else training
+        if self.sampling or not training or self.clock.step % MODES_EVERY == 0:
+            self.clock.modes[root.name] = float(bool(training))
+
     # -- losses --
 
     def loss_called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
         """One of torch's loss functions returned."""
+        if being_transformed():
+            return  # what it was given stands for something else
         if torch.is_grad_enabled():
-            self.losses.called(kind, function, args, kwargs, self.sampling)
+            self.losses.called(kind, function, args, kwargs, result, self.sampling)
+            if self.structure.waiting:
+                self.structure.into_loss(args[0] if args else kwargs.get("input"))
+            if self.sampling:
+                self.feeding.labelled(kind, args, kwargs)
         else:
             self.losses.evaluated(kind, result)
+            self.feeding.eval_loss(kind, args, kwargs)
 
     def scaled(self, given: Any, result: Any) -> None:
         """A GradScaler multiplied the loss: remember what it was before."""
+        self.holding.scaled = True
         if isinstance(given, Tensor) and isinstance(result, Tensor):
             self._unscaled = (result, given.detach())
 
@@ -278,18 +351,25 @@ class Watcher:
         """`backward()` is about to run on a loss."""
         self.reset_depth()
         self.in_backward = True
+        self.holding.before_backward()
         self.optimizers.look_for_zeroing()
         self.pattern.add("b")
         self._forwards = 0
+        awaited = [root for root, _ in self._awaiting.values()]
         for root, training in self._awaiting.values():
             root.trains_in_train_mode |= training
-            if self.sampling:
-                self.clock.modes[root.name] = float(training)
+            self.note_training_mode(root, training)
         self._awaiting = {}
+        if self.structure.waiting:
+            self.structure.settle(self.clock.step)
         loss = first_tensor(tensors)
         if loss is not None:
+            if self.sampling:
+                self.loop.tell(self.loop.before_backward, loss, awaited, self.clock.step)
             if self.sampling and self._heads:
                 self.losses.look_for_broadcast(loss, self._heads)
+            if self.sampling and not self.models.compile_used:
+                self.losses.terms.before_backward(loss)
             self._record_loss(loss)
         self._heads = []
 
@@ -297,6 +377,11 @@ class Watcher:
         """`backward()` returned."""
         self.in_backward = False
         self.optimizers.after_backward()
+        self.look_for_bad_micro_batch()
+        if self.sampling:
+            self.losses.terms.after_backward()
+        if self.sampling:
+            self.loop.tell(self.loop.after_backward, self._batch)
         self.clock.batch += self.clock.pending_batch
         self.clock.pending_batch = 0
         if not self._steps_come_from_optimizers():
@@ -322,8 +407,20 @@ class Watcher:
 
     def _write_loss(self, table: int, where: tuple[str | None, int | None], step: int, value: float) -> None:
         self.sink.row(table, step, (value,))
+        self.holding.backward(value, where)
         if not is_finite(value):
             self._alarm("loss", step, where, None)
+
+    def look_for_bad_micro_batch(self) -> None:
+        """Where gradients are added up over several backwards, each is looked at: which one was it?"""
+        holding = self.holding
+        if not holding.accumulates or holding.scaled or "gradient" in self._alarmed:
+            return
+        for state in self.optimizers.states:
+            norm = state.norm() if state.site is not None and not state.uses_closure else 0.0
+            if type(norm) is float and not is_finite(norm):
+                site = state.site or Site()
+                self._alarm("gradient", self.step, (site.file, site.line), state)
 
     def _steps_come_from_optimizers(self) -> bool:
         if self.cycle.lead is not None:
@@ -376,6 +473,7 @@ class Watcher:
         self.pattern.add("s", state.index)
         if self.sampling:
             self.optimizers.write_soundness(state, self.clock.step)
+            self.loop.tell(self.loop.stepped, state, self.clock.step)
         self.optimizers.after_step(state)
         if self.cycle.ends_with(state.index):
             self._end_step()
@@ -385,8 +483,9 @@ class Watcher:
     def _end_step(self) -> None:
         step, sampled = self.clock.step, self.sampling
         if sampled:
-            for part in (self.activations, self.parameters, self.batches, self.losses):
+            for part in (self.activations, self.parameters, self.batches, self.losses, self.calls):
                 part.commit(step)
+            self.feeding.commit(step)
         self._close_step(perf_counter(), 0.0, sampled)
         self.begin_step()
 
@@ -397,6 +496,10 @@ class Watcher:
     def _close_step(self, now: float, extra: float, sampled: bool) -> None:
         step = self.clock.step
         self.losses.end_of_evaluation(step)
+        if self.loop.evaluations.is_open:
+            self.loop.tell(self.loop.evaluations.close, step)
+        if self.feeding.evaluations.running:
+            self.feeding.end_of_section()
         if step == self._inventory_due or (step > INVENTORY_AFTER and step & (step - 1) == 0):
             self._take_inventory()
         own, total = self.clock.close(now, extra)
@@ -405,10 +508,13 @@ class Watcher:
     def begin_step(self) -> None:
         """Forget the last step's batch, and decide how closely to look at the next one."""
         self._batch = None
+        self.holding.clear()
         self._awaiting = {}
         self._forwards = 0
+        self.structure.forget()
         self.sampling = self.sampler.wants(self.clock.step)
         if self.sampling:
+            self.loop.tell(self.loop.step_begins, self.clock.step)
             in_full = self.sampler.wants_all(self.clock.step)
             self.activations.prepare(in_full)
             self.parameters.prepare(in_full)
@@ -421,6 +527,12 @@ class Watcher:
             if data is not None and self._inventories.get(root.name) != data:
                 self._inventories[root.name] = data
                 self.sink.fact("parameters", self.clock.step, data)
+        self.loop.tell(self.loop.report, self.clock.step, owners_of(self.optimizers))
+
+    def finish(self) -> None:
+        """The run is over: write what is still open."""
+        self.late.resolve()
+        self.loop.tell(self.loop.finish, self.clock.step, owners_of(self.optimizers))
 
     def _alarm(self, where: str, step: int, line: Any, state: OptimizerState | None) -> None:
         """A non-finite loss or gradient: look once, while everything is still there."""
@@ -444,6 +556,9 @@ class Watcher:
             "bad_inputs": inputs,
         }
         self.sink.fact("nonfinite", step, data)
+        late = self.late.is_waiting or (state is not None and state.uses_closure)
+        if self.on_alarm is not None and not late and step == self.step:  # else the parameters have changed
+            self.on_alarm(where, step, state)
 
     def _announce_pattern(self, number: int, pattern: str) -> None:
         self.sink.fact("pattern", self.clock.step, {"id": number, "pattern": pattern})

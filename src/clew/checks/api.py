@@ -36,6 +36,8 @@ class Check(ABC):
     id: ClassVar[str]
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]]  # signals or `fact:KIND`; `a|b` where either will do
+    confidence: ClassVar[str] = "likely"  # of its findings: certain, likely or possible
+    symptom: ClassVar[bool] = False  # says what is seen, not why: stands behind any cause that was found
 
     @abstractmethod
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -54,6 +56,7 @@ class Check(ABC):
         site: Site | None = None,
         step: int | None = None,
         evidence: Evidence | Iterable[Evidence] = (),
+        confidence: str | None = None,
     ) -> Finding:
         return Finding(
             check=self.name,
@@ -64,13 +67,18 @@ class Check(ABC):
             site=site or Site(),
             step=step,
             evidence=(evidence,) if isinstance(evidence, Evidence) else tuple(evidence),
+            confidence=confidence or self.confidence,
         )
 
 
 def sections(check: Check | type[Check]) -> dict[str, str]:
     """The parts of a check's documentation by their headings, in order."""
     kind = check if isinstance(check, type) else type(check)
-    doc = sys.modules[kind.__module__].__doc__ or ""
+    # A check of the user's own has its page in its docstring: its module is the training script.
+    ours = kind.__module__.startswith("clew.")
+    doc = (sys.modules[kind.__module__].__doc__ if ours else getattr(kind, "page", kind.__doc__)) or ""
+    if "## " not in doc:
+        doc = f"## {SECTIONS[0]}\n{doc}"
     parts = re.split(r"^## (.+)$", doc, flags=re.MULTILINE)
     return {heading.strip(): body.strip() for heading, body in zip(parts[1::2], parts[2::2], strict=True)}
 

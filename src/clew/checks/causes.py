@@ -6,49 +6,228 @@ if it was found too and was visible no later than its effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from clew.records import Finding
+from clew.records import Finding, Severity
+
+# Steps, gradients or labels that are wrong at the source make everything after them look ill.
+_LOOP = ("missing-zero-grad", "missing-backward", "missing-optimizer-step", "accumulation-lost")
+_CUT_OFF = (
+    "optimizer-stale",
+    "module-not-registered",
+    "detached-graph",
+    "parameter-not-in-optimizer",
+    "frozen-parameters",
+)
+_LOSS = (
+    "softmax-before-cross-entropy",
+    "raw-scores-into-nll",
+    "sigmoid-before-bce-with-logits",
+    "logits-into-bce",
+    "wrong-softmax-dim",
+    "silent-broadcast",
+    "loss-unfit",
+    "output-activation-unfit",
+)
+_SCALE = ("pretrained-preprocessing-mismatch", "dataset-mutates", "unnormalised-input", "unnormalised-target")
+_DATA = (
+    "nonfinite-input",
+    "constant-input",
+    "constant-target",
+    "repeated-batch",
+    "unshuffled-data",
+    "single-label-batches",
+    "class-imbalance",
+)
+_RATE = ("scheduler-stuck", "learning-rate-too-high", "learning-rate-too-low")
+_TOO_FAR = ("learning-rate-too-high", "missing-zero-grad", "accumulation-unscaled")  # steps too large
+_INSIDE = (
+    "no-nonlinearity",
+    "poor-initialisation",
+    "dropout-misplaced",
+    "half-precision-underflow",
+    "mask-inverted",
+    "noise-scale-sign",
+    "saturated-activation",
+    "dead-units",
+    "vanishing-gradient",
+    "exploding-gradient",
+)
+_ANYTHING = (*_LOOP, *_CUT_OFF, *_LOSS, *_SCALE, *_DATA, *_RATE, *_INSIDE, "over-regularised")
 
 CAUSES: Mapping[str, tuple[str, ...]] = {
-    "non-finite": ("exploding-gradient", "learning-rate-too-high"),
-    "exploding-gradient": ("learning-rate-too-high", "missing-zero-grad", "unnormalised-input"),
-    "learning-rate-too-high": ("missing-zero-grad", "unnormalised-input"),
-    "dead-units": ("learning-rate-too-high", "missing-zero-grad", "unnormalised-input"),
+    "non-finite": (
+        "nonfinite-input",
+        "half-precision-overflow",
+        "mask-inverted",
+        "exploding-gradient",
+        "weights-diverging",
+        "learning-rate-too-high",
+        "unnormalised-target",
+    ),
+    "half-precision-overflow": (*_TOO_FAR, *_SCALE),
+    "exploding-gradient": (
+        "half-precision-overflow",
+        "clip-ineffective",
+        "poor-initialisation",
+        *_TOO_FAR,
+        *_SCALE,
+    ),
+    "weights-diverging": ("exploding-gradient", *_TOO_FAR, *_SCALE),
+    "learning-rate-too-high": (
+        "missing-zero-grad",
+        "accumulation-unscaled",
+        "over-regularised",
+        "poor-initialisation",
+        *_SCALE,
+    ),
+    "learning-rate-too-low": (
+        "half-precision-underflow",
+        "scheduler-stuck",
+        "clip-ineffective",
+        "accumulation-lost",
+        "over-regularised",
+    ),
+    "update-ratio-off": (
+        "half-precision-underflow",
+        "clip-ineffective",
+        "learning-rate-too-low",
+        "over-regularised",
+        "poor-initialisation",
+        *_TOO_FAR,
+        *_LOOP,
+    ),
+    # A layer that gets no gradient keeps the units that its first weights left silent.
+    "dead-units": ("poor-initialisation", *_TOO_FAR, *_CUT_OFF, *_LOSS, *_SCALE, *_DATA),
     # Large inputs saturate what squashes them; a layer of dead units passes nothing on.
-    "vanishing-gradient": ("dead-units", "learning-rate-too-high", "unnormalised-input"),
+    "saturated-activation": ("poor-initialisation", *_TOO_FAR, *_SCALE),
+    "vanishing-gradient": (
+        "mask-inverted",
+        "dead-units",
+        "saturated-activation",
+        "activation-scale-off",
+        "half-precision-underflow",
+        "poor-initialisation",
+        *_TOO_FAR,
+        *_SCALE,
+        *_DATA,
+    ),
+    "activation-scale-off": (
+        "half-precision-overflow",
+        "poor-initialisation",
+        "weights-diverging",
+        *_TOO_FAR,
+        *_SCALE,
+    ),
+    "activation-mean-shift": (
+        "poor-initialisation",
+        "dead-units",
+        "weights-diverging",
+        *_TOO_FAR,
+        *_SCALE,
+    ),
+    "poor-initialisation": ("unnormalised-input", "pretrained-preprocessing-mismatch"),
+    "unnormalised-input": ("pretrained-preprocessing-mismatch", "dataset-mutates"),
+    "constant-input": ("dataset-mutates",),
+    "initial-loss-off-chance": ("activation-scale-off", "poor-initialisation", *_LOSS, *_SCALE),
+    "loss-term-imbalance": ("unnormalised-target", "unnormalised-input"),
+    "prediction-collapse": (*_ANYTHING, "labels-misaligned", "non-finite", "loss-term-imbalance"),
+    "labels-misaligned": tuple(name for name in _ANYTHING if name != "dead-units"),
+    "augmentation-repeats": ("labels-misaligned",),
+    "metric-disagrees": (
+        "train-mode-in-evaluation",
+        "weights-untied",
+        "label-map-mismatch",
+        "labels-misaligned",
+        "metric-implausible",
+        *_LOSS,
+    ),
+    "single-label-batches": ("unshuffled-data", "constant-target"),
+    "class-imbalance": ("constant-target", "unshuffled-data"),
+    "repeated-batch": ("constant-input",),
+    # A model that was replaced or kept in a list shows as parameters that nobody updates.
+    "parameter-not-in-optimizer": ("optimizer-stale", "module-not-registered"),
+    "frozen-parameters": ("optimizer-stale", "scheduler-stuck"),
+    "unused-parameter": (
+        "optimizer-stale",
+        "module-not-registered",
+        "detached-graph",
+        "half-precision-underflow",
+    ),
+    "label-map-mismatch": ("train-mode-in-evaluation", "train-val-preprocessing-mismatch"),
+    "overfitting": (
+        "train-val-preprocessing-mismatch",
+        "train-mode-in-evaluation",
+        "weights-untied",
+        "label-map-mismatch",
+        "dataset-mutates",
+        "repeated-batch",
+    ),
+    "underfitting": (*_ANYTHING, "labels-misaligned"),
+    "loss-stuck": (*_ANYTHING, "clip-ineffective", "labels-misaligned"),
+    "loss-oscillates": ("unshuffled-data", "single-label-batches", "dataset-mutates", *_TOO_FAR),
+    "loss-spikes": (
+        "exploding-gradient",
+        "unshuffled-data",
+        "single-label-batches",
+        *_TOO_FAR,
+        *_SCALE,
+    ),
 }
 
 
-def folded(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings with their `because`, root causes first and each followed by its effects."""
+def folded(findings: Sequence[Finding], symptoms: Collection[str] = ()) -> list[Finding]:
+    """The findings with their `because`, root causes first and each followed by its effects.
+
+    A symptom that no cause in the table explains is put down to the worst fault there is: it stands
+    on its own only where nothing else is wrong.
+    """
     found = {f.check: f for f in findings}
     reasons = {f.check: _nearest(f.check, found) for f in findings}
+    culprits = [f for f in findings if f.check not in symptoms and f.severity is not Severity.ADVICE]
+    roots = [f for f in culprits if not reasons[f.check]]
+    worst = min(roots, key=lambda f: f.severity.rank, default=None)
+    for name in symptoms:
+        if name in found and not reasons[name] and worst is not None:
+            reasons[name] = [worst.check]
     explained = {name: f.with_because([found[c].id for c in reasons[name]]) for name, f in found.items()}
     effects = {name: [e for e in found if name in reasons[e]] for name in found}
-    roots = [name for name in found if not reasons[name]]
     ordered: list[str] = []
-    for root in sorted(roots, key=lambda name: _urgency(name, found, effects)):
+    for root in sorted((n for n in found if not reasons[n]), key=lambda name: _urgency(name, found, effects)):
         _place(root, found, reasons, effects, ordered)
     return [explained[name] for name in ordered]
 
 
+def possible_causes(findings: Sequence[Finding]) -> list[str]:
+    """What could lie behind the findings, the nearest to the first of them first."""
+    names: dict[str, None] = {}
+    waiting = [finding.check for finding in findings]
+    while waiting:
+        name = waiting.pop(0)
+        waiting += [cause for cause in CAUSES.get(name, ()) if cause not in names]
+        names.update(dict.fromkeys(CAUSES.get(name, ())))
+    return list(names)
+
+
 def _nearest(name: str, found: Mapping[str, Finding]) -> list[str]:
     """The causes found, without those that only act through another one of them."""
-    direct = [c for c in CAUSES.get(name, ()) if c in found and _not_later(found[c], found[name])]
+    direct = [c for c in CAUSES.get(name, ()) if c in found and _may_cause(found[c], found[name])]
     indirect = {further for cause in direct for further in _all_causes(cause, found)}
     return [cause for cause in direct if cause not in indirect]
 
 
 def _all_causes(name: str, found: Mapping[str, Finding]) -> Iterator[str]:
     for cause in CAUSES.get(name, ()):
-        if cause in found and _not_later(found[cause], found[name]):
+        if cause in found and _may_cause(found[cause], found[name]):
             yield cause
             yield from _all_causes(cause, found)
 
 
-def _not_later(cause: Finding, effect: Finding) -> bool:
-    return cause.step is None or effect.step is None or cause.step <= effect.step
+def _may_cause(cause: Finding, effect: Finding) -> bool:
+    """A cause is visible no later than its effect, and a mere hint explains no fault."""
+    hint = cause.severity is Severity.ADVICE and effect.severity is not Severity.ADVICE
+    in_time = cause.step is None or effect.step is None or cause.step <= effect.step
+    return in_time and not hint
 
 
 def _urgency(

@@ -9,35 +9,84 @@ import numpy as np
 
 from clew.checks import catalog
 from clew.checks.api import Check
-from clew.checks.causes import folded
+from clew.checks.causes import folded, possible_causes
+from clew.checks.custom import broken, from_fact
+from clew.checks.ignoring import Rule, rules_of
 from clew.checks.view import RunView
 from clew.checks.wording import listed
-from clew.records import Evidence, Finding, NotJudged, Site, Verdict
+from clew.records import Evidence, Finding, Ignored, NotJudged, Site, Verdict
 
 MOST_OTHERS = 8  # further places listed one by one, to keep a finding on one screen
 
 
-def judge(run: RunView, *, checks: Iterable[Check] | None = None, ignore: Iterable[str] = ()) -> Verdict:
+def judge(
+    run: RunView, *, checks: Iterable[Check] | None = None, ignore: Iterable[str | Rule] = ()
+) -> Verdict:
     """Everything the checks say about the run as it is now.
 
-    `ignore` holds names or ids; one that no check has raises `UnknownCheck`. Nothing else does:
-    a check that fails is not judged.
+    `ignore` adds to what the run itself says is to be left out. Nothing raises: a check that fails
+    is not judged.
     """
-    ignored = {catalog.find(name).name for name in ignore}
-    findings: list[Finding] = []
-    not_judged: list[NotJudged] = []
-    for check in catalog.everything() if checks is None else checks:
-        if check.name in ignored:
-            continue
-        found, reason = _ask(check, run)
-        if found:
-            findings.append(merged([_located(run, f) for f in found]))
+    asked = catalog.everything() if checks is None else list(checks)
+    rules = [*rules_of(ignore), *(Rule.read(f.data) for f in run.facts("ignore"))]
+    answers = _Answers(run, rules)
+    for check in asked:
+        if not any(rule.covers(check.name, check.id) for rule in rules):
+            answers.add(check.name, *ask(check, run))
+    if checks is None:
+        _add_recorded(answers, {check.name for check in asked})
+        answers.not_judged += broken()
+    symptoms = {check.name for check in asked if check.symptom}
+    ordered = folded(answers.findings, symptoms)
+    return Verdict(
+        tuple(ordered),
+        tuple(answers.not_judged),
+        tuple(answers.ruled_out),
+        tuple(answers.ignored),
+        tuple(name for name in possible_causes(ordered) if name in answers.ruled_out),
+    )
+
+
+class _Answers:
+    """What was said so far, sorted by what it means."""
+
+    def __init__(self, run: RunView, rules: Sequence[Rule]) -> None:
+        self.run = run
+        self._rules = rules
+        self.findings: list[Finding] = []
+        self.not_judged: list[NotJudged] = []
+        self.ruled_out: list[str] = []
+        self.ignored: list[Ignored] = []
+
+    def add(self, name: str, found: Sequence[Finding], reason: str | None) -> None:
+        kept, dropped = [], []
+        for finding in (_located(self.run, f) for f in found):
+            rule = next((r for r in self._rules if r.covers_finding(finding)), None)
+            if rule is None:
+                kept.append(finding)
+            else:
+                dropped.append(rule)
+        if kept:
+            self.findings.append(merged(kept))
+        elif dropped:
+            self.ignored.append(Ignored(name, dropped[0].why))
         elif reason:
-            not_judged.append(NotJudged(check.name, reason))
-    return Verdict(tuple(folded(findings)), tuple(not_judged))
+            self.not_judged.append(NotJudged(name, reason))
+        else:
+            self.ruled_out.append(name)
 
 
-def _ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
+def _add_recorded(answers: _Answers, known: set[str]) -> None:
+    """The user's own checks that this process does not have: what they said when the run ended."""
+    for fact in answers.run.facts("custom_check"):
+        name = str(fact.data.get("check"))
+        if name not in known:
+            known.add(name)
+            answers.add(name, *from_fact(fact.data))
+
+
+def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
+    """A check's findings, or why it can't say anything."""
     missing = [need for need in check.needs if not run.has(need)]
     if missing:
         return [], f"{listed([_readable(need) for need in missing])} was not recorded"

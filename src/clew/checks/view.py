@@ -71,6 +71,10 @@ class RunView:
             for name in need.split("|")
         )
 
+    def names(self, prefix: str) -> list[str]:
+        """The recorded signals whose name begins so, in order."""
+        return sorted(name for name in self._signals if name.startswith(prefix))
+
     def series(self, name: str, phase: str | None = None) -> Iterator[tuple[Site, Series]]:
         """The signal at every site, without the empty ones; a site of unknown phase fits any."""
         if name not in self._series:

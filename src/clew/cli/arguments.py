@@ -47,7 +47,10 @@ def fail_on_option(function: Command) -> Command:
 
 def ignore_option(function: Command) -> Command:
     return click.option(
-        "--ignore", multiple=True, metavar="CHECK", help="Leave a check out (may be repeated)."
+        "--ignore",
+        multiple=True,
+        metavar="CHECK[@WHERE]",
+        help="Leave a check out, or its findings at a module, file or line (may be repeated).",
     )(function)
 
 
@@ -58,14 +61,15 @@ def runs_folder(folder: Path | None) -> Path:
 
 
 def known_checks(names: Sequence[str]) -> tuple[str, ...]:
-    """The same checks by their stable names; an unknown one is refused."""
+    """The same checks by their stable names, with the places given; an unknown one is refused."""
     if not names:
         return ()
     from clew.checks import catalog
     from clew.checks.api import UnknownCheck
 
     try:
-        return tuple(catalog.find(name).name for name in names)
+        split = [name.partition("@") for name in names]
+        return tuple("".join((catalog.find(name).name, at, where)) for name, at, where in split)
     except UnknownCheck as error:
         raise unknown_check(error) from error
 

@@ -40,10 +40,10 @@ def command(check: str | None, as_json: bool) -> int:
 
 def _entries(name: str | None) -> list[CheckEntry]:
     from clew.checks.api import UnknownCheck
-    from clew.checks.catalog import CHECKS, find
+    from clew.checks.catalog import everything, find
 
     try:
-        return [_entry(c) for c in CHECKS] if name is None else [_entry(find(name))]
+        return [_entry(c) for c in everything()] if name is None else [_entry(find(name))]
     except UnknownCheck as error:
         raise unknown_check(error) from error
 

@@ -74,7 +74,16 @@ class BeforeTheScript(click.Command):
 @click.option(
     "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the verdict."
 )
+@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="End the run after N steps.")
 @click.option("--stop-on", type=LEVELS, help="End the run at such a finding.")
+@click.option(
+    "--trace-numerics",
+    type=click.Choice(["layer", "op"]),
+    help="Check every layer or operation for NaN and infinity: slow.",
+)
+@click.option("--from-step", type=click.IntRange(min=0), default=0, metavar="N", help="Trace from this step.")
+@click.option("--to-step", type=click.IntRange(min=0), metavar="M", help="Trace to this step.")
+@click.option("--print-shapes", is_flag=True, help="Say what goes into each layer and out, once.")
 @fail_on_option
 @ignore_option
 @click.option("--quiet", is_flag=True, help="Print nothing.")
@@ -89,7 +98,12 @@ def command(
     folder: Path | None,
     name: str | None,
     json_path: Path | None,
+    steps: int | None,
     stop_on: str | None,
+    trace_numerics: str | None,
+    from_step: int,
+    to_step: int | None,
+    print_shapes: bool,
     fail_on: str | None,
     ignore: tuple[str, ...],
     quiet: bool,
@@ -105,6 +119,8 @@ def command(
     """
     if not module:
         _must_exist(script)
+    if to_step is not None and to_step < from_step:
+        raise Refusal(f"--to-step {to_step} is before --from-step {from_step}")
     return RunOptions(
         script=script,
         args=args,
@@ -114,9 +130,14 @@ def command(
         budget=budget,
         every_step=every_step,
         json_path=json_path.absolute() if json_path else None,
+        steps=steps,
         stop_on=stop_on,
+        trace_numerics=trace_numerics,
+        from_step=from_step,
+        to_step=to_step,
         fail_on=fail_on,
         ignore=known_checks(ignore),
+        print_shapes=print_shapes,
         quiet=quiet,
     )
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -46,7 +44,6 @@ def command(
       clew why 20261115 --all
       clew why --json | jq .findings[0].check
     """
-    from clew.checks.catalog import CHECKS
     from clew.checks.runner import judge
     from clew.checks.view import RunView
     from clew.show.summary import summarise
@@ -55,11 +52,10 @@ def command(
 
     asked = known_checks(ignore)
     reader = open_run(find_run(runs_folder(folder), run))
-    left_out = {*asked, *_left_out_by(reader.meta)} & {check.name for check in CHECKS}
-    summary = summarise(reader, checks=len(CHECKS) - len(left_out))
-    if summary.idle is not None:
+    verdict = judge(RunView(reader.data), ignore=asked)
+    summary = summarise(reader, checks=verdict.asked)
+    if summary.idle is not None and not verdict.findings:
         raise Refusal(f"nothing to judge in {reader.path}: {summary.idle}")
-    verdict = judge(RunView(reader.data), ignore=tuple(sorted(left_out)))
     if as_json:
         from clew.show.json_out import dumps, verdict_json
 
@@ -69,9 +65,3 @@ def command(
 
         render_verdict(verdict, summary, stream=sys.stdout, full=full)
     return FAILED_ON if fails(verdict, fail_on) else 0
-
-
-def _left_out_by(meta: Mapping[str, Any]) -> list[str]:
-    """What `clew run --ignore` left out: the verdict must be the same again."""
-    ignored = meta.get("ignore")
-    return [str(name) for name in ignored] if isinstance(ignored, list) else []

@@ -15,7 +15,7 @@ from clew.show.summary import RunSummary
 if TYPE_CHECKING:
     from rich.text import Text
 
-COLUMN = 10  # of the labels: "evidence" and room
+COLUMN = 11  # of the labels: "ruled out" and room
 MOST_EVIDENCE = 4  # observations per finding, unless all are asked for
 SPARK_WIDTH = 32
 INDENT = 2
@@ -57,7 +57,8 @@ def _name(screen: Screen, finding: Finding) -> Text:
 
 def _title(screen: Screen, finding: Finding) -> Text:
     since = f", from step {finding.step}" if finding.step else ""
-    return screen.join(_name(screen, finding), screen.text(f"  {finding.severity.value}{since}", "dim"))
+    sure = f"  {finding.severity.value}, {neutral(finding.confidence, 20)}{since}"
+    return screen.join(_name(screen, finding), screen.text(sure, "dim"))
 
 
 def _draw_place(screen: Screen, finding: Finding, run: RunSummary, indent: int) -> None:

@@ -17,6 +17,8 @@ def verdict_json(verdict: Verdict, run: RunSummary) -> dict[str, Any]:
         "run": run.to_json(),
         "findings": [finding.to_json() for finding in verdict.findings],
         "not_judged": [entry.to_json() for entry in verdict.not_judged],
+        "ruled_out": list(verdict.ruled_out),
+        "ignored": [entry.to_json() for entry in verdict.ignored],
     }
 
 

@@ -50,7 +50,7 @@ def render_verdict(
 ) -> None:
     """Draw the verdict on a stream (stderr by default); `full` leaves nothing out."""
     screen = Screen(stream, width)
-    if run.idle is not None:
+    if run.idle is not None and not verdict.findings:
         screen.block(f"clew: nothing to judge: {neutral(run.idle)}")
         _draw_notes(screen, run)
     elif not verdict.findings:
@@ -62,13 +62,17 @@ def render_verdict(
 def _draw_healthy(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) -> None:
     judged = run.checks - len(verdict.not_judged)
     over = f"{_count(run.steps, 'step')} of {_script(run)}"
-    if judged > 0:
+    if run.state == "failed":
+        screen.block(
+            f"clew: the script failed; {_count(judged, 'check')} found nothing else wrong over {over}"
+        )
+    elif judged > 0:
         good = screen.text(f"{screen.glyphs.good} clew: nothing wrong found", "bold green")
         screen.block(screen.join(good, f" by {_count(judged, 'check')} over {over}"))
     else:
         screen.block(f"clew: no verdict: none of {_count(run.checks, 'check')} could judge {over}")
     _draw_notes(screen, run)
-    if verdict.not_judged:
+    if verdict.not_judged or verdict.ignored:
         _draw_checks(screen, verdict, run, full or judged <= 0)
 
 
@@ -88,6 +92,7 @@ def _draw_findings(screen: Screen, verdict: Verdict, run: RunSummary, full: bool
     screen.blank()
     screen.rule()
     _draw_notes(screen, run)
+    _draw_ruled_out(screen, verdict, full)
     _draw_checks(screen, verdict, run, full)
     _draw_footer(screen, verdict, run, full)
 
@@ -135,8 +140,20 @@ def _draw_checks(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) 
         more = f" and {len(silent) - MOST_NAMED} more" if len(silent) > MOST_NAMED else ""
         judged += f"; not judged: {names}{more}"
     _draw_row(screen, "checks", judged)
+    for item in verdict.ignored:
+        why = f": {neutral(item.why, 120)}" if item.why else ""
+        _draw_row(screen, "", f"{neutral(item.check, 60)} found, and ignored as asked{why}")
     for entry in silent if full else ():
         _draw_row(screen, "", f"{neutral(entry.check, 60)} not judged: {neutral(entry.reason)}")
+
+
+def _draw_ruled_out(screen: Screen, verdict: Verdict, full: bool) -> None:
+    """The other explanations that were looked into: those that could have caused what was found."""
+    names = [neutral(name, 40) for name in (verdict.ruled_out if full else verdict.other_causes)]
+    shown = names if full else names[:MOST_NAMED]
+    if shown:
+        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+        _draw_row(screen, "ruled out", ", ".join(shown) + more)
 
 
 def _draw_row(screen: Screen, label: str, text: str) -> None:

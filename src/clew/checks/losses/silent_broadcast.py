@@ -39,6 +39,7 @@ class SilentBroadcast(Check):
     id = "LOSS002"
     name = "silent-broadcast"
     needs = ("loss|fact:loss|fact:broadcast",)
+    confidence = "certain"
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         seen: set[tuple[str | None, int | None]] = set()

@@ -40,6 +40,7 @@ class SoftmaxBeforeCrossEntropy(Check):
     id = "LOSS001"
     name = "softmax-before-cross-entropy"
     needs = ("fact:loss",)
+    confidence = "certain"
 
     simplex: float = 0.99  # share of rows that are probabilities; rounding may spoil a row
     samples: int = 3  # sampled batches, all of which must be so

@@ -41,6 +41,7 @@ class EvalModeInTraining(Check):
     id = "MODE001"
     name = "eval-mode-in-training"
     needs = ("mode.training",)
+    confidence = "certain"
 
     window: int = 10  # sampled training steps in a row, all of them in evaluation mode
 

@@ -38,6 +38,7 @@ class MissingZeroGrad(Check):
     id = "OPT001"
     name = "missing-zero-grad"
     needs = ("grad.stale",)
+    confidence = "certain"
 
     least: int = 3  # stale steps; two may come from a warm-up pass before the loop
     sustained: float = 0.9  # share of the steps since the second; below it the script does zero them

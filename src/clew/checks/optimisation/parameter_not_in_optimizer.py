@@ -41,6 +41,7 @@ class ParameterNotInOptimizer(Check):
     id = "OPT002"
     name = "parameter-not-in-optimizer"
     needs = ("fact:parameters",)
+    confidence = "certain"
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         some_root_is_optimised = any(p.optimised for p in run.parameters.values())

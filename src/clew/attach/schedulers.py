@@ -1,0 +1,101 @@
+"""Learning-rate schedulers: whose they are, how often they were stepped, and whether too early."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from clew.attach.frames import line_of_creation, user_line
+from clew.attach.optimizers import OptimizerBook
+from clew.attach.sink import Sink
+
+
+@dataclass
+class Known:
+    """A scheduler, by weak reference."""
+
+    scheduler: weakref.ref[Any]
+    kind: str
+    file: str | None
+    line: int | None
+    step_file: str | None = None
+    step_line: int | None = None
+    early: int = 0  # steps before the first one of its optimizer
+    inner: bool = False  # stepped by another scheduler
+    last: dict[str, Any] | None = None  # what was sent
+
+
+class Schedulers:
+    """All schedulers that were made, with a fact of each."""
+
+    def __init__(self, sink: Sink, optimizers: OptimizerBook) -> None:
+        self._sink = sink
+        self._optimizers = optimizers
+        self._known: dict[int, Known] = {}
+        self._order: list[Known] = []
+
+    def made(self, scheduler: Any) -> None:
+        """A scheduler's `__init__` returned; that of its base class may have before."""
+        known = self._find(scheduler)
+        if known is None:
+            file, line = line_of_creation(scheduler)
+            known = Known(weakref.ref(scheduler), type(scheduler).__name__, file, line)
+            self._known[id(scheduler)] = known
+            self._order.append(known)
+        for inner in getattr(scheduler, "_schedulers", ()):
+            part = self._find(inner)
+            if part is not None:
+                part.inner = True
+
+    def stepped(self, scheduler: Any) -> None:
+        """`scheduler.step()` returned: noticed at least until its optimizer has stepped."""
+        known = self._find(scheduler)
+        if known is None:
+            return
+        if known.step_file is None:
+            known.step_file, known.step_line = user_line(2)
+        if not self._steps_of(getattr(scheduler, "optimizer", None)):
+            known.early += 1
+
+    def _find(self, scheduler: Any) -> Known | None:
+        known = self._known.get(id(scheduler))
+        return known if known is not None and known.scheduler() is scheduler else None
+
+    def _steps_of(self, optimizer: Any) -> int:
+        return next((s.steps for s in self._optimizers.states if s.optimizer() is optimizer), 0)
+
+    def report(self, step: int) -> None:
+        """Send the facts that have changed."""
+        for index, known in enumerate(self._order):
+            scheduler = known.scheduler()
+            if scheduler is None:
+                continue
+            data = self._fact(index, known, scheduler)
+            if data != known.last:
+                known.last = data
+                self._sink.fact("scheduler", step, data)
+
+    def _fact(self, index: int, known: Known, scheduler: Any) -> dict[str, Any]:
+        optimizer = getattr(scheduler, "optimizer", None)
+        owner = next((s.index for s in self._optimizers.states if s.optimizer() is optimizer), None)
+        return {
+            "index": index,
+            "class": known.kind,
+            "file": known.file,
+            "line": known.line,
+            "step_file": known.step_file,
+            "step_line": known.step_line,
+            "steps": steps_of(scheduler),
+            "early": known.early,
+            "inner": known.inner,
+            "optimizer": owner,
+        }
+
+
+def steps_of(scheduler: Any) -> int | None:
+    """How often a scheduler was stepped by hand; its own first step in `__init__` does not count."""
+    count, last = getattr(scheduler, "_step_count", None), getattr(scheduler, "last_epoch", None)
+    known = [count - 1] if isinstance(count, int) else []
+    known += [last] if isinstance(last, int) else []
+    return max(0, *known) if known else None

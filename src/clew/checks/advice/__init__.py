@@ -1,0 +1,1 @@
+"""What the other findings add up to."""

@@ -1,0 +1,75 @@
+"""DATA017 augmentation-repeats
+
+## What it detects
+A training dataset whose `__getitem__` draws random numbers, and whose samples all the same arrive
+bit-identical in every epoch.
+
+## Why is this bad?
+Augmentation is meant to show each sample in many ways. If the draw is always the same, or its
+result was stored, the model sees the same distorted copy every time: the cost of augmentation
+without its use.
+
+## How to fix
+Do not set a seed inside `__getitem__`, and do not keep augmented samples: store the raw ones and
+augment on every access.
+
+## Known problems
+A random transform that does nothing to the input (it only picks another view for the target) looks
+alike. Datasets with a switch that is off are left alone.
+
+## References
+- PyTorch docs, Reproducibility: seed once, at the start of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.feed import at, training_loaders
+from clew.checks.view import RunView
+from clew.records import Finding, Severity, Site
+
+
+@dataclass(frozen=True)
+class AugmentationRepeats(Check):
+    id = "DATA017"
+    name = "augmentation-repeats"
+    needs = ("sample.seen", "fact:loader")
+
+    seen: float = 0.999  # share of a batch that came before, bit by bit; a coin flip for each makes 0.5
+    batches: int = 5  # batches after the first epoch, all of which must be so
+    distinct: float = 0.99  # share of samples in a batch that differ; copies would come again by nature
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for loader in training_loaders(run):
+            if not loader.random or not loader.length or not loader.batch_size:
+                continue
+            for site, series in run.series("sample.seen", "train"):
+                later = series.since(_epoch_end(run, loader.length))
+                distinct = at(run, "sample.distinct", Site("", "input[0]", phase="train", root=site.root))
+                if distinct is None or distinct.median < self.distinct or len(later) < self.batches:
+                    continue
+                if len(set(series.steps.tolist())) < len(series):
+                    continue  # pairs and triplets: what is drawn is which samples meet
+                if later.min >= self.seen:
+                    yield self.finding(
+                        Severity.WARNING,
+                        message=f"{loader.dataset} draws random numbers, but its samples come back "
+                        "bit-identical in every epoch: the augmentation repeats",
+                        fix="take the seed out of __getitem__ (np.random.seed, manual_seed, default_rng(0)), "
+                        "and augment on every access",
+                        site=loader.site,
+                        step=int(later.steps[0]),
+                        evidence=later.evidence("share of the batch that came before, bit by bit"),
+                    )
+                    return
+
+
+def _epoch_end(run: RunView, length: int) -> int:
+    """The first step after all samples of the loader have come once."""
+    for _, sizes in run.series("batch.size"):
+        total = sizes.values.cumsum()
+        return int(sizes.steps[min(int((total < length).sum()) + 1, len(sizes) - 1)])
+    return 0

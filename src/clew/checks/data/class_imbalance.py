@@ -1,0 +1,94 @@
+"""DATA007 class-imbalance
+
+## What it detects
+One class that makes up nearly all of the training samples, with a loss that counts every sample
+alike. It is a warning if the model misses most samples of the other classes, else advice.
+
+## Why is this bad?
+A model that always says the frequent class has an accuracy of its share, 95 % or 99 %, and a small
+loss: the gradient of the rare samples drowns. They are usually the ones that matter.
+
+## How to fix
+Weigh the loss (`weight=` for cross_entropy, `pos_weight=` for binary losses) or draw rare samples
+more often (`WeightedRandomSampler`), and look at recall or average precision, not at accuracy.
+
+## Known problems
+Rare classes that the model finds all the same are no reason to warn. Pixels, words and tags, where
+one class is frequent by nature, are not judged: only data with one label for each sample is.
+
+## References
+- He and Garcia, Learning from imbalanced data, 2009.
+- King and Zeng, Logistic regression in rare events data, 2001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.feed import ClassCounts, class_counts, is_weighted, training_loaders
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity, Site
+
+
+@dataclass(frozen=True)
+class ClassImbalance(Check):
+    id = "DATA007"
+    name = "class-imbalance"
+    needs = ("label.classes",)
+
+    share: float = 0.9  # of the most frequent class: nine to one, where always saying it looks good
+    samples: int = 200  # labels counted before it is judged; the share's error is then 0.02
+    found: float = 0.5  # share of the rare samples predicted right, below which they are missed
+    rare: int = 8  # rare samples in the later part of the run, to judge whether they are missed
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        if any("Weighted" in loader.sampler for loader in training_loaders(run)):
+            return
+        for site, _ in run.series("label.classes", "train"):
+            counts = class_counts(run, site)
+            if not counts or counts[-1].total < self.samples or len(counts[-1].counts) < 2:
+                continue
+            top, share = max(counts[-1].shares.items(), key=lambda item: (item[1], -item[0]))
+            if share >= self.share and not is_weighted(run, site):
+                yield self._finding(site, counts, top, share)
+
+    def _finding(self, site: Site, counts: list[ClassCounts], top: int, share: float) -> Finding:
+        recall = self._recall(counts, top)
+        missed = recall is not None and recall < self.found
+        last = counts[-1]
+        said = "" if recall is None else f", and the model finds {recall:.0%} of the others"
+        listed = ", ".join(f"class {c}: {n}" for c, n in sorted(last.counts.items())[:10])
+        return self.finding(
+            Severity.WARNING if missed else Severity.ADVICE,
+            message=f"{share:.1%} of the labels are class {top}{said}",
+            fix=_fix(site.op or "", last, top),
+            site=site,
+            step=counts[0].step,
+            evidence=Evidence(f"labels counted up to step {last.step}: {listed}"),
+        )
+
+    def _recall(self, counts: list[ClassCounts], top: int) -> float | None:
+        """Rare samples predicted right, since the count before the last."""
+        last, before = counts[-1], counts[-2] if len(counts) > 1 else ClassCounts(0, {}, {})
+        rare = sum(n - before.counts.get(c, 0) for c, n in last.counts.items() if c != top)
+        right = sum(n - before.right.get(c, 0) for c, n in last.right.items() if c != top)
+        return right / rare if rare >= self.rare else None
+
+    def unjudged(self, run: RunView) -> str | None:
+        sites = [site for site, _ in run.series("label.classes", "train")]
+        most = max((c[-1].total for c in (class_counts(run, s) for s in sites) if c), default=0)
+        return None if most >= self.samples else f"needs {self.samples} labels, has counted {most}"
+
+
+def _fix(kind: str, counts: ClassCounts, top: int) -> str:
+    rest = max(counts.total - counts.counts[top], 1)
+    if kind.startswith("binary"):
+        positive = max(counts.counts.get(1, 0), 1)
+        weight = (counts.total - positive) / positive
+        return f"nn.BCEWithLogitsLoss(pos_weight=torch.tensor({weight:.3g}))"
+    if len(counts.counts) == 2:
+        weights = [1.0 if c == top else counts.counts[top] / rest for c in sorted(counts.counts)]
+        return f"nn.CrossEntropyLoss(weight=torch.tensor([{', '.join(f'{w:.3g}' for w in weights)}]))"
+    return "nn.CrossEntropyLoss(weight=len(y) / (classes * torch.bincount(y)))"

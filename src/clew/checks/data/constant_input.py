@@ -1,0 +1,116 @@
+"""DATA003 constant-input
+
+## What it detects
+A model that is fed the same everywhere: batches in which every value is the same, batches whose
+samples are all copies of one, samples most of which are blank, or a table most of whose columns
+never vary.
+
+## Why is this bad?
+What does not vary can't tell one sample from another. The best that a model can do with a
+constant input is to predict the mean of its targets, and it will, without an error.
+
+## How to fix
+Look at what the dataset returns for a few indices: `x0, x1 = dataset[0][0], dataset[1][0]`. Usual
+causes are integer division, a buffer that is allocated and never filled, a `__getitem__` that
+ignores its index, and a normalisation that divides by the wrong constant.
+
+## Known problems
+Columns of a table are judged once there are many more samples than columns, since words and
+rare categories are constant in most batches. Border pixels that never vary are ignored.
+
+## References
+- Karpathy, A Recipe for Training Neural Networks, 2019: become one with the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.checks.api import Check
+from clew.checks.data.feed import at, feeding_site
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity, Site
+
+
+@dataclass(frozen=True)
+class ConstantInput(Check):
+    id = "DATA003"
+    name = "constant-input"
+    needs = ("sample.constant", "sample.distinct", "sample.count")
+
+    samples: int = 5  # sampled batches, all of which must be so
+    batch: int = 4  # samples in a batch, from which on copies of one are no accident
+    features: int = 8  # values in a sample, from which on equal ones are no accident
+    blank: float = 0.5  # share of a batch's samples that hold one value only
+    columns: float = 0.75  # share of a table's columns that never vary over the run
+    per_column: int = 20  # samples for each column of a table before its columns are judged
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for site, counts in run.series("sample.count", "train"):
+            found = self._judge(run, site, float(np.median(counts.values)))
+            if found is not None and len(counts) >= self.samples:
+                severity, message, evidence = found
+                yield self.finding(
+                    severity,
+                    message=message,
+                    fix="print(dataset[0][0], dataset[1][0])  # they must differ; then mend __getitem__ or"
+                    " the preprocessing",
+                    site=feeding_site(run, site),
+                    step=int(counts.steps[0]),
+                    evidence=evidence,
+                )
+
+    def _judge(self, run: RunView, site: Site, batch: float) -> tuple[Severity, str, Evidence] | None:
+        constant, distinct = at(run, "sample.constant", site), at(run, "sample.distinct", site)
+        features = at(run, "sample.features", site)
+        if constant is None or distinct is None or features is None or batch < self.batch:
+            return None
+        counts = at(run, "sample.count", site)
+        alike = counts is not None and bool((distinct.values * counts.values <= 1.01).all())
+        same_value = _spread(run, site)
+        if same_value is not None and alike:
+            evidence = constant.evidence("share of samples that hold one value only")
+            text = f"every input of the model is {same_value:.4g}, in every sample of every batch"
+            return Severity.ERROR, text, evidence
+        if alike:
+            evidence = distinct.evidence("share of the samples of a batch that differ from one another")
+            return Severity.ERROR, f"the {batch:.0f} samples of a batch are all the same", evidence
+        wide = features.median >= self.features
+        if wide and constant.share_below(self.blank) == 0.0:
+            text = f"{constant.median:.0%} of the samples are blank: all their values are the same"
+            return Severity.WARNING, text, constant.evidence("share of blank samples in a batch")
+        return self._columns(run, site, features.median, batch)
+
+    def _columns(
+        self, run: RunView, site: Site, features: float, batch: float
+    ) -> tuple[Severity, str, Evidence] | None:
+        series = at(run, "sample.constant_features", site)
+        if series is None or not self.features <= features or not _is_table(run, site):
+            return None
+        share = float(series.values[-1])
+        if len(series) * batch < self.per_column * features or not share >= self.columns:
+            return None
+        text = f"{share:.0%} of the {features:.0f} columns of the input never vary"
+        return Severity.WARNING, text, series.evidence("share of columns that have not varied so far")
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((len(s) for _, s in run.series("sample.count", "train")), default=0)
+        return None if most >= self.samples else f"needs {self.samples} sampled batches, has {most}"
+
+
+def _spread(run: RunView, site: Site) -> float | None:
+    """The one value of a floating-point input, if it has only one."""
+    low, high = at(run, "input.min", site), at(run, "input.max", site)
+    if low is None or high is None:
+        return None
+    values = np.concatenate([low.values, high.values])
+    return float(values[0]) if len(values) and (values == values[0]).all() else None
+
+
+def _is_table(run: RunView, site: Site) -> bool:
+    """Only inputs of two dimensions have a spread of features."""
+    spread = at(run, "input.feature_spread", site)
+    return spread is not None and bool((spread.values != 1.0).any())

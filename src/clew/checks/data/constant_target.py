@@ -1,0 +1,90 @@
+"""DATA008 constant-target
+
+## What it detects
+Targets that are the same for every sample of every batch: one class only, or one number.
+
+## Why is this bad?
+There is nothing to learn but that constant. The loss falls to zero in a few steps, which looks
+like a great success.
+
+## How to fix
+Print `y.unique()`, or `y.min(), y.max()`, of the whole training set. Usual causes are a wrong
+column, labels compared with the wrong type (`"1" == 1`), a split of sorted data, and a
+conversion that rounds to zero.
+
+## Known problems
+Targets that the program makes itself (ones and zeros for a discriminator, zeros for a residual or
+a contrastive loss) are constant on purpose: only what a loader delivered is judged, or what
+comes to the only loss call of a step and is not zero.
+
+## References
+- Karpathy, A Recipe for Training Neural Networks, 2019: become one with the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.checks.api import Check
+from clew.checks.data.feed import at, training_loaders
+from clew.checks.series import Series
+from clew.checks.view import RunView
+from clew.records import Finding, Severity, Site
+
+JUDGED = {
+    "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ConstantTarget(Check):
+    id = "DATA008"
+    name = "constant-target"
+    needs = ("target.min", "target.max", "target.given")
+
+    samples: int = 10  # sampled batches, all of which must hold the same value
+    labels: int = 50  # targets seen in all, below which chance may do it
+    epochs: float = 1.0  # passes over the loader's data: sorted data begins with one class
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        if len({(s.file, s.line) for s, _ in run.series("target.given", "train")}) != 1:
+            return  # several losses: some of them may rightly have a constant target
+        for site, given in run.series("target.given", "train"):
+            low, high = at(run, "target.min", site), at(run, "target.max", site)
+            if site.op not in JUDGED or low is None or high is None or len(low) < self.samples:
+                continue
+            values = np.concatenate([low.values, high.values])
+            if (values == values[0]).all() and self._is_data(run, given, float(values[0]), site):
+                yield self._finding(run, site, low, float(values[0]))
+
+    def _is_data(self, run: RunView, given: Series, value: float, site: Site) -> bool:
+        if not self._seen_all(run):
+            return False
+        if (given.values == 1.0).all():
+            return True
+        calls = at(run, "target.calls", site)
+        alone = calls is not None and calls.max == 1.0
+        return bool(np.isnan(given.values).all()) and alone and value != 0.0
+
+    def _seen_all(self, run: RunView) -> bool:
+        seen = sum(float(series.values.sum()) for _, series in run.series("batch.size"))
+        lengths = [loader.length for loader in training_loaders(run) if loader.length]
+        return seen >= max(self.labels, *(self.epochs * n for n in lengths), 0)
+
+    def _finding(self, run: RunView, site: Site, low: Series, value: float) -> Finding:
+        return self.finding(
+            Severity.ERROR,
+            message=f"every target of {site.op} is {value:.6g}: there is nothing to learn but that",
+            fix="print(y.unique(return_counts=True))  # over the whole training set; then mend the labels",
+            site=site,
+            step=int(low.steps[0]),
+            evidence=low.evidence("smallest target of a batch; the largest is the same"),
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((len(s) for _, s in run.series("target.given", "train")), default=0)
+        return None if most >= self.samples else f"needs {self.samples} sampled batches, has {most}"

@@ -1,0 +1,78 @@
+"""DATA014 dataset-mutates
+
+## What it detects
+Arrays held by the training dataset that are not what they were an epoch ago: something, usually a
+transform, has changed the stored data in place.
+
+## Why is this bad?
+The same index gives other data each time it is read. Normalised in place, the data is normalised
+again in every epoch and fades to zero or runs away; noise added in place piles up.
+
+## How to fix
+Work on a copy: `x = self.data[i].clone()` (or `.copy()` for NumPy), and `x = x / 255` instead of
+`x /= 255`, `x.sub(mean)` instead of `x.sub_(mean)`.
+
+## Known problems
+Datasets that learn (replay buffers, targets that are refined in every epoch) change on purpose;
+exempt them by ignoring this check. Changes inside worker processes are not seen.
+
+## References
+- NumPy docs, Copies and views: basic indexing gives a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.feed import Loader, training_loaders
+from clew.checks.facts import Data, text, whole
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class DatasetMutates(Check):
+    id = "DATA014"
+    name = "dataset-mutates"
+    needs = ("fact:loader",)
+
+    change: float = 0.01  # of mean or standard deviation, over the larger of the two: rounding is far less
+    times: int = 1  # epochs after which it had changed
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for loader in training_loaders(run):
+            changes = [f for f in run.facts("dataset_changed") if whole(f.data.get("loader")) == loader.index]
+            changes = [f for f in changes if self._is_change(f.data)]
+            arrays = {text(f.data.get("array")) or "" for f in changes}
+            if arrays and len({whole(f.data.get("epoch")) for f in changes}) >= self.times:
+                first = min(arrays)
+                course = [f.data for f in changes if text(f.data.get("array")) == first]
+                yield self._finding(loader, first, course, min(f.step for f in changes))
+
+    def _is_change(self, data: Data) -> bool:
+        mean, std, mean_now, std_now = (_number(data, k) for k in ("mean", "std", "mean_now", "std_now"))
+        scale = max(abs(mean), std, 1e-12)
+        return max(abs(mean_now - mean), abs(std_now - std)) > self.change * scale
+
+    def _finding(self, loader: Loader, array: str, course: list[Data], step: int) -> Finding:
+        first = course[0]
+        means = [_number(first, "mean"), *(_number(d, "mean_now") for d in course)]
+        return self.finding(
+            Severity.ERROR,
+            message=f"the data in {loader.dataset}.{array} is changed in place while it is read: standard "
+            f"deviation {_number(first, 'std'):.3g}, then {_number(course[-1], 'std_now'):.3g}; mean "
+            f"{means[0]:.3g}, then {means[-1]:.3g}",
+            fix="x = self.data[i].clone()  # .copy() for NumPy; then transform the copy",
+            site=loader.site,
+            step=step,
+            evidence=Evidence(
+                "mean of the stored data at the beginning of epochs", values=tuple(means), steps=()
+            ),
+        )
+
+
+def _number(data: Data, key: str) -> float:
+    value = data.get(key)
+    return float(value) if isinstance(value, (int, float)) else float("nan")

@@ -1,0 +1,107 @@
+"""DATA013 label-map-mismatch
+
+## What it detects
+An evaluation in which the model is wrong in a systematic way: most samples of a class are taken
+for one and the same other class, with a different one for each, while training does well.
+
+## Why is this bad?
+The two splits number their classes differently, so that the score says nothing about the model.
+It is usually far below chance, which no honest mistake explains.
+
+## How to fix
+Make one mapping from class names to numbers, from the training data, and use it for both:
+`classes = sorted(set(train_names)); index = {name: i for i, name in enumerate(classes)}`. Folders
+that lack a class number the rest differently.
+
+## Known problems
+It is judged from labels that the evaluation's loader delivers or its loss call gets.
+
+## References
+- torchvision docs, datasets.ImageFolder: classes are numbered by the sorted folder names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.feed import sources
+from clew.checks.facts import text, whole
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity, Site
+
+Counts = Mapping[tuple[int, int], int]  # (label, prediction) -> samples
+
+
+@dataclass(frozen=True)
+class LabelMapMismatch(Check):
+    id = "DATA013"
+    name = "label-map-mismatch"
+    needs = ("fact:confusion", "label.accuracy")
+
+    samples: int = 40  # evaluated samples before they are judged
+    train: float = 0.7  # accuracy in training that shows that the model has learned
+    below: float = 0.5  # accuracy in evaluation, at most this share of what a renumbering would give
+    renumbered: float = 0.6  # accuracy in evaluation after the best renumbering of the classes
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        trained = [s.finite().last(5).median for _, s in run.series("label.accuracy", "train")]
+        if not trained or not max(trained) >= self.train:
+            return
+        for fact in reversed(run.facts("confusion")):
+            counts = _read(fact.data.get("counts"))
+            total = sum(counts.values())
+            if total < self.samples:
+                continue
+            right = sum(n for (a, b), n in counts.items() if a == b) / total
+            mapping, found = _renumbering(counts)
+            if found / total >= self.renumbered and right <= self.below * found / total:
+                source = whole(fact.data.get("source"))
+                root = text(fact.data.get("root"))
+                yield self._finding(run, source, root, fact.step, right, found / total, mapping, max(trained))
+            return
+
+    def _finding(
+        self,
+        run: RunView,
+        source: int | None,
+        root: str | None,
+        step: int,
+        right: float,
+        renumbered: float,
+        mapping: Mapping[int, int],
+        trained: float,
+    ) -> Finding:
+        moved = ", ".join(f"{a} is taken for {b}" for a, b in sorted(mapping.items()) if a != b)
+        met = next((s for s in sources(run) if s.number == source and s.root == root), None)
+        return self.finding(
+            Severity.ERROR,
+            message=f"evaluation finds {right:.0%} right, training {trained:.0%}: classes are numbered "
+            "differently in the two",
+            fix="index = {name: i for i, name in enumerate(sorted(set(train_names)))}  # one for both splits",
+            site=met.site(run) if met is not None else Site("", phase="eval", root=root),
+            step=step,
+            evidence=[
+                Evidence(f"with other numbers {renumbered:.0%} would be right"),
+                Evidence(f"class {moved}"),
+            ],
+        )
+
+
+def _read(value: object) -> Counts:
+    triples = value if isinstance(value, (list, tuple)) else ()
+    good = [t for t in triples if isinstance(t, (list, tuple)) and len(t) == 3]
+    whole_ones = [t for t in good if all(whole(v) is not None and v >= 0 for v in t)]
+    return {(t[0], t[1]): t[2] for t in whole_ones}
+
+
+def _renumbering(counts: Counts) -> tuple[dict[int, int], int]:
+    """The one-to-one mapping that greedily explains most samples, and how many these are."""
+    mapping: dict[int, int] = {}
+    found = 0
+    for (label, predicted), n in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if label not in mapping and predicted not in mapping.values():
+            mapping[label] = predicted
+            found += n
+    return mapping, found

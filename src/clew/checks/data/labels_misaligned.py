@@ -1,0 +1,127 @@
+"""DATA012 labels-misaligned
+
+## What it detects
+Labels that no longer belong to their inputs. Either the same sample comes with another label in
+a later epoch, or the loss stays at what guessing gives while neither the class means nor the
+nearest neighbours of the inputs have anything to do with the labels.
+
+## Why is this bad?
+There is nothing to learn. The loss settles at the entropy of the classes (ln of their number, if
+they are equally frequent), whatever the model, the learning rate or the optimizer.
+
+## How to fix
+Shuffle inputs and labels with the same permutation: `order = torch.randperm(len(x)); x, y =
+x[order], y[order]`. Put both into one dataset, so that one index fetches both.
+
+## Known problems
+The second kind is a reading: inputs that really say nothing about their labels look the same.
+An experiment decides: train a cheap learner on the labels as they are and on permuted ones.
+
+## References
+- Zhang et al., Understanding deep learning requires rethinking generalization, 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.checks.api import Check
+from clew.checks.data.feed import at, class_counts, feeding_site
+from clew.checks.facts import Data
+from clew.checks.series import Series
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity, Site
+
+
+@dataclass(frozen=True)
+class LabelsMisaligned(Check):
+    id = "DATA012"
+    name = "labels-misaligned"
+    needs = ("sample.relabelled", "label.classes")
+
+    changed: float = 0.3  # share of samples that came again with another label; corrected labels are fewer
+    batches: int = 3  # batches with samples that came again
+    distinct: float = 0.99  # share of samples in a batch that differ: tables of few categories hold copies
+    at_chance: float = 0.05  # distance of the loss from the entropy of the classes, as a share of it
+    steps: int = 60  # before a loss at chance is taken as stuck
+    separation: float = 3.0  # variance between classes over that of random labels; real data has 5 to 500
+    deviations: float = 3.0  # of the neighbours' agreement from chance, in its own standard errors
+    moving: float = 1e-5  # update over weight, below which it is the optimizer that stands still
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for site, series in run.series("sample.relabelled", "train"):
+            came_again = series.finite()
+            if self._copies(run, site):
+                continue  # what looks alike may rightly have different labels
+            if len(came_again) >= self.batches and came_again.median >= self.changed:
+                yield self._relabelled(run, site, came_again)
+                return
+        yield from self._at_chance(run)
+
+    def _copies(self, run: RunView, site: Site) -> bool:
+        distinct = at(run, "sample.distinct", site)
+        return distinct is None or distinct.median < self.distinct
+
+    def _relabelled(self, run: RunView, site: Site, series: Series) -> Finding:
+        return self.finding(
+            Severity.ERROR,
+            message=f"{series.median:.0%} of the samples that came again came with another label",
+            fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both",
+            site=feeding_site(run, site),
+            step=int(series.steps[0]),
+            evidence=series.evidence("share of samples seen before whose label is another now"),
+        )
+
+    def _at_chance(self, run: RunView) -> Iterator[Finding]:
+        signal = next((f.data for f in run.facts("label_signal")), None)
+        if signal is None or run.steps < self.steps or not self._without_signal(signal):
+            return
+        for site, _ in run.series("label.classes", "train"):
+            counts = class_counts(run, site)
+            entropy = counts[-1].entropy if counts else 0.0
+            losses = max((s for _, s in run.series("loss", "train")), key=len, default=None)
+            if losses is None or entropy <= 0 or not self._stuck(losses, entropy) or not self._moves(run):
+                continue
+            yield self.finding(
+                Severity.WARNING,
+                message=f"the loss stays at {losses.last(20).median:.3f}, as of guessing ({entropy:.3f}); "
+                "the labels have nothing to do with the inputs: were they shuffled apart?",
+                fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both; "
+                "or compare a simple learner on these labels and on permuted ones (no-signal)",
+                site=site,
+                step=int(losses.steps[0]),
+                evidence=[
+                    losses.evidence(f"training loss; the entropy of the classes is {entropy:.3f}"),
+                    Evidence(
+                        f"{_number(signal, 'neighbours'):.0%} of {_number(signal, 'samples'):.0f} samples "
+                        "have the label of their nearest neighbour, "
+                        f"{_number(signal, 'chance'):.0%} would by chance"
+                    ),
+                ],
+            )
+            return
+
+    def _without_signal(self, signal: Data) -> bool:
+        separation, deviations = _number(signal, "separation"), _number(signal, "deviations")
+        return separation < self.separation and deviations < self.deviations
+
+    def _stuck(self, losses: Series, entropy: float) -> bool:
+        late = losses.last(max(len(losses) // 2, 20)).finite()
+        smooth = float(np.mean(late.values)) if len(late) else float("inf")
+        return abs(smooth - entropy) <= self.at_chance * entropy
+
+    def _moves(self, run: RunView) -> bool:
+        ratios = [s.median for _, s in run.series("update.ratio") if len(s.finite())]
+        return bool(ratios) and float(np.median(ratios)) >= self.moving
+
+    def unjudged(self, run: RunView) -> str | None:
+        again = any(len(s.finite()) >= self.batches for _, s in run.series("sample.relabelled", "train"))
+        return None if again or run.facts("label_signal") else "no sample came a second time"
+
+
+def _number(data: Data, key: str) -> float:
+    value = data.get(key)
+    return float(value) if isinstance(value, (int, float)) else float("nan")

@@ -1,0 +1,95 @@
+"""DATA002 nonfinite-input
+
+## What it detects
+NaN or infinite values in the batch itself, in the model's first input or in the targets, at or
+before the step at which the loss or the gradients became non-finite.
+
+## Why is this bad?
+One NaN in a batch makes the loss NaN, its gradients make every weight NaN, and from then on
+nothing can be learned. Measurements that are missing, divisions by zero in preprocessing and
+logarithms of zero are the usual sources.
+
+## How to fix
+Find the samples with `torch.isfinite(x).flatten(1).all(1)` and drop or fill them before training;
+in a pandas table `df.isna().sum()` says which columns they are in.
+
+## Known problems
+A program that fills missing values inside its model is left alone as long as its loss stays
+finite. Additive masks hold infinities on purpose: only the first input is judged.
+
+## References
+- IEEE 754: every arithmetic operation with a NaN gives a NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.feed import feeding_site
+from clew.checks.facts import NonFinite
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity, Site
+
+FIRST = "input[0]"
+
+
+@dataclass(frozen=True)
+class NonfiniteInput(Check):
+    id = "DATA002"
+    name = "nonfinite-input"
+    needs = ("input.nonfinite|target.nonfinite|fact:nonfinite",)
+
+    values: int = 1  # non-finite numbers in a batch; one is enough to spoil all weights
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        broke = _first_break(run)
+        if broke is None:
+            return
+        for signal, what in (("input.nonfinite", "the model's input"), ("target.nonfinite", "the target")):
+            for site, series in run.series(signal, "train"):
+                bad = series.values >= self.values
+                if not bad.any() or (signal == "input.nonfinite" and site.op != FIRST):
+                    continue
+                step = int(series.steps[int(bad.argmax())])
+                if step <= broke:
+                    count = int(series.values[int(bad.argmax())])
+                    evidence = series.evidence(f"non-finite values in {what}, batch by batch")
+                    yield self._finding(run, site, what, step, f"{count} non-finite values", evidence)
+                    return
+        for report in (NonFinite.read(f.step, f.data) for f in run.facts("nonfinite")):
+            if FIRST in report.bad_inputs and report.step <= broke:
+                site = Site("", FIRST, phase="train")
+                evidence = Evidence(
+                    f"the batch of step {report.step}, looked at when the {report.where} broke"
+                )
+                yield self._finding(
+                    run, site, "the model's input", report.step, "non-finite values", evidence
+                )
+                return
+
+    def _finding(
+        self, run: RunView, site: Site, what: str, step: int, how_many: str, evidence: Evidence
+    ) -> Finding:
+        is_input = site.op == FIRST
+        name = "x" if is_input else "y"
+        return self.finding(
+            Severity.ERROR,
+            message=f"{what} holds {how_many} at step {step}: the data itself is NaN or infinite",
+            fix=f"keep = torch.isfinite({name}).flatten(1).all(1); x, y = x[keep], y[keep]"
+            if is_input
+            else "keep = torch.isfinite(y); x, y = x[keep], y[keep]  # samples without a target",
+            site=feeding_site(run, site) if is_input else site,
+            step=step,
+            evidence=evidence,
+        )
+
+
+def _first_break(run: RunView) -> int | None:
+    """The first step whose loss or gradients were not finite."""
+    steps = [f.step for f in run.facts("nonfinite")]
+    for signal in ("loss", "grad.norm"):
+        found = [series.first_nonfinite() for _, series in run.series(signal, "train")]
+        steps += [step for step in found if step is not None]
+    return min(steps, default=None)

@@ -1,0 +1,69 @@
+"""DATA015 pretrained-preprocessing-mismatch
+
+## What it detects
+Inputs unlike those that loaded weights were trained on: in the first forwards, what arrives at the
+first BatchNorm is several times wider or narrower than its running statistics say, or lies
+several standard deviations away.
+
+## Why is this bad?
+The filters of a pretrained model expect inputs prepared as they were: the same range, mean and
+order of channels. Fed otherwise, what they have learned is lost, and fine-tuning begins worse
+than from scratch.
+
+## How to fix
+Use the preprocessing that belongs to the weights, in torchvision `weights.transforms()`: usually
+pixels in 0..1, less `[0.485, 0.456, 0.406]`, over `[0.229, 0.224, 0.225]`.
+
+## Known problems
+Weights without BatchNorm say nothing about their inputs and are not judged. A new domain shifts
+the statistics too, but rarely threefold.
+
+## References
+- torchvision docs, Models and pre-trained weights: using the inference transforms.
+- Li et al., Revisiting batch normalization for practical domain adaptation, 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.feed import at, feeding_site
+from clew.checks.series import Series
+from clew.checks.view import RunView
+from clew.records import Finding, Severity, Site
+
+
+@dataclass(frozen=True)
+class PretrainedPreprocessingMismatch(Check):
+    id = "DATA015"
+    name = "pretrained-preprocessing-mismatch"
+    needs = ("pretrained.shift", "pretrained.scale")
+
+    shift: float = 3.0  # standard deviations from the running mean, median over channels; new domains: 1
+    scale: float = 3.0  # times wider or narrower than the running variance; pixels left in 0..1 make 4
+    forwards: int = 1  # compared before the statistics adapt
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for site, shifts in run.series("pretrained.shift"):
+            scales = at(run, "pretrained.scale", site)
+            if scales is None or len(shifts.finite()) < self.forwards or not len(scales.finite()):
+                continue
+            shift, scale = float(shifts.finite().values[0]), float(scales.finite().values[0])
+            if shift >= self.shift or scale >= self.scale or 0 < scale <= 1 / self.scale:
+                yield self._finding(run, site, shifts, shift, scale)
+
+    def _finding(self, run: RunView, site: Site, shifts: Series, shift: float, scale: float) -> Finding:
+        wide = f"{scale:.3g} times wider" if scale >= 1 else f"{1 / max(scale, 1e-12):.3g} times narrower"
+        return self.finding(
+            Severity.WARNING,
+            message=f"the inputs are not what the loaded weights were trained on: at {run.name(site)} they "
+            f"are {wide} than its running statistics, and {shift:.2g} standard deviations off",
+            fix="preprocess = weights.transforms()  # what belongs to the weights: range, mean, deviation",
+            site=feeding_site(run, site),
+            step=int(shifts.steps[0]),
+            evidence=[
+                shifts.evidence("distance of the channels' means from the running means, in deviations"),
+            ],
+        )

@@ -1,0 +1,118 @@
+"""DATA004 repeated-batch
+
+## What it detects
+The very same batch in step after step, bit by bit, although the program has more data: the loader
+is asked for a batch in every step, or the batch is cut from a larger tensor in every step.
+
+## Why is this bad?
+The model learns a handful of samples by heart. The training loss falls as it should, and nothing
+else does.
+
+## How to fix
+Iterate over the loader: `for x, y in loader:`. `next(iter(loader))` begins anew each time, and
+without shuffling always gives the first batch. In a hand-written loop use the loop's index in
+the slice.
+
+## Known problems
+A batch that is fetched once and then trained on, to see whether the model can learn it by heart,
+is a sound experiment: with a loader that has more, it is mentioned as advice. A program whose
+whole data is one batch is left alone.
+
+## References
+- PyTorch docs, torch.utils.data.DataLoader: each `iter()` call begins a new epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.feed import Loader, at, feeding_site, training_loaders
+from clew.checks.facts import text, whole
+from clew.checks.series import Series
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity, Site
+
+
+@dataclass(frozen=True)
+class RepeatedBatch(Check):
+    id = "DATA004"
+    name = "repeated-batch"
+    needs = ("batch.hash",)
+
+    samples: int = 10  # sampled batches in a row, to the end, that must be the same
+    fetched: float = 0.9  # share of the steps in which a batch was asked for
+    larger: float = 4.0  # rows of the tensor that batches are cut from, over rows of the batch
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for site, hashes in run.series("batch.hash", "train"):
+            recent = hashes.last(self.samples)
+            same = len(recent) == self.samples and (recent.values == recent.values[0]).all()
+            if not same or len(set(hashes.values.tolist())) > 1 or not _nothing_new(run, site):
+                continue
+            found = self._from_loader(run, site, hashes) or self._from_slice(run, site, hashes)
+            if found is not None:
+                yield found
+
+    def _from_loader(self, run: RunView, site: Site, hashes: Series) -> Finding | None:
+        loader = next((x for x in training_loaders(run, site.root) if x.has_several_batches), None)
+        if loader is None:
+            return None
+        asked = _share_of_steps_with_a_batch(run, int(hashes.steps[0]), int(hashes.steps[-1]))
+        every_step = asked >= self.fetched
+        of = f"the loader has {loader.length} samples"
+        return self.finding(
+            Severity.WARNING if every_step else Severity.ADVICE,
+            message=f"all {len(hashes)} batches looked at are the same one, while {of}",
+            fix=_fix(loader),
+            site=loader.site,
+            step=int(hashes.steps[0]),
+            evidence=[
+                hashes.evidence("content hash of the batch: one value only"),
+                Evidence(
+                    f"a batch was asked for in {asked:.0%} of the steps; batch size {loader.batch_size}"
+                ),
+            ],
+        )
+
+    def _from_slice(self, run: RunView, site: Site, hashes: Series) -> Finding | None:
+        at_input = Site("", "input[0]", phase="train", root=site.root)
+        sliced, count = at(run, "sample.sliced", at_input), at(run, "sample.count", at_input)
+        if sliced is None or count is None or len(sliced) < self.samples:
+            return None
+        if sliced.skip(1).min < self.larger * count.max:
+            return None
+        rows, batch = int(sliced.median), int(count.median)
+        return self.finding(
+            Severity.WARNING,
+            message=f"every step trains on the same {batch} of {rows} rows",
+            fix="start = (step * batch_size) % len(x); batch = x[start : start + batch_size]",
+            site=feeding_site(run, site),
+            step=int(hashes.steps[0]),
+            evidence=hashes.evidence("content hash of the batch: one value only"),
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((len(s) for _, s in run.series("batch.hash", "train")), default=0)
+        return None if most >= self.samples else f"needs {self.samples} sampled batches, has {most}"
+
+
+def _nothing_new(run: RunView, site: Site) -> bool:
+    """All arguments of the model together, not the first alone, came before."""
+    seen = at(run, "sample.seen", Site("", "input[0]", phase="train", root=site.root))
+    return seen is not None and len(seen) > 1 and seen.skip(1).min == 1.0
+
+
+def _share_of_steps_with_a_batch(run: RunView, first: int, last: int) -> float:
+    """Of the steps between two."""
+    patterns = {whole(f.data.get("id")): text(f.data.get("pattern")) or "" for f in run.facts("pattern")}
+    for _, series in run.series("events.pattern"):
+        known = [patterns.get(int(v), "") for v in series.since(first).before(last + 1).finite().values]
+        return sum("d" in pattern for pattern in known) / len(known) if known else 0.0
+    return 0.0
+
+
+def _fix(loader: Loader) -> str:
+    name = loader.names[0] if loader.names else "loader"
+    return f"for x, y in {name}:  # instead of next(iter({name})), which begins anew each time"

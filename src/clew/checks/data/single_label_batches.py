@@ -1,0 +1,72 @@
+"""DATA006 single-label-batches
+
+## What it detects
+Batches that hold a single class each, while the class changes from batch to batch.
+
+## Why is this bad?
+Each step pulls the whole model towards one class, and the next step towards another: the
+gradient of a batch says nothing about how to tell classes apart. BatchNorm makes it worse,
+since it learns to tell the batches apart instead.
+
+## How to fix
+Mix the classes within a batch: shuffle samples, not groups of them. A batch sampler that draws a
+class first should draw several.
+
+## Known problems
+Discriminators are fed real and made-up samples in separate batches on purpose: labels that the
+loader did not deliver are left alone if a loss is called more than once in a step.
+
+## References
+- Ioffe and Szegedy, Batch Normalization, 2015: the statistics of a batch stand for the data's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.feed import training_loaders
+from clew.checks.data.order import label_orders
+from clew.checks.view import RunView
+from clew.records import Finding, Severity
+
+
+@dataclass(frozen=True)
+class SingleLabelBatches(Check):
+    id = "DATA006"
+    name = "single-label-batches"
+    needs = ("label.top_share",)
+
+    samples: int = 8  # sampled batches before they are judged
+    batch: int = 4  # labels in a batch; small ones hold one class by chance
+    single: float = 0.9  # share of the batches that hold one class only
+    by_chance: float = 0.1  # share of neighbours that differ in a random order; below, one class is all
+    runs: float = 0.5  # from here on the batches come sorted, which is another fault
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        loader = next(iter(training_loaders(run)), None)
+        for order in label_orders(run):
+            if order.samples < self.samples or order.count.median < self.batch or order.classes < 2:
+                continue
+            in_order = order.runs >= self.runs and not (loader is not None and loader.shuffle)
+            if order.by_chance < self.by_chance or order.single_share < self.single or in_order:
+                continue
+            yield self.finding(
+                Severity.WARNING,
+                message=f"{order.single_share:.0%} of the batches hold one class only, out of "
+                f"{order.classes} classes",
+                fix="DataLoader(dataset, batch_size=…, shuffle=True)  # mixes classes within a batch",
+                site=loader.site if loader is not None else order.site,
+                step=int(order.top.steps[0]),
+                evidence=[
+                    order.top.evidence("share of the most frequent class in a batch"),
+                    order.first.evidence("label of each batch's first sample"),
+                ],
+            )
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((order.samples for order in label_orders(run)), default=0)
+        return (
+            None if most >= self.samples else f"needs {self.samples} sampled batches of classes, has {most}"
+        )

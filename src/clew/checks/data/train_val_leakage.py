@@ -1,0 +1,142 @@
+"""DATA011 train-val-leakage
+
+## What it detects
+Samples in evaluation that training has seen, bit by bit: part of a validation set, or all of what
+the program calls its validation or test data.
+
+## Why is this bad?
+The score on samples that were trained on says how well they were learned by heart. It looks fine
+while the model fails on everything new.
+
+## How to fix
+Split once, before anything is repeated or augmented, and make both parts from the same
+permutation: `train, val = random_split(data, [0.8, 0.2])`. Records of one person, place or file
+belong on one side.
+
+## Known problems
+Evaluating on the training data itself, to compare the two scores, is no leak: data that the
+program does not call validation or test and that is known from beginning to end is left alone.
+Data in which samples repeat by nature is not judged.
+
+## References
+- Kaufman et al., Leakage in data mining, 2012.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.checks.api import Check
+from clew.checks.data.feed import (
+    Source,
+    at,
+    says_training,
+    says_validation,
+    sources,
+    training_loaders,
+)
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity, Site
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How much of an evaluation source is known from training."""
+
+    source: Source
+    step: int
+    samples: int
+    seen: int
+    coverage: float  # of the training data that was looked at before
+
+    @property
+    def share(self) -> float:
+        return self.seen / self.samples if self.samples else 0.0
+
+    @property
+    def estimate(self) -> float:
+        """What the share would be if all training samples had been looked at."""
+        return min(self.share / self.coverage, 1.0) if self.coverage else 0.0
+
+
+@dataclass(frozen=True)
+class TrainValLeakage(Check):
+    id = "DATA011"
+    name = "train-val-leakage"
+    needs = ("eval.seen",)
+
+    share: float = 0.05  # of the evaluated samples, known from training; chance gives none
+    seen: int = 8  # samples known from training; fewer may be accidents
+    whole: float = 0.9  # from here on it is the training data itself, which may be meant
+    copies: float = 0.01  # share of copies within a training batch: above, samples repeat by nature
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for overlap in _overlaps(run):
+            source = overlap.source
+            if overlap.share < self.share or overlap.seen < self.seen or says_training(source.names):
+                continue
+            if overlap.estimate >= self.whole and not says_validation(source.names):
+                continue
+            if not self._repeats_by_nature(run, source.root):
+                yield self._finding(run, overlap)
+
+    def _repeats_by_nature(self, run: RunView, root: str) -> bool:
+        distinct = at(run, "sample.distinct", Site("", "input[0]", phase="train", root=root))
+        return distinct is None or distinct.median < 1 - self.copies
+
+    def _finding(self, run: RunView, overlap: Overlap) -> Finding:
+        name = next((n for n in overlap.source.names if says_validation((n,))), None)
+        called = f"what is evaluated ({name})" if name else "what is evaluated"
+        whole = overlap.estimate >= self.whole
+        return self.finding(
+            Severity.WARNING,
+            message=f"{overlap.seen} of {overlap.samples} samples of {called} were trained on before"
+            + (": it is the training data" if whole else ""),
+            fix="train, val = torch.utils.data.random_split(dataset, [0.8, 0.2])  # one split for both",
+            site=overlap.source.site(run),
+            step=overlap.step,
+            evidence=Evidence(
+                f"compared bit by bit with {overlap.coverage:.0%} of the training samples",
+                signal="eval.seen",
+                steps=(overlap.step,),
+                values=(float(overlap.seen),),
+            ),
+        )
+
+
+def _overlaps(run: RunView) -> Iterator[Overlap]:
+    """The section of each source that was most fully compared."""
+    for source in sources(run):
+        site = Site("", phase="eval", root=source.root)
+        columns = [at(run, f"eval.{n}", site) for n in ("source", "samples", "seen", "known")]
+        if any(c is None for c in columns):
+            continue
+        numbers, samples, seen, known = (c.values for c in columns if c is not None)
+        steps = columns[0].steps if columns[0] is not None else np.array([])
+        if not len(numbers) == len(samples) == len(seen) == len(known):
+            continue
+        sections = [
+            Overlap(
+                source,
+                int(step),
+                int(samples[mask].sum()),
+                int(seen[mask].sum()),
+                _coverage(run, source.root, float(known[mask].max())),
+            )
+            for step in np.unique(steps[numbers == source.number])
+            for mask in [(steps == step) & (numbers == source.number)]
+            if np.isfinite(samples[mask]).all() and np.isfinite(seen[mask]).all()
+        ]
+        if sections:
+            yield max(sections, key=lambda o: (o.seen, o.samples, -o.step))
+
+
+def _coverage(run: RunView, root: str, known: float) -> float:
+    """Share of the training data that is known by now; all of it, if nobody knows how much there is."""
+    lengths = [loader.length for loader in training_loaders(run, root) if loader.length]
+    if not np.isfinite(known):
+        return 0.0
+    return min(known / max(lengths), 1.0) if lengths else 1.0

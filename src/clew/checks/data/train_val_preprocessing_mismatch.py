@@ -1,0 +1,94 @@
+"""DATA010 train-val-preprocessing-mismatch
+
+## What it detects
+Evaluation inputs of another scale or level than training inputs of the same model: standard
+deviations that differ more than twofold, or means that lie three standard deviations apart, and
+by much more than batches differ among themselves.
+
+## Why is this bad?
+A model trained on normalised data and evaluated on raw data (or the other way round) sees
+numbers that it never met. Validation looks poor, or random, while training is fine.
+
+## How to fix
+Send both through the same code: the same mean and standard deviation (those of the training
+data), the same resize and the same `ToTensor`. Only random augmentation belongs to training alone.
+
+## Known problems
+Data that really changes between training and validation, as a later part of a growing time
+series, looks alike if it has moved by more than three standard deviations. Very strong noise that
+is added in training only looks like another scale.
+
+## References
+- scikit-learn docs, Common pitfalls: inconsistent preprocessing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.checks.api import Check
+from clew.checks.data.feed import at, sources
+from clew.checks.series import Series
+from clew.checks.view import RunView
+from clew.records import Finding, Severity, Site
+
+
+@dataclass(frozen=True)
+class TrainValPreprocessingMismatch(Check):
+    id = "DATA010"
+    name = "train-val-preprocessing-mismatch"
+    needs = ("input.mean", "input.std", "eval_input.mean", "eval_input.std")
+
+    ratio: float = 2.2  # of the standard deviations; mixing two samples (mixup) makes 1.4
+    shift: float = 3.0  # distance of the means, in standard deviations of the training inputs
+    spread: float = 4.0  # times the difference must exceed what batches of training differ by
+    samples: int = 5  # sampled training batches before it is judged
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for site, means in run.series("eval_input.mean", "eval"):
+            train = Site(site.module, site.op, phase="train", root=site.root)
+            mean, std = at(run, "input.mean", train), at(run, "input.std", train)
+            eval_std = at(run, "eval_input.std", site)
+            if mean is None or std is None or eval_std is None or len(mean.finite()) < self.samples:
+                continue
+            if self._ratio_is_off(std, eval_std) or self._shift_is_off(mean, std, means):
+                yield self._finding(run, site, mean, std, means, eval_std)
+
+    def _ratio_is_off(self, std: Series, other: Series) -> bool:
+        logs, others = np.log(std.finite().values), np.log(other.finite().values)
+        if not len(others) or not np.isfinite(logs).all() or not np.isfinite(others).all():
+            return bool((std.values > 0).all() and (other.values == 0).all())
+        apart = abs(float(np.median(others) - np.median(logs)))
+        own = max(float(logs.std()), float(others.std()))
+        return apart > max(math.log(self.ratio), self.spread * own)
+
+    def _shift_is_off(self, mean: Series, std: Series, other: Series) -> bool:
+        apart = abs(other.median - mean.median)
+        own = float(np.std(mean.finite().values))
+        return apart > max(self.shift * std.median, self.spread * own) and std.median > 0
+
+    def _finding(
+        self, run: RunView, site: Site, mean: Series, std: Series, means: Series, eval_std: Series
+    ) -> Finding:
+        source = next((s for s in sources(run) if s.root == site.root), None)
+        return self.finding(
+            Severity.WARNING,
+            message=f"in evaluation the input has mean {means.median:.3g} and standard deviation "
+            f"{eval_std.median:.3g}, in training {mean.median:.3g} and {std.median:.3g}: they are not "
+            "prepared alike",
+            fix="x_val = (x_val - x_train.mean(0)) / x_train.std(0)  # the numbers of the training data",
+            site=source.site(run) if source is not None else site,
+            step=int(means.steps[0]),
+            evidence=[
+                eval_std.evidence("standard deviation of the input in evaluation"),
+                std.evidence("standard deviation of the input in training"),
+            ],
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((len(s.finite()) for _, s in run.series("input.mean", "train")), default=0)
+        return None if most >= self.samples else f"needs {self.samples} sampled batches, has {most}"

@@ -1,0 +1,99 @@
+"""DATA009 unnormalised-target
+
+## What it detects
+A regression onto targets of a size far beyond what the model puts out: a root mean square above
+50, and predictions that begin many times smaller.
+
+## Why is this bad?
+An untrained network puts out numbers of about one. With targets of thousands (a price in
+dollars), the loss and its gradients begin at millions, so that plain SGD diverges; Adam moves
+the output by about the learning rate a step and needs ages to get there.
+
+## How to fix
+Standardise the targets with the mean and standard deviation of the training set, and undo it on
+predictions: `prediction * std + mean`. Logarithms suit targets that span orders of magnitude.
+
+## Known problems
+A model whose last layer was given the right scale, or that has learned its targets all the same,
+is not reported as a warning.
+
+## References
+- Bishop, Neural Networks for Pattern Recognition, 1995, section 8.2: rescaling of targets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.feed import at
+from clew.checks.series import Series
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity, Site
+
+REGRESSION = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
+
+
+@dataclass(frozen=True)
+class UnnormalisedTarget(Check):
+    id = "DATA009"
+    name = "unnormalised-target"
+    needs = ("target.mean", "target.std", "loss_input.mean", "loss_input.std")
+
+    # Adam at 1e-3 moves an output bias by 1e-3 a step: 50,000 steps for a target of 50.
+    rms: float = 50.0  # root mean square of the targets
+    gap: float = 10.0  # times the predictions begin smaller; the right output scale begins near 1
+    samples: int = 3  # sampled batches before it is judged
+    window: int = 5  # sampled batches at the start that show where predictions begin
+    learned: float = 0.2  # late loss over the targets' variance: below, the model got there
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for site, means in run.series("target.mean", "train"):
+            if site.op not in REGRESSION or len(means.finite()) < self.samples:
+                continue
+            target = _rms(run, "target", site, len(means))
+            prediction = _rms(run, "loss_input", site, self.window)
+            if target > self.rms and prediction < target / self.gap:
+                yield self._finding(run, site, means, target, prediction)
+
+    def _finding(self, run: RunView, site: Site, means: Series, target: float, prediction: float) -> Finding:
+        std = at(run, "target.std", site)
+        spread = std.median if std is not None else float("nan")
+        return self.finding(
+            Severity.ADVICE if self._has_learned(run, site, spread) else Severity.WARNING,
+            message=f"the regression targets are about {target:.3g} in size (mean {means.median:.4g}, "
+            f"standard deviation {spread:.3g}) while predictions begin at {prediction:.2g}",
+            fix=f"y = (y - {means.median:.4g}) / {spread:.4g}  # and back: prediction * {spread:.4g} + "
+            f"{means.median:.4g}",
+            site=site,
+            step=int(means.steps[0]),
+            evidence=[
+                means.evidence("mean of the targets, batch by batch"),
+                Evidence(f"predictions begin with a root mean square of {prediction:.3g}"),
+            ],
+        )
+
+    def _has_learned(self, run: RunView, site: Site, spread: float) -> bool:
+        """By the mean squared error; a first loss near the end is what the others would leave."""
+        losses = [series.finite().last(10) for _, series in run.series("loss", "train")]
+        late = min((series.median for series in losses if len(series)), default=float("inf"))
+        limit = spread**2 if site.op == "mse_loss" else spread
+        return late < self.learned * limit
+
+    def unjudged(self, run: RunView) -> str | None:
+        series = [s for site, s in run.series("target.mean", "train") if site.op in REGRESSION]
+        most = max((len(s.finite()) for s in series), default=self.samples)
+        return None if most >= self.samples else f"needs {self.samples} sampled batches, has {most}"
+
+
+def _rms(run: RunView, prefix: str, site: Site, window: int) -> float:
+    mean, std = at(run, f"{prefix}.mean", site), at(run, f"{prefix}.std", site)
+    if mean is None or std is None:
+        return float("nan")
+    mean, std = mean.first(window), std.first(window)
+    if prefix == "target":
+        return math.hypot(mean.median, std.median)
+    first = [math.hypot(m, s) for m, s in zip(mean.values, std.values, strict=False)]
+    return first[0] if first else float("nan")  # before any step has moved it

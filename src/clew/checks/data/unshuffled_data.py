@@ -1,0 +1,108 @@
+"""DATA005 unshuffled-data
+
+## What it detects
+Training data that comes in the order of its labels: neighbours in a batch nearly always have the
+same class, and batch after batch begins with the class of the one before. A loader that gives
+mixed labels in the same order in every epoch is mentioned as advice.
+
+## Why is this bad?
+Stochastic gradient descent takes a batch for a fair sample of the data. If all of one class comes
+first, then all of the next, the model learns to say the class of the moment and forgets the one
+before; the loss looks small within a class and jumps at every border.
+
+## How to fix
+`DataLoader(dataset, batch_size=32, shuffle=True)`; in a hand-written loop draw a new
+`torch.randperm(len(x))` in every epoch.
+
+## Known problems
+Only data with one class for each sample is judged: text, time series and regression may rightly
+come in order. The order is compared with that of a random draw of the classes seen so far, so
+that nothing is said while only the first class has come.
+
+## References
+- Bottou, Stochastic gradient descent tricks, 2012: shuffle the training examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.feed import Loader, training_loaders
+from clew.checks.data.order import LabelOrder, label_orders
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class UnshuffledData(Check):
+    id = "DATA005"
+    name = "unshuffled-data"
+    needs = ("label.switches",)
+
+    samples: int = 8  # sampled batches before the order is judged
+    batch: int = 4  # labels in a batch, fewer have too few neighbours
+    mixing: float = 0.25  # differing neighbours over those of a random order; random data stays above 0.7
+    by_chance: float = 0.1  # share of neighbours that differ in a random order; below, one class is all
+    lumping: float = 0.3  # lean of batches to one class; positives before negatives in each batch make 0
+    runs: float = 0.5  # halfway between a random order of batches (0) and a sorted one (1)
+    epochs: int = 2  # passes over the data before an unchanging order is mentioned
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        loader = next(iter(training_loaders(run)), None)
+        for order in label_orders(run):
+            if not self._judgeable(order):
+                continue
+            shuffled = loader is not None and loader.shuffle is True
+            is_sorted = order.mixing <= self.mixing and order.runs >= self.runs
+            if is_sorted and order.lumping >= self.lumping and not shuffled:
+                yield self._sorted(order, loader)
+            elif loader is not None and self._keeps_order(run, loader):
+                yield self._same_order(order, loader)
+
+    def _judgeable(self, order: LabelOrder) -> bool:
+        enough = order.samples >= self.samples and order.count.median >= self.batch
+        return enough and order.classes > 1 and order.by_chance >= self.by_chance
+
+    def _sorted(self, order: LabelOrder, loader: Loader | None) -> Finding:
+        return self.finding(
+            Severity.WARNING,
+            message=f"the training data comes sorted by its labels: {order.switches.median:.0%} of the "
+            f"neighbours in a batch differ in class, {order.by_chance:.0%} would by chance",
+            fix=_fix(loader),
+            site=loader.site if loader is not None else order.site,
+            step=int(order.switches.steps[0]),
+            evidence=[
+                order.switches.evidence("share of neighbours in the batch whose labels differ"),
+                order.first.evidence("label of each batch's first sample"),
+            ],
+        )
+
+    def _keeps_order(self, run: RunView, loader: Loader) -> bool:
+        if loader.sampler != "SequentialSampler" or not loader.has_several_batches:
+            return False
+        seen = sum(float(series.values.sum()) for _, series in run.series("batch.size"))
+        return seen >= self.epochs * (loader.length or 0)
+
+    def _same_order(self, order: LabelOrder, loader: Loader) -> Finding:
+        return self.finding(
+            Severity.ADVICE,
+            message="the training data comes in the same order in every epoch",
+            fix=_fix(loader),
+            site=loader.site,
+            step=int(order.switches.steps[0]),
+            evidence=Evidence(f"{loader.sampler} over {loader.length} samples, shuffle=False"),
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((order.samples for order in label_orders(run)), default=0)
+        return (
+            None if most >= self.samples else f"needs {self.samples} sampled batches of classes, has {most}"
+        )
+
+
+def _fix(loader: Loader | None) -> str:
+    if loader is None:
+        return "order = torch.randperm(len(x)); x, y = x[order], y[order]  # anew in every epoch"
+    return f"DataLoader(dataset, batch_size={loader.batch_size}, shuffle=True)"

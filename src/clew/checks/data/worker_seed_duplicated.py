@@ -1,0 +1,72 @@
+"""DATA016 worker-seed-duplicated
+
+## What it detects
+A loader with several workers that all draw the same random numbers: the dataset keeps a random
+generator of its own, which every worker gets a copy of, or the `worker_init_fn` sets the same
+seed in each.
+
+## Why is this bad?
+Augmentation repeats from worker to worker, and in every epoch again: with four workers there is a
+quarter of the variety that was meant.
+
+## How to fix
+Make the generator in the worker, from its own seed: `def init(i): dataset.rng =
+np.random.default_rng(torch.initial_seed() + i)`. Or draw from `torch` or the global `np.random`,
+which the loader seeds differently in each worker.
+
+## Known problems
+It is read from how the loader is set up; whether the numbers matter is not known. A generator
+that `__getitem__` does not use is ignored, and so is one with a `worker_init_fn` beside it.
+
+## References
+- PyTorch docs, torch.utils.data: randomness in multi-process data loading.
+- Kerr, Using PyTorch + NumPy? You're making a mistake, 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.feed import Loader, training_loaders
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class WorkerSeedDuplicated(Check):
+    id = "DATA016"
+    name = "worker-seed-duplicated"
+    needs = ("fact:loader", "fact:fed")
+
+    workers: int = 2  # worker processes; one alone has nobody to repeat
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for loader in training_loaders(run):
+            if loader.workers < self.workers:
+                continue
+            if loader.generator is not None and loader.worker_init is None:
+                what = (
+                    f"each of the {loader.workers} workers has a copy of {loader.dataset}.{loader.generator}"
+                )
+                yield self._finding(loader, f"{what}, in the same state")
+            elif loader.worker_init == "constant" and (loader.random or loader.generator is not None):
+                what = f"worker_init_fn sets the same seed in each of the {loader.workers} workers"
+                yield self._finding(loader, what)
+
+    def _finding(self, loader: Loader, what: str) -> Finding:
+        name = loader.generator or "rng"
+        return self.finding(
+            Severity.WARNING,
+            message=f"{what}: they draw the same random numbers",
+            fix=f"worker_init_fn=lambda i: setattr(get_worker_info().dataset, '{name}', "
+            "np.random.default_rng(torch.initial_seed()))  # its seed is each worker's own"
+            if loader.generator
+            else "worker_init_fn=lambda i: np.random.seed(torch.initial_seed() % 2**32)",
+            site=loader.site,
+            step=0,
+            evidence=Evidence(
+                f"num_workers={loader.workers}, worker_init_fn: {loader.worker_init or 'none'}"
+            ),
+        )

@@ -1,0 +1,1 @@
+"""Checks of the autograd graph and of what a model consists of."""

@@ -1,0 +1,21 @@
+"""Parameters that should have got a gradient and never did."""
+
+from __future__ import annotations
+
+from clew.checks.facts import Parameter
+from clew.checks.view import RunView
+
+
+def never_trained(run: RunView, root: str) -> dict[str, Parameter]:
+    """Parameters that an optimizer holds, that want gradients, and for which none was ever seen."""
+    known = run.parameters.get(root)
+    if known is None:
+        return {}
+    return {
+        p.name: p
+        for p in known.items
+        if p.requires_grad
+        and not p.has_grad
+        and p.optimizer is not None
+        and run.of_parameter("gradient.norm", (root, p.module, p.param)) is None
+    }

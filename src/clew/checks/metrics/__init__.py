@@ -1,0 +1,1 @@
+"""Checks of the numbers that the user logs."""

@@ -1,0 +1,108 @@
+"""OUT004 mask-inverted
+
+## What it detects
+An attention or pooling mask with the wrong sign: it hides the real tokens and lets padding through, or
+hides the past and shows the future. Also a sample with real tokens of which nothing is left to attend
+to.
+
+## Why is this bad?
+The model reads padding, which is the same for every sample, and learns nothing from the text. With the
+past hidden, a language model learns from what it is to predict. Rows without a key become NaN, or an
+even average.
+
+## How to fix
+`nn.MultiheadAttention` and `nn.TransformerEncoder` take True for what is *hidden* (`tokens == pad`);
+`F.scaled_dot_product_attention` takes True for what is *seen* (`tokens != pad`).
+
+## Known problems
+Padding is known from an embedding's `padding_idx`, or from zeros that only stand at the ends of rows;
+without either, and where the mask has another shape than the tokens, nothing is said.
+
+## References
+- PyTorch docs, torch.nn.MultiheadAttention: key_padding_mask; scaled_dot_product_attention: attn_mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.series import Series
+from clew.checks.view import RunView
+from clew.records import Evidence, Finding, Severity, Site
+
+TAKES_SEEN = "scaled_dot_product_attention"
+
+
+@dataclass(frozen=True)
+class MaskInverted(Check):
+    id = "OUT004"
+    name = "mask-inverted"
+    needs = ("loss|fact:loss",)
+
+    opposite: float = 0.99  # share of padded samples whose mask is the exact opposite of their padding
+    samples: int = 3  # sampled forwards with padding that are needed, all of which must be so
+    empty: float = 0.01  # share of samples with real tokens of which all are hidden
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for site, series in run.series("mask.inverted"):
+            judged = series.finite()
+            if len(judged) >= self.samples and judged.min >= self.opposite:
+                yield self._padding(run, site, judged)
+        for site, series in run.series("mask.future_only"):
+            judged = series.finite()
+            if len(judged) >= self.samples and judged.min == 1.0:
+                yield self._future(site, judged)
+        for site, series in run.series("mask.empty"):
+            judged = series.finite()
+            if len(judged) >= self.samples and judged.min > self.empty:
+                yield self._empty(site, judged)
+
+    def _padding(self, run: RunView, site: Site, series: Series) -> Finding:
+        share = next((s.median for t, s in run.series("mask.padding") if t == site), float("nan"))
+        call = "pooling" if site.op == "mul" else "attention"
+        return self.finding(
+            Severity.ERROR,
+            message=f"the mask is inverted: {call} sees only the padding ({share:.0%} of the tokens) and "
+            "none of the real tokens",
+            fix="attn_mask=(tokens != pad)[:, None, None, :]  # True: seen"
+            if site.op == TAKES_SEEN
+            else "mask = ~mask  # here True (or 1) must stand for what is hidden"
+            if site.op != "mul"
+            else "mask = (tokens != pad).float()  # 1 for real tokens",
+            site=site,
+            step=int(series.steps[0]),
+            evidence=[
+                series.evidence("share of padded samples whose mask is the opposite of their padding"),
+                Evidence(f"{share:.0%} of the tokens are padding"),
+            ],
+        )
+
+    def _future(self, site: Site, series: Series) -> Finding:
+        return self.finding(
+            Severity.ERROR,
+            message="the causal mask is inverted: every position sees what comes after it, nothing before",
+            fix="torch.tril(torch.ones(T, T)).bool()  # True: seen"
+            if site.op == TAKES_SEEN
+            else "torch.triu(torch.ones(T, T), diagonal=1).bool()  # True: hidden",
+            site=site,
+            step=int(series.steps[0]),
+            evidence=series.evidence("1 where all of the past is hidden and none of the future"),
+        )
+
+    def _empty(self, site: Site, series: Series) -> Finding:
+        return self.finding(
+            Severity.WARNING,
+            message=f"{series.median:.0%} of the samples have real tokens, all of which the mask hides",
+            fix="mask only padding: tokens == pad",
+            site=site,
+            step=int(series.steps[0]),
+            evidence=series.evidence("share of samples without any token to attend to"),
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        counts = [len(s) for _, s in run.series("mask.inverted")]
+        if not counts or max(counts) >= self.samples:
+            return None
+        return f"needs {self.samples} sampled forwards with a mask, has {max(counts)}"

@@ -1,0 +1,1 @@
+"""Checks of how layers follow one another."""

@@ -1,0 +1,101 @@
+"""The finding leads with the operation that a replay has named."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from fake_run import LOSS, STEP, FakeRun, findings
+
+from clew.checks.numerics.non_finite import NonFinite
+
+NAN = math.nan
+EXP: dict[str, Any] = {
+    "where": "loss",
+    "found": True,
+    "phase": "forward",
+    "op": "exp",
+    "result": "inf",
+    "why": "the exponential of 99 is more than float32 can hold",
+    "fix": "subtract the maximum",
+    "module": "attend",
+    "root": "model",
+    "file": "net.py",
+    "line": 7,
+    "code": "w = torch.exp(s)",
+    "inputs": [{"name": "input 0", "shape": [4, 3], "dtype": "float32", "min": -1.0, "max": 99.0}],
+    "elements": [[2, 1]],
+    "element_values": [99.0],
+    "elements_of": "input 0 of exp",
+    "bad_count": 9,
+    "samples": [2],
+    "call": [17, 24],
+    "micro_batch": [3, 3],
+    "notes": ["run eagerly"],
+}
+
+
+def diagnosed(**changes: Any) -> Any:
+    run = FakeRun().signal("loss", [2.0, 1.5, NAN], LOSS).signal("grad.norm", [1.0, 9.0, NAN], STEP)
+    run.model(("attend", "Attention")).fact("nonfinite", 2, where="loss", bad_weights=[], bad_inputs=[])
+    run.fact("culprit", 2, **{**EXP, **changes})
+    (found,) = findings(NonFinite(), run)
+    return found
+
+
+def test_site_message_and_fix_are_the_culprits() -> None:
+    found = diagnosed(call=None, micro_batch=None)
+    assert found.message == (
+        "the loss became NaN at step 2: exp in attend is infinite: "
+        "the exponential of 99 is more than float32 can hold"
+    )
+    assert (found.site.module, found.site.op, found.site.file, found.site.line) == (
+        "attend",
+        "exp",
+        "net.py",
+        7,
+    )
+    assert found.fix == "subtract the maximum"
+
+
+def test_the_call_and_the_micro_batch_are_in_the_message() -> None:
+    message = diagnosed(phase="backward").message
+    assert "gradient of exp in attend is infinite (call 17 of 24 of this line, micro-batch 3): " in message
+
+
+def test_the_evidence_shows_line_inputs_elements_samples_and_notes() -> None:
+    told = [e.text for e in diagnosed().evidence]
+    assert told[:5] == [
+        "the line: w = torch.exp(s)",
+        "input 0: float32 (4, 3), from -1 to 99",
+        "input 0 of exp at [2, 1] = 99 and 6 more",
+        "samples of the batch: 2",
+        "run eagerly",
+    ]
+
+
+def test_a_parameter_that_an_update_broke_is_shown_with_how_it_grew() -> None:
+    found = diagnosed(phase="parameter", op="attend.weight", why="the parameter is NaN")
+    assert found.message == "the loss became NaN at step 2: the parameter is NaN"
+    assert (found.site.op, found.site.line) == ("step", STEP.line)
+    assert any(e.text == "grad.norm, last steps: 1 → 9" for e in found.evidence)
+
+
+def test_a_replay_without_a_culprit_says_why_and_names_nobody() -> None:
+    found = diagnosed(found=False, reason="running the step again gave finite values")
+    assert found.message == "the loss became NaN at step 2"
+    assert found.site == LOSS
+    assert any("no operation is named: running" in e.text for e in found.evidence)
+
+
+def test_a_culprit_of_another_step_is_not_taken_for_this_one() -> None:
+    run = FakeRun().signal("loss", [2.0, NAN, NAN], LOSS).fact("culprit", 2, **EXP)
+    (found,) = findings(NonFinite(), run)
+    assert found.message == "the loss became NaN at step 1"
+
+
+@pytest.mark.parametrize("field", sorted(EXP))
+@pytest.mark.parametrize("value", [None, "x", 3, [None], [[None]], {"a": 1}])
+def test_a_damaged_field_never_raises(field: str, value: Any) -> None:
+    assert diagnosed(**{field: value}).step == 2
