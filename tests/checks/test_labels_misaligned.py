@@ -42,7 +42,7 @@ def stuck(
 def test_a_loss_at_chance_with_labels_that_fit_nothing_is_a_warning_at_the_loss() -> None:
     (found,) = findings(CHECK, stuck())
     assert (found.severity, found.site) == (Severity.WARNING, LOSS_CALL)
-    assert "clew check" in found.fix
+    assert "no-signal" in found.fix
 
 
 def test_a_loss_that_is_falling_or_diverging_is_not_at_chance() -> None:

@@ -17,7 +17,7 @@ def run(swing: float = 0.12, steps: int = 80, hashes: Sequence[float] = (5.0,) *
 
 def test_a_swing_on_the_same_batch_is_found_at_the_step_call() -> None:
     (found,) = findings(CHECK, run())
-    assert (found.severity, found.site) == (Severity.WARNING, STEP)
+    assert (found.severity, found.site) == (Severity.ADVICE, STEP)
     assert found.fix.startswith("lr=0.05")
 
 

@@ -22,7 +22,7 @@ def run(
 
 def test_three_jumps_are_found_from_the_first_on() -> None:
     (found,) = findings(CHECK, run())
-    assert (found.severity, found.step, found.site) == (Severity.WARNING, 20, LOSS)
+    assert (found.severity, found.step, found.site) == (Severity.ADVICE, 20, LOSS)
     assert "3 times" in found.message
 
 

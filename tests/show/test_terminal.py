@@ -68,6 +68,20 @@ def test_checks_that_did_not_judge_are_named_beside_a_clean_bill() -> None:
     assert "not judged: vanishing-gradient, unnormalised-input" in text
 
 
+def test_hints_alone_stand_in_a_line_each_beneath_a_clean_bill() -> None:
+    hint = replace(softmax(), severity=Severity.ADVICE, check="redundant-bias", message="no use")
+    text = drawn(Verdict((hint,)))
+    assert "nothing wrong found" in text.splitlines()[0]
+    assert text.splitlines()[1:] == ["hint       redundant-bias: no use"]
+    assert "no use" in drawn(Verdict((hint,)), full=True)
+
+
+def test_a_script_that_failed_gets_no_clean_bill() -> None:
+    text = drawn(Verdict(), replace(RUN, state="failed"))
+    assert "the script failed" in text
+    assert "nothing wrong" not in text
+
+
 def test_no_clean_bill_if_nothing_was_judged() -> None:
     text = drawn(Verdict(not_judged=SILENT), replace(RUN, checks=2))
     assert "nothing wrong" not in text

@@ -165,9 +165,11 @@ class Evaluations:
         return True
 
     def _write(self, signals: list[str], site: Site, row: Any) -> None:
+        step, write = self._step() - 1, self._sink.row  # of the step that it follows
+        if step < 0:
+            return
         key = (signals[0], site)
         table = self._tables.get(key)
         if table is None:
             table = self._tables[key] = self._sink.table(signals, [self._sink.site(site)])
-        step, write = self._step(), self._sink.row
         self._late.then(lambda: write(table, step, row))

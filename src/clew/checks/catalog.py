@@ -178,4 +178,4 @@ def find(name: str) -> Check:
         if wanted in (check.name, check.id.lower()):
             return check
     known = [check.name for check in checks]
-    raise UnknownCheck(name, get_close_matches(wanted.replace("_", "-"), known, n=3, cutoff=0.5))
+    raise UnknownCheck(name, get_close_matches(wanted.replace("_", "-"), known, n=3, cutoff=0.6))

@@ -53,25 +53,27 @@ def render_verdict(
     if run.idle is not None and not verdict.findings:
         screen.block(f"clew: nothing to judge: {neutral(run.idle)}")
         _draw_notes(screen, run)
-    elif not verdict.findings:
+    elif not verdict.findings or (verdict.worst() is Severity.ADVICE and not full):
         _draw_healthy(screen, verdict, run, full)
     else:
         _draw_findings(screen, verdict, run, full)
 
 
 def _draw_healthy(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) -> None:
+    """A clean bill of health; hints, if there are any, in a line each."""
     judged = run.checks - len(verdict.not_judged)
     over = f"{_count(run.steps, 'step')} of {_script(run)}"
     if run.state == "failed":
-        screen.block(
-            f"clew: the script failed; {_count(judged, 'check')} found nothing else wrong over {over}"
-        )
+        screen.block(f"clew: the script failed; {_count(judged, 'check')} found nothing else over {over}")
     elif judged > 0:
         good = screen.text(f"{screen.glyphs.good} clew: nothing wrong found", "bold green")
         screen.block(screen.join(good, f" by {_count(judged, 'check')} over {over}"))
     else:
         screen.block(f"clew: no verdict: none of {_count(run.checks, 'check')} could judge {over}")
     _draw_notes(screen, run)
+    for finding in verdict.findings:
+        text = f"{neutral(finding.check, 60)}: {neutral(finding.message, 200)}"
+        screen.block(screen.text(text, "dim"), label="hint", column=COLUMN)
     if verdict.not_judged or verdict.ignored:
         _draw_checks(screen, verdict, run, full or judged <= 0)
 

@@ -44,8 +44,8 @@ class InitialLossOffChance(Check):
     needs = ("fact:loss",)
 
     # Default initialisations of healthy programs start at 1.0 to 1.5 times chance.
-    times: float = 5.0  # first loss over that of chance, for classes: a warning
-    noticeable: float = 3.0  # the same, for advice
+    times: float = 10.0  # first loss over that of chance, for classes: a warning
+    noticeable: float = 4.0  # the same, for advice
     squared: float = 100.0  # the same for squared errors, where the scale of the targets is the user's
     inventory: int = 4  # steps until it is known whether weights were loaded
 

@@ -78,7 +78,7 @@ class LossOscillates(Check):
             else ""
         )
         return self.finding(
-            Severity.WARNING,
+            Severity.ADVICE,
             message=f"the loss swings by {swing:.0%} from step to step and rises in {upward:.0%} of them, "
             "though every step sees the same batch: the steps overshoot",
             fix=lower or "half the learning rate",

@@ -74,7 +74,7 @@ class LossSpikes(Check):
         worst = max(spikes, key=lambda n: float(loss.values[n]))
         usual = _median_around(loss.values, worst, self.around)
         return self.finding(
-            Severity.WARNING,
+            Severity.ADVICE,
             message=f"the loss jumps {len(spikes)} times, at step {steps[spikes.index(worst)]} from about "
             f"{usual:.3g} to {loss.values[worst]:.3g}",
             fix="look at the batches of those steps for broken samples; nn.utils.clip_grad_norm_(…, 1.0) "

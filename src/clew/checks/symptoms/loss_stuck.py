@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from clew.checks.api import Check
 from clew.checks.symptoms.chance import chance_level
-from clew.checks.symptoms.trend import only_loss, pretrained, start_and_end, warming_up
+from clew.checks.symptoms.trend import noise, only_loss, pretrained, start_and_end, warming_up
 from clew.checks.view import RunView
 from clew.records import Finding, Severity
 
@@ -46,6 +46,8 @@ class LossStuck(Check):
     patience: int = 100  # losses before it is judged; small models show progress in tens
     kept: float = 0.95  # share of its start that the loss still has
     chance: float = 0.9  # share of the loss at chance; less is progress
+    creeps: float = 0.01  # share of its start that the loss may have fallen
+    sure: float = 3.0  # standard errors; a larger fall is slow, but not chance
     beyond: float = 1.5  # the same, above which it is not standing but in another kind of trouble
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -55,6 +57,9 @@ class LossStuck(Check):
         quarter = len(loss) // 4
         start, end = start_and_end(loss, quarter, quarter)
         if not (end >= self.kept * start and self.chance * level <= end <= self.beyond * level):
+            return
+        error = 1.25 * noise(loss.values) * (2 / quarter) ** 0.5  # of a difference of two medians
+        if start - end > max(self.sure * error, self.creeps * start):
             return
         yield self.finding(
             Severity.WARNING,
