@@ -1,7 +1,7 @@
 """Which finding explains which, so that a reader sees the root cause first.
 
 The table is what an experienced engineer would say: fix the left one last. A cause counts only
-if it was found too and was visible no later than its effect.
+if it was found too and was there no later than its effect.
 """
 
 from __future__ import annotations
@@ -54,6 +54,9 @@ _INSIDE = (
     "exploding-gradient",
 )
 _ANYTHING = (*_LOOP, *_CUT_OFF, *_LOSS, *_SCALE, *_DATA, *_RATE, *_INSIDE, "over-regularised")
+
+# How a program is set up is there before any step, though it may take a few to be seen.
+_FROM_THE_START = frozenset((*_CUT_OFF, *_LOSS, "metric-implausible"))
 
 CAUSES: Mapping[str, tuple[str, ...]] = {
     "non-finite": (
@@ -224,9 +227,10 @@ def _all_causes(name: str, found: Mapping[str, Finding]) -> Iterator[str]:
 
 
 def _may_cause(cause: Finding, effect: Finding) -> bool:
-    """A cause is visible no later than its effect, and a mere hint explains no fault."""
+    """A cause is there no later than its effect, and a mere hint explains no fault."""
     hint = cause.severity is Severity.ADVICE and effect.severity is not Severity.ADVICE
     in_time = cause.step is None or effect.step is None or cause.step <= effect.step
+    in_time |= cause.check in _FROM_THE_START
     return in_time and not hint
 
 
