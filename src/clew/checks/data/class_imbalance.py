@@ -70,11 +70,14 @@ class ClassImbalance(Check):
         )
 
     def _recall(self, counts: list[ClassCounts], top: int) -> float | None:
-        """Rare samples predicted right, since the count before the last."""
-        last, before = counts[-1], counts[-2] if len(counts) > 1 else ClassCounts(0, {}, {})
-        rare = sum(n - before.counts.get(c, 0) for c, n in last.counts.items() if c != top)
-        right = sum(n - before.right.get(c, 0) for c, n in last.right.items() if c != top)
-        return right / rare if rare >= self.rare else None
+        """Rare samples predicted right: since the count before the last, or in all if these are too few."""
+        last, none = counts[-1], ClassCounts(0, {}, {})
+        for before in (counts[-2] if len(counts) > 1 else none, none):
+            rare = sum(n - before.counts.get(c, 0) for c, n in last.counts.items() if c != top)
+            right = sum(n - before.right.get(c, 0) for c, n in last.right.items() if c != top)
+            if rare >= self.rare:
+                return right / rare
+        return None
 
     def unjudged(self, run: RunView) -> str | None:
         sites = [site for site, _ in run.series("label.classes", "train")]
