@@ -59,7 +59,7 @@ class LossStuck(Check):
         if not (end >= self.kept * start and self.chance * level <= end <= self.beyond * level):
             return
         error = 1.25 * noise(loss.values) * (2 / quarter) ** 0.5  # of a difference of two medians
-        if start - end > max(self.sure * error, self.creeps * start):
+        if min(start, level) - end > max(self.sure * error, self.creeps * start):  # coming to chance is none
             return
         yield self.finding(
             Severity.WARNING,
