@@ -38,12 +38,13 @@ def judge(
         answers.not_judged += broken()
     symptoms = {check.name for check in asked if check.symptom}
     ordered = folded(answers.findings, symptoms)
+    roots = [f for f in ordered if not f.because]  # what follows from them is explained
     return Verdict(
         tuple(ordered),
         tuple(answers.not_judged),
         tuple(answers.ruled_out),
         tuple(answers.ignored),
-        tuple(name for name in possible_causes(ordered) if name in answers.ruled_out),
+        tuple(name for name in possible_causes(roots) if name in answers.ruled_out),
     )
 
 

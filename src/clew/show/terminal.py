@@ -81,14 +81,16 @@ def _draw_healthy(screen: Screen, verdict: Verdict, run: RunSummary, full: bool)
 def _draw_findings(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) -> None:
     _draw_title(screen, verdict, run)
     groups = effects_by_root(verdict.findings)
-    whole = len(groups) if full else FULL_ROOTS
-    for root, effects in groups[:whole]:
+    faults = [group for group in groups if full or group[0].severity is not Severity.ADVICE]
+    drawn = faults if full else faults[:FULL_ROOTS]
+    for root, effects in drawn:
         screen.blank()
         draw_finding(screen, root, run, full=full)
         draw_effects(screen, effects, run, full=full)
-    if groups[whole:]:
+    rest = [group for group in groups if group not in drawn]  # and hints: a line each
+    if rest:
         screen.blank()
-    for root, effects in groups[whole:]:
+    for root, effects in rest:
         for finding in (root, *effects):
             screen.block(one_line(screen, finding))
     screen.blank()
