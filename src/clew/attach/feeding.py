@@ -97,7 +97,7 @@ class Feeding:
         self.loaders: dict[int, int] = {}  # identity of an iterator -> number of its loader
         self.names: dict[int, list[str]] = {}  # of a loader, as the program calls it
         self.evaluations = Evaluations(self, sink, late, step)
-        safely = partial(guarded, guard, "feeding")
+        safely = partial(guard.inner, "feeding")
         self.training: Safely = safely(self._training)
         self.labelled: Safely = safely(self._labelled)
         self.evaluated: Safely = safely(self.evaluations.forward)
@@ -267,18 +267,3 @@ def label_row(labels: Tensor, predicted: Tensor | None) -> Any:
     accuracy = float((predicted == labels).float().mean()) if predicted is not None else np.nan
     top = float(counts.max()) / len(labels)
     return np.array([len(labels), len(counts), top, float(switches), float(labels[0]), accuracy])
-
-
-def guarded(guard: Guard, name: str, function: Callable[..., None]) -> Safely:
-    """The function, which goes off for good when it fails, without the probe around it."""
-    bare = guard.bare(name, function)
-
-    def safe(*args: Any) -> None:
-        if name in guard.off:
-            return
-        try:
-            bare(*args)
-        except Exception as error:  # noqa: BLE001 - the training step that it looks at must go on
-            guard.fail(name, error)
-
-    return safe

@@ -29,9 +29,8 @@ class Loop:
     """Graph, ties, schedulers, evaluations and the use of gradients and optimizers."""
 
     def __init__(self, sink: Sink, guard: Guard, models: ModelBook, optimizers: OptimizerBook) -> None:
-        self._guard = guard
         self._optimizers = optimizers
-        self._call = guard.bare(NAME, lambda part, *args: part(*args))
+        self._call = guard.inner(NAME, lambda part, *args: part(*args))
         self.graph = GraphBook(sink, models)
         self.ties = Ties(sink, models)
         self.schedulers = Schedulers(sink, optimizers)
@@ -41,12 +40,7 @@ class Loop:
 
     def tell(self, part: Callable[..., None], *args: Any) -> None:
         """Call a method of one of the parts; from a probe, so that its time is booked."""
-        if NAME in self._guard.off:
-            return
-        try:
-            self._call(part, *args)
-        except Exception as error:  # noqa: BLE001 - what fails here must not take the watcher along
-            self._guard.fail(NAME, error)
+        self._call(part, *args)
 
     def entered(self, root: Root, stack: list[nn.Module], args: tuple[Any, ...]) -> None:
         """A module inside a root is about to run on a sampled step; it is the last of the stack."""

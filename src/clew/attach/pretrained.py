@@ -32,7 +32,7 @@ class Pretrained:
         self._step = step
         self._forwards: dict[int, int] = {}
         self._tables: dict[Site, int] = {}
-        self._look = guard.bare("pretrained", self._compare)
+        self._look = guard.inner("pretrained", self._compare)
         self.root: Root | None = None  # whose first BatchNorm is waited for
 
     def forward_began(self, root: Root) -> None:
@@ -48,10 +48,7 @@ class Pretrained:
         if not isinstance(module, NORMS) or self.root is None:
             return
         root, self.root = self.root, None
-        try:
-            self._look(root, module, value)
-        except Exception as error:  # noqa: BLE001 - the forward that it looks at must go on
-            self._guard.fail("pretrained", error)
+        self._look(root, module, value)
 
     def _compare(self, root: Root, module: nn.modules.batchnorm._BatchNorm, value: object) -> None:
         mean, var = module.running_mean, module.running_var
