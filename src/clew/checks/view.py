@@ -99,6 +99,12 @@ class RunView:
     def facts(self, kind: str) -> list[FactLike]:
         return [f for f in self._facts if f.kind == kind]
 
+    def experiment(self, name: str) -> Mapping[str, Any] | None:
+        """What the experiment of this name found; None if it was not made or could not be."""
+        facts = [f.data for f in self.facts(f"experiment.{name}") if f.data.get("status") == "done"]
+        data = facts[-1].get("data") if facts else None
+        return data if isinstance(data, Mapping) else None
+
     def events(self, kind: str) -> list[FactLike]:
         return [e for e in self._source.events if e.kind == kind]
 
