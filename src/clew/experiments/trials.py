@@ -1,0 +1,40 @@
+"""The fixes of what was found, tried one after the other while there is time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from clew.attach.sink import Sink
+from clew.experiments.api import CannotJudge, Clock
+from clew.experiments.proving import provable, prove
+from clew.experiments.subject import Subject
+
+MOST = 4  # findings whose fixes are tried: the first ones are the root causes
+SHARE = 0.5  # of the time left that one trial may use, so that the next has some too
+
+
+def try_fixes(
+    found: Sequence[str],
+    subject: Subject,
+    sink: Sink,
+    step: int,
+    limit: float,
+    progress: Callable[[str], None] | None = None,
+) -> None:
+    """Write a `proof` fact for every finding (in the order of the verdict) whose fix can be tried."""
+    whole = Clock(limit)
+    whole.start()
+    for check in [name for name in found if provable(name)][:MOST]:
+        if progress is not None:
+            progress(check)
+        clock = Clock(whole.left * SHARE)
+        clock.start()
+        try:
+            proof = prove(check, found, subject, clock)
+        except CannotJudge as refusal:
+            sink.fact("proof", step, {"check": check, "refused": refusal.reason})
+        except Exception as error:  # noqa: BLE001 - the user's own step may fail in any way
+            told = (str(error).splitlines() or [type(error).__name__])[0]
+            sink.fact("proof", step, {"check": check, "refused": f"the step failed: {told[:200]}"})
+        else:
+            sink.fact("proof", step, {"check": check, **proof.to_json()})
