@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 import clew
 from clew.show.model_graph import GraphFormatError, render_tree, write_graph
-from clew.show.model_layers import Colour, Levels, ranks_of
+from clew.show.model_layers import Colour, Level, Levels, ranks_of
 from clew.structure import Graph, Node
 
 
@@ -79,6 +79,26 @@ def test_the_outermost_level_of_a_folded_graph_is_small() -> None:
 def test_ranks_follow_the_longest_way_and_survive_cycles() -> None:
     assert ranks_of([1, 2, 3], [(1, 2), (2, 3), (1, 3)]) == {1: 0, 2: 1, 3: 2}
     assert set(ranks_of([1, 2], [(1, 2), (2, 1)])) == {1, 2}
+
+
+def test_a_residual_connection_is_drawn_from_the_modules_own_input_beside_the_boxes() -> None:
+    graph = clew.graph(GPT(), torch.zeros(1, 5, dtype=torch.long))
+    block = next(n for n in graph.nodes if n.type == "Block")
+    level = Levels(graph).level(block.id)
+    labels = {n.id: n.label for n in level.nodes}
+    around = {(labels[a], labels[b]) for a, b in level.lanes()}
+    assert around == {("input", "add"), ("add", "add")}
+    straight = {(labels[a], labels[b]) for a, b, _ in level.edges} - around
+    assert {("input", "norm1"), ("norm1", "attention"), ("mlp", "add")} <= straight
+
+
+def test_ways_beside_the_boxes_are_shared_only_where_they_do_not_overlap() -> None:
+    nodes = [Node(n, None, "op", str(n), "", "", ()) for n in range(7)]
+    edges = [(0, 2, None), (2, 4, None), (1, 5, None)]
+    level = Level(nodes, edges, {n: n for n in range(7)})
+    lanes = level.lanes()
+    assert lanes[0, 2] == lanes[2, 4]
+    assert lanes[1, 5] != lanes[0, 2]
 
 
 @pytest.mark.parametrize("expand", [False, True])

@@ -10,8 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from clew.show.model_layers import Colour, Levels
-from clew.show.model_numbers import count, short, size
+from clew.show.model_layers import Colour, Levels, lines_of
+from clew.show.model_numbers import size
 from clew.show.safe_text import neutral
 from clew.structure import Graph, Node
 
@@ -36,26 +36,23 @@ def html_page(graph: Graph, colour: Colour) -> str:
 def _level(levels: Levels, holder: int | None, colour: Colour) -> dict[str, Any]:
     level = levels.level(holder)
     kept = {n.id for n in level.nodes[:MOST]}
+    lanes = level.lanes()
     return {
         "nodes": [_node(n, level.ranks[n.id], levels, colour) for n in level.nodes[:MOST]],
-        "edges": [[a, b, t.text() if t else ""] for a, b, t in level.edges if a in kept and b in kept],
+        "edges": [
+            [a, b, t.text() if t else "", lanes.get((a, b), -1)]
+            for a, b, t in level.edges
+            if a in kept and b in kept
+        ],
         "more": len(level.nodes) - len(kept),
     }
 
 
 def _node(node: Node, rank: int, levels: Levels, colour: Colour) -> list[Any]:
-    repeat = f" ×{node.repeat}" if node.repeat > 1 else ""
-    kind = f"  {neutral(node.type, 40)}" if node.kind == "module" and node.type != node.label else ""
-    facts = [
-        node.outputs[0].text() if node.outputs else "",
-        f"{count(node.parameters)} par" if node.parameters else "",
-        short(node.flops, "FLOP") if node.flops else "",
-    ]
     where = f"{node.file}:{node.line}" if node.file else ""
     kept = f"{size(node.saved)} kept for backward" if node.saved else ""
     idle = "" if node.feeds_result else "does not feed the result"
     tip = "\n".join(neutral(p, 200) for p in (node.path or node.label, node.type, kept, where, idle) if p)
     opens = int(bool(levels.children.get(node.id)))
-    first = f"{neutral(node.label, 40)}{repeat}{kind}"
-    second = " · ".join(f for f in facts if f)
+    first, second = lines_of(node)
     return [node.id, rank, first, second, tip, colour.of(node), opens, int(node.feeds_result)]

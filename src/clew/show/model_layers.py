@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from clew.show.model_numbers import count, short
+from clew.show.safe_text import cut, neutral
 from clew.structure import Edge, Graph, Node, TensorInfo
 
 _SCALES = {"flops": "flops", "memory": "saved", "parameters": "parameters"}
-PALETTE = ("#f4f6fa", "#dbe7f6", "#b9d3f0", "#8fb9e6", "#6299d6", "#3d78bd")
+PALETTE = ("#f4f6fa", "#e6eef9", "#d3e3f6", "#bfd7f2", "#a9caee", "#92bce9")  # dark ink stays legible
 
 
 class Colour:
@@ -18,20 +20,33 @@ class Colour:
         self.by = by
         self._values = dict(values) if values is not None else None
         self._field = _SCALES.get(by, "flops")
-        leaves = {n.id for n in graph.nodes} - {n.parent for n in graph.nodes}
-        amounts = [self._amount(n) for n in graph.nodes if n.kind == "module" and n.id not in leaves]
-        self._most = max([*amounts, *(self._amount(n) for n in graph.nodes if n.kind == "op")], default=0.0)
+        roots = [n.id for n in graph.nodes if n.parent is None and n.kind == "module"]
+        whole = roots[0] if len(roots) == 1 else None  # holds everything: next to it all would be pale
+        self._most = max((self._amount(n) for n in graph.nodes if n.id != whole), default=0.0)
 
     def of(self, node: Node) -> str:
         if node.kind in ("input", "output"):
             return "#e9f5ec"
-        share = self._amount(node) / self._most if self._most else 0.0
+        share = min(self._amount(node) / self._most, 1.0) if self._most else 0.0
         return PALETTE[min(int(share * len(PALETTE)), len(PALETTE) - 1)]
 
     def _amount(self, node: Node) -> float:
         if self._values is not None:
             return self._values.get(node.path, 0.0) if node.kind == "module" else 0.0
-        return float(getattr(node, self._field))
+        return float(getattr(node, self._field)) * max(node.repeat, 1)
+
+
+def lines_of(node: Node) -> tuple[str, str]:
+    """What stands in a node's box: its name, and shape, parameters and work of all it stands for."""
+    repeat = f" ×{node.repeat}" if node.repeat > 1 else ""
+    each = f"{node.repeat} × " if node.repeat > 1 else ""
+    kind = f"  {cut(neutral(node.type, 40), 24)}" if node.kind == "module" and node.type != node.label else ""
+    facts = [
+        node.outputs[0].text() if node.outputs else "",
+        f"{each}{count(node.parameters)} params" if node.parameters else "",
+        f"{each}{short(node.flops, 'FLOPs')}" if node.flops else "",
+    ]
+    return cut(neutral(node.label, 40), 28) + repeat + kind, " · ".join(fact for fact in facts if fact)
 
 
 @dataclass
@@ -41,6 +56,24 @@ class Level:
     nodes: list[Node]
     edges: list[tuple[int, int, TensorInfo | None]]
     ranks: dict[int, int] = field(default_factory=dict)
+
+    def lanes(self) -> dict[tuple[int, int], int]:
+        """The edges that would run through other boxes, each with the number of a way beside them."""
+        spans = {
+            (a, b): (min(self.ranks[a], self.ranks[b]), max(self.ranks[a], self.ranks[b]))
+            for a, b, _ in self.edges
+            if self.ranks[b] - self.ranks[a] != 1
+        }
+        taken: list[list[tuple[int, int]]] = []
+        found: dict[tuple[int, int], int] = {}
+        for pair, (top, bottom) in sorted(spans.items(), key=lambda item: item[1][1] - item[1][0]):
+            free = (n for n, lane in enumerate(taken) if all(bottom <= t or b <= top for t, b in lane))
+            lane = next(free, len(taken))
+            if lane == len(taken):
+                taken.append([])
+            taken[lane].append((top, bottom))
+            found[pair] = lane
+        return found
 
 
 class Levels:
@@ -53,6 +86,7 @@ class Levels:
             self.children.setdefault(node.parent, []).append(node)
         self._stands_in = self._folded() if fold else {}
         self._edges: dict[int | None, dict[tuple[int, int], TensorInfo | None]] = {}
+        self._entries: dict[int, dict[int, TensorInfo | None]] = {}  # of a module: what gets its inputs
         for edge in graph.edges:
             self._lift(edge)
 
@@ -85,6 +119,8 @@ class Levels:
             holder = source[depth - 1] if depth else None
             pair = (source[depth], target[depth])
             self._edges.setdefault(holder, {}).setdefault(pair, edge.tensor)
+        for holder, inside in zip(target[depth:], target[depth + 1 :], strict=False):
+            self._entries.setdefault(holder, {}).setdefault(inside, edge.tensor)
 
     def level(self, holder: int | None) -> Level:
         nodes = [n for n in self.children.get(holder, []) if n.id not in self._stands_in]
@@ -93,6 +129,11 @@ class Levels:
             pair = (self._stands_in.get(a, a), self._stands_in.get(b, b))
             if pair[0] != pair[1]:
                 edges.setdefault(pair, tensor)
+        entries = {self._stands_in.get(i, i): t for i, t in self._entries.get(holder or 0, {}).items()}
+        if holder is not None and len(entries) > 1:  # a residual connection from the module's own input
+            port = Node(-holder - 1, holder, "input", "input", "", "", ())
+            nodes = [port, *nodes]
+            edges.update({(port.id, inside): tensor for inside, tensor in entries.items()})
         level = Level(nodes, [(a, b, t) for (a, b), t in edges.items()])
         level.ranks = ranks_of([n.id for n in nodes], list(edges))
         return level

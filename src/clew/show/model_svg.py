@@ -9,15 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from html import escape
 
-from clew.show.model_layers import Colour, Levels
-from clew.show.model_numbers import count, short
-from clew.show.safe_text import cut, neutral
+from clew.show.model_layers import Colour, Levels, lines_of
+from clew.show.safe_text import neutral
 from clew.structure import Graph, Node
 
 LETTER, LINE = 6.6, 15.0  # of an 11-point sans-serif font
 PAD, HEAD, GAP_X, GAP_Y = 14.0, 26.0, 18.0, 30.0
 NARROWEST = 74.0
+LANE, ROUND = 12.0, 6.0  # ways beside the boxes: their distance, and how they turn
 INK = ("#1c2635", "#56637a")
+
+
+Drawn = tuple[int, int, str, int | None]  # from, to, what flows, and the way beside the boxes if it takes one
 
 
 @dataclass
@@ -29,7 +32,8 @@ class Box:
     height: float
     lines: list[str]
     inside: list[Box] = field(default_factory=list)
-    edges: list[tuple[int, int, str]] = field(default_factory=list)
+    edges: list[Drawn] = field(default_factory=list)
+    inner: float = 0.0  # width of what is inside, without the ways beside it
     x: float = 0.0
     y: float = 0.0
 
@@ -38,8 +42,8 @@ def svg(graph: Graph, colour: Colour, *, expand: bool = False) -> str:
     """Collapsed to the modules of the outermost one; `expand` opens everything."""
     levels = Levels(graph, fold=not expand)
     opened = levels.with_children() if expand else levels.open_at_first()
-    boxes, edges, width, height = _laid_out(levels, None, opened)
-    body = _level(boxes, edges, colour)
+    boxes, edges, inner, width, height = _laid_out(levels, None, opened)
+    body = _level(boxes, edges, inner, colour)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Helvetica, Arial, sans-serif" font-size="11">'
@@ -52,7 +56,7 @@ def svg(graph: Graph, colour: Colour, *, expand: bool = False) -> str:
 
 def _laid_out(
     levels: Levels, holder: int | None, opened: set[int]
-) -> tuple[list[Box], list[tuple[int, int, str]], float, float]:
+) -> tuple[list[Box], list[Drawn], float, float, float]:
     level = levels.level(holder)
     boxes = [_box(levels, node, opened) for node in level.nodes]
     rows: dict[int, list[Box]] = {}
@@ -67,34 +71,32 @@ def _laid_out(
             box.x, box.y = x, y
             x += box.width + GAP_X
         y += max(b.height for b in rows[rank]) + GAP_Y
-    edges = [(a, b, t.text() if t is not None else "") for a, b, t in level.edges]
-    return boxes, edges, widest + 2 * PAD, y - GAP_Y + PAD
+    lanes = level.lanes()
+    edges = [(a, b, t.text() if t is not None else "", lanes.get((a, b))) for a, b, t in level.edges]
+    beside = LANE * (max(lanes.values()) + 1) if lanes else 0.0
+    return boxes, edges, widest, widest + 2 * PAD + beside, y - GAP_Y + PAD
 
 
 def _box(levels: Levels, node: Node, opened: set[int]) -> Box:
-    lines = _lines(node)
+    lines = [line for line in lines_of(node) if line]
     width = max(NARROWEST, LETTER * max(map(len, lines)) + 16)
     if node.id not in opened or not levels.children.get(node.id):
         return Box(node, width, LINE * len(lines) + 10, lines)
-    inside, edges, inner_width, inner_height = _laid_out(levels, node.id, opened)
-    return Box(node, max(width, inner_width), inner_height, lines, inside, edges)
+    inside, edges, inner, inner_width, inner_height = _laid_out(levels, node.id, opened)
+    return Box(node, max(width, inner_width), inner_height, lines, inside, edges, inner)
 
 
-def _lines(node: Node) -> list[str]:
-    repeat = f" ×{node.repeat}" if node.repeat > 1 else ""
-    first = cut(neutral(node.label, 40), 28) + repeat
-    if node.kind == "module" and node.type != node.label:
-        first += f"  {cut(neutral(node.type, 40), 24)}"
-    facts = [node.outputs[0].text() if node.outputs else ""]
-    facts += [f"{count(node.parameters)} par" if node.parameters else ""]
-    facts += [short(node.flops, "FLOP") if node.flops else ""]
-    second = " · ".join(fact for fact in facts if fact)
-    return [first, second] if second else [first]
-
-
-def _level(boxes: list[Box], edges: list[tuple[int, int, str]], colour: Colour) -> str:
+def _level(boxes: list[Box], edges: list[Drawn], inner: float, colour: Colour) -> str:
     places = {box.node.id: box for box in boxes}
-    drawn = [_curve(places[a], places[b], text) for a, b, text in edges]
+    drawn = [
+        _edge(
+            _curve(places[a], places[b])
+            if lane is None
+            else _detour(places[a], places[b], PAD + inner + LANE * (lane + 1)),
+            text,
+        )
+        for a, b, text, lane in edges
+    ]
     return "".join([*(_drawn(box, colour) for box in boxes), *drawn])
 
 
@@ -109,7 +111,7 @@ def _drawn(box: Box, colour: Colour) -> str:
         f'<text x="8" y="{LINE * (n + 1):.0f}" fill="{INK[min(n, 1)]}">{escape(line)}</text>'
         for n, line in enumerate(box.lines[:1] if box.inside else box.lines)
     )
-    inner = _level(box.inside, box.edges, colour) if box.inside else ""
+    inner = _level(box.inside, box.edges, box.inner, colour) if box.inside else ""
     title = f"<title>{escape(_tip(box.node))}</title>"
     return f'<g transform="translate({box.x:.1f} {box.y:.1f})">{title}{rect}{texts}{inner}</g>'
 
@@ -120,10 +122,24 @@ def _tip(node: Node) -> str:
     return "\n".join(neutral(part, 200) for part in (node.path or node.label, node.type, where, idle) if part)
 
 
-def _curve(source: Box, target: Box, text: str) -> str:
+def _curve(source: Box, target: Box) -> str:
     x1, y1 = source.x + source.width / 2, source.y + source.height
     x2, y2 = target.x + target.width / 2, target.y
     bend = max((y2 - y1) / 2, 12.0)
-    path = f"M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}"
+    return f"M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}"
+
+
+def _detour(source: Box, target: Box, x: float) -> str:
+    """Out at the side, along a way of its own, and in at the side of another, above where it goes out."""
+    x1, y1 = source.x + source.width, source.y + source.height * 0.7
+    x2, y2 = target.x + target.width, target.y + target.height * 0.3
+    turn = ROUND if y2 > y1 else -ROUND
+    return (
+        f"M{x1:.1f} {y1:.1f}H{x - ROUND:.1f}Q{x:.1f} {y1:.1f} {x:.1f} {y1 + turn:.1f}"
+        f"V{y2 - turn:.1f}Q{x:.1f} {y2:.1f} {x - ROUND:.1f} {y2:.1f}H{x2:.1f}"
+    )
+
+
+def _edge(path: str, text: str) -> str:
     title = f"<title>{escape(text)}</title>"
     return f'<path d="{path}" fill="none" stroke="#7a8699" marker-end="url(#tip)">{title}</path>'
