@@ -1,8 +1,9 @@
-"""Hatch build hook: compile the statistics kernel, if there is a C compiler.
+"""Compile the statistics kernel, if there is a C compiler.
 
 With one, the wheel carries the library and the tag of this platform. Without one the build still
 succeeds: a pure wheel, whose statistics come from torch ops. In an editable install the library
-lands beside its source (git-ignored). Also runs by itself: `python scripts/build_kernel.py`.
+lands beside its source (git-ignored). Used by the build hook; also runs by itself:
+`python scripts/build_kernel.py`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,6 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
-from typing import Any
-
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = "src/clew/capture"
 SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
@@ -63,24 +61,6 @@ def _compile(compiler: list[str], flags: list[str], source: Path, target: Path) 
 def platform_tag() -> str:
     """The wheel's platform: the library needs nothing but libc and libm."""
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")
-
-
-class KernelHook(BuildHookInterface[Any]):
-    """Called by hatchling for wheels; an sdist carries the source only."""
-
-    PLUGIN_NAME = "custom"
-
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if self.target_name != "wheel":
-            return
-        library = compile_kernel(Path(self.root))
-        if library is None:
-            self.app.display_warning("No C compiler: building without the statistics kernel (slower).")
-            return
-        build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{platform_tag()}"
-        if version != "editable":
-            build_data["force_include"][str(library)] = f"clew/capture/{library.name}"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -210,3 +212,16 @@ def test_a_quiet_run_explains_nothing(folder: Path) -> None:
     (folder / "dying.py").write_text(DYING)
     done = clew(folder, "run", "--quiet", "dying.py")
     assert "shapes do not fit" not in done.stderr
+
+
+def test_an_attached_block_that_dies_of_a_shape_is_explained_too(folder: Path) -> None:
+    (folder / "dying.py").write_text(DYING.replace("for step", "import clew\nfor step"))
+    text = (folder / "dying.py").read_text()
+    head, _, loop = text.partition("for step")
+    inside = "\n".join(f"    {line}" for line in f"for step{loop}".splitlines())
+    (folder / "attached.py").write_text(f"{head}with clew.attach(model, optimizer):\n{inside}\n")
+    done = subprocess.run(
+        [sys.executable, "attached.py"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "Linear(in_features=4) got 3" in done.stderr

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-VERSION = 1  # of the schema and of what is in the chunks
+VERSION = 2  # of the schema and of what is in the chunks
 BUSY_SECONDS = 5.0  # wait for another viewer that is refreshing the same index
 UNUSED_DAYS = 30  # an index not opened for so long is deleted: it can be built again
 

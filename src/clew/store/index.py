@@ -18,12 +18,13 @@ import numpy as np
 from clew.records import Site
 from clew.store.cache import StaleCache, cache_file, is_busy, open_cache, remove_cache, transaction
 from clew.store.intake import Intake, site_key
-from clew.store.lanes import Lane, load_band
+from clew.store.lanes import STEPS_LANE, Lane, load_band, load_rows
 from clew.store.pyramid import Envelope, joined_envelopes, raw_envelope, regrouped
 from clew.store.reader import check_is_run, read_meta
 from clew.store.segments import Tail, rank_folders, segment_files
+from clew.store.wide import Stretch, read_stretch
 
-__all__ = ["Envelope", "Index", "SeriesName", "site_key"]
+__all__ = ["Envelope", "Index", "SeriesName", "Stretch", "site_key"]
 
 STEP_RANGE = (-(2**63), 2**63 - 1)
 
@@ -39,6 +40,15 @@ class SeriesName(NamedTuple):
     rank: int
 
 
+class SeriesPart(NamedTuple):
+    """A stretch of a series: where it lies in the index, and how far it goes."""
+
+    rank: int
+    signal: str
+    site_key: str
+    band: int
+
+
 class Index:
     """The index of one run. Safe to use from several threads and several viewers."""
 
@@ -47,6 +57,7 @@ class Index:
         check_is_run(self._run)
         self._file = cache_file(self._run, str(read_meta(self._run)[0].get("id", "")))
         self._lock = threading.RLock()
+        self.generation = 0  # grows when the cache had to be built anew: row numbers then begin again
         self._db = open_cache(self._file)
 
     def close(self) -> None:
@@ -69,6 +80,49 @@ class Index:
         rows = self._sound(lambda: self._db.execute(query).fetchall())
         sites = {key: Site.from_json(json.loads(key)) for key in {row[1] for row in rows}}
         return [SeriesName(signal, sites[key], key, rank) for signal, key, rank in rows]
+
+    def parts(self, after: int = 0) -> tuple[int, list[SeriesPart]]:
+        """What series lie where, from row `after` on; and the row to go on from next time."""
+        query = "SELECT rowid, rank, signal, site, band FROM series WHERE rowid > ? ORDER BY rowid"
+        rows = self._sound(lambda: self._db.execute(query, (after,)).fetchall())
+        return (rows[-1][0] if rows else after), [SeriesPart(*row[1:]) for row in rows]
+
+    def extents(self) -> dict[int, tuple[int, int, int]]:
+        """For each band its number of rows, first step and last step."""
+        return self._sound(self._extents)
+
+    def _extents(self) -> dict[int, tuple[int, int, int]]:
+        found = {}
+        for (number,) in self._db.execute("SELECT id FROM bands WHERE rows > 0").fetchall():
+            band = load_band(self._db, number)
+            first = int(load_rows(self._db, band, 0, STEPS_LANE, 0, 1)[0][0, 0])
+            found[number] = (band.rows, first, band.last)
+        return found
+
+    def wide(
+        self,
+        signal: str,
+        lo: int | None = None,
+        hi: int | None = None,
+        max_points: int = 300,
+        rank: int | None = None,
+    ) -> list[Stretch]:
+        """The signal at all its sites between two steps, one stretch for each table that has it."""
+        steps = (STEP_RANGE[0] if lo is None else int(lo), STEP_RANGE[1] if hi is None else int(hi))
+        return self._sound(lambda: self._wide(signal, rank, steps, max(int(max_points), 1)))
+
+    def _wide(self, signal: str, rank: int | None, steps: tuple[int, int], limit: int) -> list[Stretch]:
+        query = (
+            "SELECT band, k, site FROM series WHERE signal=? AND rank=coalesce(?, rank) ORDER BY band, k, col"
+        )
+        places: dict[tuple[int, int], list[str]] = {}
+        for band, k, site in self._db.execute(query, (signal, rank)).fetchall():
+            places.setdefault((band, k), []).append(site)
+        found = [
+            read_stretch(self._db, load_band(self._db, band), k, sites, steps, limit)
+            for (band, k), sites in places.items()
+        ]
+        return [stretch for stretch in found if stretch is not None]
 
     def query(
         self,
@@ -101,6 +155,7 @@ class Index:
                 return work()
 
     def _rebuild(self) -> None:
+        self.generation += 1
         self._db.close()
         remove_cache(self._file)
         self._db = open_cache(self._file)

@@ -65,7 +65,7 @@ class Band(NamedTuple):
         if lane == STEPS_LANE:
             return ("<i8",)
         values = DTYPES[self.dtype]
-        return (values,) if level == 0 else (values, values, "<u4")
+        return (values,) if level == 0 else (values, values, "<u4", "<f8")
 
 
 def load_band(db: sqlite3.Connection, number: int) -> Band:
@@ -138,7 +138,7 @@ class Lane:
 
     def _whole(self, level: int, first: int, last: int) -> Envelope:
         arrays = load_rows(self._db, self._band, level, self._lane, first, last)
-        mins, maxs, bad = (array[:, self._column] for array in arrays)
+        mins, maxs, bad, sums = (array[:, self._column].astype(np.float64) for array in arrays)
         counts = np.full(last - first, FACTOR**level)
         steps = self._steps(first, last, level)
-        return Envelope(steps, mins.astype(np.float64), maxs.astype(np.float64), bad.astype(np.int64), counts)
+        return Envelope(steps, mins, maxs, bad.astype(np.int64), counts, sums)

@@ -1,9 +1,9 @@
 """Buckets of sixteen, of sixteen, of sixteen: the arithmetic of the min/max pyramid.
 
 A level is a tuple of arrays with one row per bucket. Level 0 is the raw rows, each further
-one holds minimum, maximum and the number of bad (non-finite) values of sixteen below. The
-extremes are of the finite values, NaN where there are none: a NaN can't hide a spike and a
-spike is never sampled away.
+one holds minimum, maximum, the number of bad (non-finite) values and the sum of sixteen below.
+Extremes and sum are of the finite values, the extremes NaN where there are none: a NaN can't
+hide a spike and a spike is never sampled away.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Level = tuple[Array, ...]
 
 
 class Envelope(NamedTuple):
-    """A series at one zoom: per bucket its first step, extremes, bad and all values.
+    """A series at one zoom: per bucket its first step, extremes, bad and all values, and their sum.
 
     Where the raw points fit, each bucket is one point and the extremes are its value, NaN and
     infinities included.
@@ -30,14 +30,22 @@ class Envelope(NamedTuple):
     maxs: Array
     bad: Array
     counts: Array
+    sums: Array  # of the finite values
+
+    def means(self) -> Array:
+        """Of the finite values of each bucket, NaN where there are none."""
+        finite = self.counts - self.bad
+        with np.errstate(over="ignore"):
+            means: Array = np.where(finite > 0, self.sums / np.maximum(finite, 1), np.nan)
+        return means
 
 
 def fold(level: Level) -> Level:
     """The next level up; the last bucket may hold fewer than sixteen."""
     if len(level) == 1:
         return _extremes(level[0])
-    mins, maxs, bad = level
-    return _reduced(np.fmin, mins), _reduced(np.fmax, maxs), _reduced(np.add, bad)
+    mins, maxs, bad, sums = level
+    return _reduced(np.fmin, mins), _reduced(np.fmax, maxs), _reduced(np.add, bad), _reduced(np.add, sums)
 
 
 def fold_steps(level: Level) -> Level:
@@ -48,26 +56,32 @@ def fold_steps(level: Level) -> Level:
 def _extremes(values: Array) -> Level:
     finite = np.isfinite(values)
     bad = np.zeros((-(-len(values) // FACTOR), values.shape[1]), "<u4")
-    if not finite.all():
-        bad = _reduced(np.add, (~finite).astype("<u4"))
+    if finite.all():
+        sums = _reduced(np.add, values, "<f8")
+    else:
+        sums = _reduced(np.add, np.where(finite, values, 0), "<f8")
+        bad = _reduced(np.add, ~finite, "<u4")
         values = np.where(finite, values, values.dtype.type(np.nan))
-    return _reduced(np.fmin, values), _reduced(np.fmax, values), bad
+    return _reduced(np.fmin, values), _reduced(np.fmax, values), bad, sums
 
 
-def _reduced(operation: Any, rows: Array) -> Array:
+def _reduced(operation: Any, rows: Array, kind: str | None = None) -> Array:
     """Sixteen strided passes: far faster than reducing over a short axis."""
-    result: Array = rows[::FACTOR].copy()
-    for i in range(1, FACTOR):
-        part = rows[i::FACTOR]
-        operation(result[: len(part)], part, out=result[: len(part)])
+    result: Array = rows[::FACTOR].astype(kind or rows.dtype)
+    with np.errstate(over="ignore"):  # a sum of huge values may be infinite
+        for i in range(1, FACTOR):
+            part = rows[i::FACTOR]
+            operation(result[: len(part)], part, out=result[: len(part)])
     return result
 
 
 def raw_envelope(steps: Array, values: Array) -> Envelope:
     """One bucket per point."""
     values = values.astype(np.float64)
-    bad = (~np.isfinite(values)).astype(np.int64)
-    return Envelope(steps, values, values, bad, np.ones(len(steps), np.int64))
+    finite = np.isfinite(values)
+    bad = (~finite).astype(np.int64)
+    sums = values if finite.all() else np.where(finite, values, 0.0)
+    return Envelope(steps, values, values, bad, np.ones(len(steps), np.int64), sums)
 
 
 def point_buckets(steps: Array, values: Array) -> Envelope:
@@ -91,13 +105,20 @@ def regrouped(envelope: Envelope, limit: int) -> Envelope:
     count = len(envelope.steps)
     if count <= limit:
         return envelope
-    starts = np.arange(0, count, -(-count // limit))
+    return grouped(envelope, np.arange(0, count, -(-count // limit)))
+
+
+def grouped(envelope: Envelope, starts: Array) -> Envelope:
+    """The buckets from each of `starts` up to the next put together."""
+    with np.errstate(over="ignore"):
+        sums = np.add.reduceat(envelope.sums, starts, axis=0)
     return Envelope(
         envelope.steps[starts],
-        np.fmin.reduceat(envelope.mins, starts),
-        np.fmax.reduceat(envelope.maxs, starts),
-        np.add.reduceat(envelope.bad, starts),
-        np.add.reduceat(envelope.counts, starts),
+        np.fmin.reduceat(envelope.mins, starts, axis=0),
+        np.fmax.reduceat(envelope.maxs, starts, axis=0),
+        np.add.reduceat(envelope.bad, starts, axis=0),
+        np.add.reduceat(envelope.counts, starts, axis=0),
+        sums,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from clew.records import FORMAT_VERSION
 from clew.store.data import RunData
@@ -17,15 +17,22 @@ from clew.store.format import number
 from clew.store.process import is_alive
 from clew.store.segments import RankTail, rank_folders, segment_files
 
+Reader = TypeVar("Reader", bound="RunReader")
+
 META_BYTES = 16 << 20  # a run.json larger than this is not one of ours
 
 
 def open_run(path: str | Path) -> RunReader:
     """The run in that folder, read as far as it goes; raises `RunError` with one clear line."""
-    run = RunReader(path)
+    return not_empty(RunReader(path))
+
+
+def not_empty(run: Reader) -> Reader:
+    """The run itself, unless nothing was recorded in it."""
     if run.state == "empty":
         raise EmptyRun(
-            f"{path} is empty: the program ended before anything was recorded; run it again with `clew run`"
+            f"{run.path} is empty: the program ended before anything was recorded; "
+            "run it again with `clew run`"
         )
     return run
 

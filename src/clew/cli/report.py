@@ -1,0 +1,111 @@
+"""`clew report`: runs as one file that opens anywhere."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import click
+
+from clew.cli.arguments import Refusal, folder_option, runs_folder
+
+UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20}
+LARGEST_NOTES = 1 << 20
+
+
+def size(ctx: click.Context, param: click.Parameter, text: str) -> int:
+    """A number of bytes: 10MB, 500kB."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in UNITS:
+        raise click.BadParameter(f"{text!r} is not a size, as 10MB or 500kB", ctx, param)
+    return int(float(found[1]) * UNITS[found[2]])
+
+
+@click.command("report", short_help="Runs as one HTML file that opens anywhere.")
+@click.argument("names", metavar="[RUN]...", nargs=-1)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
+)
+@click.option(
+    "--notes",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Markdown of yours.",
+)
+@click.option("--title", help="What stands at the top.  [default: the runs' names]")
+@click.option("--max-size", callback=size, default="10MB", show_default=True, metavar="SIZE")
+@click.option("--open", "show", is_flag=True, help="Open it in a browser.")
+@folder_option
+def command(
+    names: tuple[str, ...],
+    output: Path,
+    notes: Path | None,
+    title: str | None,
+    max_size: int,
+    show: bool,
+    folder: Path | None,
+) -> int:
+    """Runs as one HTML file: the view of clew ui with its data inside; no network, no server.
+
+    RUN is an id as clew runs lists it, its beginning, or a path; the newest run by default. With several,
+    they are compared.
+
+    \b
+      clew report -o lr.html --notes what-i-saw.md
+      clew report 20261115-10 20261115-11 --open
+    """
+    from clew.show.web.desk import Desk
+    from clew.show.web.library import Shelf
+    from clew.show.web.report import ReportError, build_report
+    from clew.store.runs import find_run
+
+    root = runs_folder(folder)
+    paths = list(dict.fromkeys(find_run(root, name) for name in names or (None,)))
+    desk = Desk(Shelf(paths))
+    try:
+        ids = list(desk.library.scan())
+        chosen = sorted(ids, key=lambda name: paths.index(_among(desk.library.folder(name), paths)))
+        heading = title or ", ".join(chosen)
+        text = build_report(desk, chosen, notes=_words(notes), limit=max_size, title=heading)
+    except ReportError as error:
+        raise Refusal(str(error)) from error
+    finally:
+        desk.close()
+    _write(output, text)
+    click.echo(f"{output}  {len(text.encode()) / 1e6:.1f} MB")
+    if show:
+        import webbrowser
+
+        webbrowser.open(output.absolute().as_uri())
+    return 0
+
+
+def _among(path: Path, paths: list[Path]) -> Path:
+    return next(each for each in paths if each.absolute() == path)
+
+
+def _words(file: Path | None) -> str:
+    if file is None:
+        return ""
+    if file.stat().st_size > LARGEST_NOTES:
+        raise Refusal(f"{file} is too large for notes: at most 1 MB")
+    return file.read_text(encoding="utf-8", errors="replace")
+
+
+def _write(output: Path, text: str) -> None:
+    """All or nothing: a report that is there is whole."""
+    aside = output.with_name(f".{output.name}.{os.getpid()}.partial")
+    try:
+        output.absolute().parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(output)
+    except OSError as error:
+        raise Refusal(f"can't write {output}: {error.strerror or error}") from error
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,121 @@
+"""`clew ui`: the runs in the browser."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from pathlib import Path
+
+import click
+
+from clew.cli.arguments import Refusal, runs_folder
+
+
+def prefix(ctx: click.Context, param: click.Parameter, text: str) -> str:
+    """`clew/` and `/clew` mean the same."""
+    parts = [part for part in text.split("/") if part]
+    if any(part in (".", "..") or any(c in part for c in "?#%\\ ") for part in parts):
+        raise click.BadParameter(f"{text!r} is not a path, as /clew", ctx, param)
+    return "".join(f"/{part}" for part in parts)
+
+
+@click.command("ui", short_help="The runs in the browser, live.")
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="0 picks a free one.  [default: 6177, or a free one]"
+)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen; else only this machine."
+)
+@click.option("--no-open", is_flag=True, help="Don't open a browser.")
+@click.option(
+    "--root-path",
+    callback=prefix,
+    default="",
+    metavar="PATH",
+    help="Path prefix under which a proxy shows it.",
+)
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="Another name that this server is reached by."
+)
+def command(
+    folder: Path | None,
+    port: int | None,
+    host: str,
+    no_open: bool,
+    root_path: str,
+    allow_host: tuple[str, ...],
+) -> int:
+    """The runs under DIR in the browser: verdict, charts, layers, graph, comparison, as they grow.
+
+    The address to open is printed alone on one line; it holds a token, without which nothing is told.
+
+    \b
+      clew ui
+      clew ui /data/runs --port 0 --no-open
+      clew ui --root-path /clew --allow-host jupyter.example.org
+    """
+    from clew.show.web.desk import Desk
+    from clew.show.web.gate import new_token
+    from clew.show.web.page import index_file
+    from clew.show.web.serve import address, bind, serve, tunnel
+
+    root = _existing(runs_folder(folder))
+    token = new_token()
+    try:
+        sock = bind(host, port)
+    except (OSError, UnicodeError) as error:
+        raise Refusal(
+            f"can't listen at {host}:{port or ''}: {getattr(error, 'strerror', None) or error}"
+        ) from error
+    number = int(sock.getsockname()[1])
+    link = address(host, number, root_path, token)
+    local = is_loopback(host)
+
+    def ready() -> None:
+        print(link, flush=True)
+        _say(f"clew: showing {root}; Ctrl-C ends it")
+        _say(f"clew: from another machine: {tunnel(number)}  then open the address above")
+        if not local:
+            _say("clew: warning: open to the network, unencrypted; whoever has the address sees all runs")
+        if index_file() is None:
+            _say("clew: warning: the page is not built; run scripts/build-ui")
+        if not no_open:
+            _open(link)
+
+    names = allow_host if local else (*allow_host, host, *_own_names())
+    serve(Desk.at(root), sock, token, hosts=names, any_address=not local, prefix=root_path, ready=ready)
+    return 0
+
+
+def _existing(root: Path) -> Path:
+    """The folder; a project's folder stands for the runs in it. One that is not there yet may come."""
+    inner = root / ".clew" / "runs"
+    if root.exists() and not root.is_dir():
+        raise Refusal(f"{root} is not a folder; give one that holds runs, as .clew/runs")
+    return inner if inner.is_dir() else root
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _own_names() -> tuple[str, ...]:
+    import socket
+
+    return socket.gethostname(), socket.getfqdn()
+
+
+def _open(link: str) -> None:
+    """In a thread: some browsers keep whoever opens them waiting."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,93 @@
+// Runs side by side as tables: what they are called, what differs, how they are sorted and placed.
+import { digits } from "../format";
+import type { RunRow, Severity } from "../types";
+import type { Value } from "./parallel";
+
+export interface MetricCell {
+  last: number | null;
+  min: number | null;
+  max: number | null;
+  mean_tail: number | null;
+  std_tail: number | null;
+  tail: number;
+  step: number;
+}
+
+export interface Compared {
+  runs: RunRow[];
+  config: { name: string; values: unknown[]; same: boolean }[];
+  metrics: { name: string; values: (MetricCell | null)[]; spread: { min: number; max: number; mean: number; std: number; n: number } | null }[];
+  findings: { check: string; id: string; runs: ({ severity: Severity; message: string; root: boolean; index: number } | null)[] }[];
+  signals: { signal: string; label: string; unit: string; keys: (string | null)[] }[];
+  versions: { name: string; values: unknown[]; same: boolean }[];
+}
+
+export type Metric = Compared["metrics"][number];
+
+/** How to call a run among these: by its name, and by the end of its id where that is not enough. */
+export function namesOf(runs: Pick<RunRow, "id" | "name">[]): string[] {
+  const count = new Map<string, number>();
+  for (const run of runs) count.set(run.name ?? run.id, (count.get(run.name ?? run.id) ?? 0) + 1);
+  return runs.map((run) => {
+    const name = run.name ?? run.id;
+    return (count.get(name) ?? 0) > 1 ? `${name} ${run.id.split("-").pop() ?? run.id}` : name;
+  });
+}
+
+/** Settings that differ and results, by run: the axes of the parallel coordinates and the columns of the table. */
+export function tableOf(data: Compared): { columns: string[]; results: Set<string>; rows: Record<string, Value>[] } {
+  const settings = data.config.filter((c) => !c.same);
+  const shown = data.metrics.filter((m) => m.values.some((v) => typeof v?.last === "number"));
+  const results = new Set(shown.map((m) => m.name));
+  const columns = [...settings.map((c) => c.name), ...shown.map((m) => m.name).filter((n) => !settings.some((c) => c.name === n))];
+  const rows = data.runs.map((_, i) => {
+    const row: Record<string, Value> = {};
+    for (const m of shown) row[m.name] = m.values[i]?.last ?? null;
+    for (const c of settings) row[c.name] = plain(c.values[i]);
+    return row;
+  });
+  return { columns, results, rows };
+}
+
+export function plain(value: unknown): Value {
+  if (value === null || value === undefined) return null;
+  return typeof value === "number" || typeof value === "string" || typeof value === "boolean" ? value : JSON.stringify(value);
+}
+
+/** Places of the runs in the order of a column; what has no value is last, whichever way. */
+export function sortedRuns(rows: Record<string, Value>[], by: string): number[] {
+  const down = by.startsWith("-");
+  const column = by.replace(/^-/, "");
+  const order = rows.map((_, i) => i);
+  if (!column) return order;
+  return order.sort((a, b) => {
+    const [x, y] = [rows[a]![column] ?? null, rows[b]![column] ?? null];
+    if (x === null || y === null) return x === y ? 0 : x === null ? 1 : -1;
+    return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1);
+  });
+}
+
+const FIRST = 4; // charts shown without being asked for
+
+/** Loss and metrics first; learning rate and times on request. */
+export function firstSignals(signals: Compared["signals"], most = FIRST): Compared["signals"] {
+  const rank = (s: { signal: string }) => (s.signal === "loss" ? 0 : s.signal.startsWith("metric.") ? 1 : s.signal === "grad.norm" ? 2 : s.signal === "lr" ? 3 : 9);
+  return [...signals].sort((a, b) => rank(a) - rank(b)).filter((s) => rank(s) < 9).slice(0, most);
+}
+
+/** A number with its noise; of a single point the noise is not known. */
+export function noisy(cell: { mean_tail: number | null; std_tail: number | null; tail: number }): string {
+  return cell.tail > 1 ? `${digits(cell.mean_tail)} ± ${digits(cell.std_tail)}` : digits(cell.mean_tail);
+}
+
+/** Where each run is between the lowest and the highest, with its noise as a bar. */
+export function placesOf(metric: Metric): ({ at: number; from: number; to: number } | null)[] {
+  const ends = metric.values.flatMap((v) => (v && v.mean_tail !== null ? [v.mean_tail - (v.std_tail ?? 0), v.mean_tail + (v.std_tail ?? 0)] : []));
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  const place = (value: number) => (high > low ? (value - low) / (high - low) : 0.5);
+  return metric.values.map((v) => {
+    if (!v || v.mean_tail === null) return null;
+    const noise = v.std_tail ?? 0;
+    return { at: place(v.mean_tail), from: place(v.mean_tail - noise), to: place(v.mean_tail + noise) };
+  });
+}

@@ -1,0 +1,270 @@
+// The drawing of one model: pan, zoom, expand, search, colour; and what is known of the chosen node.
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Canvas, pointOn } from "../draw/canvas";
+import { boxAt, type Cache, layout as laidOut } from "../draw/graph_layout";
+import { everything, firstSight, type GraphAnswer, type GraphNode, isModule, type Model, revealing, searched, type Sight } from "../draw/graph_model";
+import { type By, findingsBelow, readSight, toggled, unfolding, valueBy, writtenSight } from "../draw/graph_sight";
+import { type Camera, centred, fitting, type Look, measureWith, paintGraph, zoomed } from "../draw/graph_paint";
+import { css, inkOn, type Scale, scaleOver } from "../draw/scale";
+import { plural } from "../format";
+import { useKeys } from "../keys";
+import { type FindingHere, findingsByModule, worst } from "../parts/findings_at";
+import { Legend } from "../parts/legend";
+import { Mark } from "../parts/mark";
+import { setParams, useParam, usePlace } from "../state";
+import { colour, useTheme } from "../theme";
+import { NodePanel } from "./graph_node";
+import type { ViewProps } from "./view";
+
+const UNITS: Record<By, string> = { health: "", time: "s", memory: "B", parameters: "count", flops: "FLOPs", kind: "" };
+
+interface Props extends ViewProps {
+  model: Model;
+  data: GraphAnswer;
+}
+
+export function GraphField({ model, data, id, run, version }: Props) {
+  const [by, setBy] = useParam("colour", "health");
+  const [find, setFind] = useParam("find");
+  const [sight, setSight] = useSight(model);
+  const [chosen, choose] = useChosen(model, sight, setSight);
+  const [camera, setCamera] = useState<Camera | null>(null);
+  const [over, setOver] = useState(false);
+  const drag = useRef<{ x: number; y: number; moved: boolean } | null>(null);
+  const field = useRef<HTMLDivElement>(null);
+  const [size, setSize] = useState<[number, number]>([0, 0]);
+  const theme = useTheme();
+  const cache = useRef<Cache>(new Map());
+  const measure = useMemo(() => measureWith(document.createElement("canvas").getContext("2d")!), []);
+  const layout = useMemo(() => laidOut(model, sight, cache.current, measure), [model, sight]);
+  const findings = useMemo(() => findingsBelow(model, findingsByModule(run)), [model, run.verdict, run.links]);
+  const scale = useMemo(() => scaleFor(model, by as By, data.time ?? null), [model, by, data.time]);
+  const look = useMemo(() => lookOf(by as By, scale, findings, data.time ?? null), [by, scale, findings, theme]);
+
+  useEffect(() => {
+    const element = field.current!;
+    const observer = new ResizeObserver(() => setSize([element.clientWidth, element.clientHeight]));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  const seen: Camera | null = camera ?? (size[0] ? startCamera(chosen) : null);
+
+  function startCamera(node: number | null): Camera {
+    const box = node === null ? undefined : layout.boxes.find((b) => b.id === node);
+    const whole = fitting(layout, size[0], size[1]);
+    return box && layout.height * whole.zoom > size[1] ? centred(box, Math.max(whole.zoom, 0.7), size[0], size[1]) : whole;
+  }
+  const paint = useCallback(
+    (context: CanvasRenderingContext2D, width: number, height: number) => {
+      if (seen) paintGraph(context, width, height, model, layout, seen, look, chosen);
+    },
+    [model, layout, seen?.x, seen?.y, seen?.zoom, look, chosen, size],
+  );
+  const reveal = (node: GraphNode) => {
+    setSight(revealing(model, node.id, sight));
+    choose(node.id);
+    setCamera(null);
+  };
+  /** The box that is toggled stays under the pointer. */
+  const toggle = (node: number) => {
+    const before = layout.boxes.find((b) => b.id === node);
+    const next = toggled(sight, node);
+    const after = laidOut(model, next, cache.current, measure).boxes.find((b) => b.id === node);
+    if (seen && before && after) setCamera({ ...seen, x: seen.x + after.x - before.x + (after.width - before.width) / 2, y: seen.y + after.y - before.y });
+    setSight(next);
+  };
+  const down = (e: PointerEvent) => {
+    (e.currentTarget as HTMLElement).setPointerCapture(e.pointerId);
+    drag.current = { x: e.clientX, y: e.clientY, moved: false };
+  };
+  const move = (e: PointerEvent) => {
+    if (!seen) return;
+    const [x, y] = pointOn(e);
+    if (!drag.current) return setOver(boxAt(layout, seen.x + x / seen.zoom, seen.y + y / seen.zoom) !== null);
+    const [dx, dy] = [e.clientX - drag.current.x, e.clientY - drag.current.y];
+    if (!drag.current.moved && Math.hypot(dx, dy) < 4) return;
+    drag.current = { x: e.clientX, y: e.clientY, moved: true };
+    setCamera({ ...seen, x: seen.x - dx / seen.zoom, y: seen.y - dy / seen.zoom });
+  };
+  const up = (e: PointerEvent) => {
+    const was = drag.current;
+    drag.current = null;
+    if (!was || was.moved || !seen) return;
+    const [x, y] = pointOn(e);
+    const box = boxAt(layout, seen.x + x / seen.zoom, seen.y + y / seen.zoom);
+    if (camera === null) setCamera(seen);
+    choose(box && box.id !== chosen ? box.id : box ? box.id : null);
+    // A click on the sign before the name expands, as a double click anywhere on the box does.
+    if (box && isModule(model.nodes.get(box.id)!) && seen.x + x / seen.zoom < box.x + 24) toggle(box.id);
+  };
+  const double = (e: MouseEvent) => {
+    if (!seen) return;
+    const [x, y] = pointOn(e);
+    const box = boxAt(layout, seen.x + x / seen.zoom, seen.y + y / seen.zoom);
+    if (box && isModule(model.nodes.get(box.id)!)) toggle(box.id);
+  };
+  const wheel = (e: WheelEvent) => {
+    if (!seen) return;
+    e.preventDefault();
+    const [x, y] = pointOn(e);
+    setCamera(zoomed(seen, Math.exp(-e.deltaY * (e.deltaMode ? 0.05 : 0.0016)), x, y));
+  };
+  const zoomBy = (factor: number) => seen && setCamera(zoomed(seen, factor, size[0] / 2, size[1] / 2));
+  useKeys([
+    { keys: ["/"], says: "search the graph", act: () => document.querySelector<HTMLInputElement>("#find-node")?.focus() },
+    { keys: ["+", "="], says: "zoom in", act: () => zoomBy(1.25) },
+    { keys: ["-"], says: "zoom out", act: () => zoomBy(0.8) },
+    { keys: ["0"], says: "whole graph", act: () => setCamera(fitting(layout, size[0], size[1])) },
+    { keys: ["Enter"], says: "expand or collapse the chosen module", act: () => chosen !== null && toggle(chosen) },
+    { keys: ["ArrowUp", "ArrowDown"], says: "previous or next node", act: (e) => reveal(neighbour(model, layout.boxes.map((b) => b.id), chosen, e.key === "ArrowDown" ? 1 : -1)) },
+  ]);
+  const node = chosen === null ? null : (model.nodes.get(chosen) ?? null);
+  const matches = useMemo(() => searched(model, find), [model, find]);
+  return (
+    <>
+      <div class="tool">
+        <input id="find-node" type="search" placeholder="Find a module or operation" aria-label="Find a module or operation" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
+        <label>
+          Colour
+          <select id="colour" value={by} onChange={(e) => setBy(e.currentTarget.value)}>
+            <option value="health">health</option>
+            <option value="parameters">parameters</option>
+            {model.traced && <option value="memory">memory for the backward</option>}
+            {model.traced && <option value="flops">FLOPs</option>}
+            {data.time && <option value="time">time</option>}
+            <option value="kind">kind</option>
+          </select>
+        </label>
+        <button type="button" onClick={() => (setSight(everything(model)), setCamera(null))}>
+          Expand all
+        </button>
+        <button type="button" onClick={() => (setSight(firstSight(model)), setCamera(null))}>
+          Collapse
+        </button>
+        <span class="says">
+          {plural(model.nodes.size, "node")}, {layout.boxes.length} in view
+        </span>
+      </div>
+      <div class="graph">
+        <div class="field" ref={field} data-boxes={layout.boxes.length} data-zoom={seen?.zoom.toFixed(3)}>
+          <Canvas paint={paint} label={`graph of ${model.name}, ${plural(layout.boxes.length, "box", "boxes")}`} class={over ? "over" : ""} onPointerDown={down} onPointerMove={move} onPointerUp={up} onDblClick={double} onWheel={wheel} />
+          <div class="key">
+            {scale && scale.values ? <Legend scale={scale.scale} unit={UNITS[by as By]} /> : by === "health" ? <Health /> : <span class="soft">{by === "kind" ? "modules, operations, inputs" : "nothing recorded"}</span>}
+          </div>
+          <div class="corner">
+            <button type="button" aria-label="Zoom in" onClick={() => zoomBy(1.25)}>
+              +
+            </button>
+            <button type="button" aria-label="Zoom out" onClick={() => zoomBy(0.8)}>
+              −
+            </button>
+            <button type="button" onClick={() => setCamera(fitting(layout, size[0], size[1]))}>
+              Fit
+            </button>
+          </div>
+        </div>
+        <aside class="panel">
+          {find ? (
+            <Found matches={matches} pick={(n) => reveal(n)} />
+          ) : node ? (
+            <NodePanel node={node} model={model} id={id} run={run} version={version} found={findings.get(node.id) ?? []} time={data.time?.[node.path] ?? null} open={sight.open.has(node.id)} unfolded={sight.unfolded.has(node.id)} onToggle={() => toggle(node.id)} onUnfold={() => setSight(unfolding(sight, node.id))} />
+          ) : (
+            <div class="inside soft">
+              <p>Click a box to see its shapes, statistics and findings. A double click, or a click on + before its name, expands a module. Drag to move, turn the wheel to zoom.</p>
+            </div>
+          )}
+        </aside>
+      </div>
+    </>
+  );
+}
+
+function neighbour(model: Model, order: number[], chosen: number | null, by: number): GraphNode {
+  const at = chosen === null ? (by > 0 ? -1 : 0) : order.indexOf(chosen);
+  return model.nodes.get(order[Math.min(Math.max(at + by, 0), order.length - 1)]!)!;
+}
+
+/** What is expanded is part of the address, unless it is what one sees first, or too long for one. */
+function useSight(model: Model): [Sight, (sight: Sight) => void] {
+  const [text, setText] = useParam("open");
+  const [big, setBig] = useState<Sight | null>(null);
+  const first = useMemo(() => firstSight(model), [model]);
+  const sight = useMemo(() => big ?? (text ? readSight(text) : first), [text, first, big]);
+  const set = (next: Sight) => {
+    const written = writtenSight(next);
+    const long = written.length > 1500;
+    setBig(long ? next : null);
+    setText(long || written === writtenSight(first) ? "" : written);
+  };
+  return [sight, set];
+}
+
+/** The chosen node is in the address, by number, or by module path in links from elsewhere. */
+function useChosen(model: Model, sight: Sight, setSight: (sight: Sight) => void): [number | null, (id: number | null) => void] {
+  const { params } = usePlace();
+  const asked = params["layer"] ?? params["module"];
+  useEffect(() => {
+    if (asked === undefined) return;
+    const node = [...model.nodes.values()].find((n) => n.kind === "module" && n.path === asked);
+    if (node) setSight(revealing(model, node.id, sight));
+    setParams({ layer: "", module: "", node: node ? String(node.id) : "" });
+  }, [asked, model]);
+  const number = params["node"] ? Number(params["node"]) : NaN;
+  const id = model.nodes.has(number) ? number : null;
+  return [id, (next) => setParams({ node: next === null ? "" : String(next) })];
+}
+
+function scaleFor(model: Model, by: By, time: Record<string, number> | null): { scale: Scale; values: boolean } | null {
+  if (by === "health" || by === "kind") return null;
+  const values = [...model.nodes.values()].filter((n) => n.depth > 0).map((n) => valueBy(by, n, time));
+  return { scale: scaleOver("log", values), values: values.some((v) => v !== null) };
+}
+
+function lookOf(by: By, scaled: { scale: Scale } | null, findings: Map<number, FindingHere[]>, time: Record<string, number> | null): Look {
+  const mark = (node: GraphNode) => worst(findings.get(node.id) ?? []);
+  const rgb = (node: GraphNode) => {
+    const value = valueBy(by, node, time);
+    return value === null || !scaled ? null : scaled.scale.rgb(value);
+  };
+  if (by === "health") return { mark, ink: () => null, fill: (node) => healthFill(node, mark(node)) };
+  if (by === "kind") return { mark, ink: () => null, fill: () => null };
+  return {
+    mark,
+    fill: (node) => (rgb(node) ? css(rgb(node)!) : colour("card")),
+    ink: (node) => (rgb(node) ? inkOn(rgb(node)!) : null),
+  };
+}
+
+function healthFill(node: GraphNode, severity: string | null): string | null {
+  if (severity) return colour(`${severity}-soft`);
+  return node.kind === "module" ? colour("good-soft") : node.kind === "op" ? colour("card") : colour("sunken");
+}
+
+function Health() {
+  return (
+    <span class="key-list">
+      <Mark severity="error" word />
+      <Mark severity="warning" word />
+      <Mark severity="advice" word />
+      <span>
+        <i style={{ background: "var(--good-soft)", border: "1px solid var(--good)" }} />
+        nothing found
+      </span>
+    </span>
+  );
+}
+
+function Found({ matches, pick }: { matches: GraphNode[]; pick: (node: GraphNode) => void }) {
+  if (!matches.length) return <div class="inside soft">Nothing of that name in the graph.</div>;
+  return (
+    <ul class="found-list" aria-label="Found in the graph">
+      {matches.map((node) => (
+        <li>
+          <button type="button" onClick={() => pick(node)}>
+            <span class="mono">{node.kind === "module" ? node.path || node.label : `${node.path ? `${node.path} \u203a ` : ""}${node.label}`}</span> <span class="faint">{node.type}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}

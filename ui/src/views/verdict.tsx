@@ -1,0 +1,195 @@
+// What is wrong with the run, on what evidence, how to fix it; what follows, what was ruled out, what was not judged.
+import { inlined, isReport, ofRun, useApi } from "../api";
+import { plural, seconds, whole } from "../format";
+import { groupsOf } from "../draw/roots";
+import { FindingCard, FindingLine } from "../parts/finding_card";
+import { Notes } from "../parts/notes";
+import { ReportNote } from "../parts/report_note";
+import { Empty, Loading } from "../parts/states";
+import { usePlace } from "../state";
+import type { ReportInfo, RunDetail, SignalList, Verdict } from "../types";
+import { ChartCard } from "./chart_card";
+import { RunFacts } from "./run_facts";
+import type { ViewProps } from "./view";
+import "./charts.css";
+import "./verdict.css";
+
+const NEEDS_EXPERIMENT = "needs an experiment"; // how the reason begins where nobody has asked the question yet
+
+export function VerdictView({ id, run, version }: ViewProps) {
+  return (
+    <div class="verdict">
+      <div class="stack verdict-main">
+        {isReport && <ReportNote report={inlined?.["report"] as ReportInfo} />}
+        <Headline run={run} />
+        <Judgement id={id} run={run} version={version} />
+        <Damage run={run} />
+      </div>
+      <aside class="stack">
+        <RunFacts run={run} />
+        <Notes id={id} />
+      </aside>
+    </div>
+  );
+}
+
+/** State, length and the sum of it in a sentence. */
+function Headline({ run }: { run: RunDetail }) {
+  const { state, steps, duration, error } = run.run;
+  const words: Record<string, string> = { running: "Running", finished: "Finished", failed: "Failed", killed: "Killed", empty: "Empty", unreadable: "Unreadable" };
+  return (
+    <header class="headline">
+      <h1>{sentence(run)}</h1>
+      <p class="soft">
+        {words[state] ?? state} after {plural(steps ?? 0, "step")}
+        {duration !== null && ` in ${seconds(duration)}`}
+        {run.verdict && `; ${plural(run.verdict.run.checks, "check")} asked`}
+        {run.verdict_state === "pending" && run.verdict_steps !== null && ` at step ${whole(run.verdict_steps)}, being judged again…`}
+      </p>
+      {error && <p class="error-text">{error}</p>}
+      {run.events.filter((event) => event.kind === "exception").slice(-1).map((event) => <p class="error-text mono">{exception(event.data)}</p>)}
+    </header>
+  );
+}
+
+function exception(data: Record<string, unknown>): string {
+  const said = [data["type"] ?? data["error"], data["message"]].filter((part) => typeof part === "string" && part);
+  return said.length ? said.join(": ") : "the script ended with an exception";
+}
+
+function sentence(run: RunDetail): string {
+  const findings = run.verdict?.findings;
+  if (!findings) return run.verdict_state === "failed" ? "This run could not be judged" : run.verdict_state === "none" ? "Nothing to judge" : "Being judged…";
+  const groups = groupsOf(findings);
+  if (groups.length === 0) return run.verdict!.run.idle ? "Nothing to judge" : "Nothing wrong was found";
+  const many = (severity: string) => groups.filter(({ root }) => findings[root]!.severity === severity).length;
+  const [wrong, doubtful] = [many("error"), many("warning")];
+  const sure = wrong === 1 ? "One thing is wrong" : `${whole(wrong)} things are wrong`;
+  const likely = doubtful === 1 ? "one thing looks wrong" : `${whole(doubtful)} things look wrong`;
+  if (wrong) return doubtful ? `${sure}, ${likely}` : sure;
+  return doubtful ? likely.charAt(0).toUpperCase() + likely.slice(1) : "Nothing wrong was found, but there is advice";
+}
+
+function Judgement({ id, run, version }: ViewProps) {
+  const { verdict } = run;
+  const asked = Number(usePlace().params["finding"] ?? -1);
+  if (!verdict) {
+    if (run.verdict_state === "pending") return <Loading what="the evidence" />;
+    return <Empty title="No verdict">{run.verdict_error && <p>{run.verdict_error}</p>}</Empty>;
+  }
+  const groups = groupsOf(verdict.findings);
+  return (
+    <>
+      {verdict.run.idle && <p class="card">{verdict.run.idle}</p>}
+      {groups.length === 0 && run.has.series && <LossCard id={id} version={version} />}
+      {groups.map(({ root, effects }, i) => (
+        <section class="group" aria-label={i === 0 ? "Root cause" : "Further finding"}>
+          <FindingCard id={id} run={run} index={root} version={version} lead={i === 0} asked={asked === root} />
+          {effects.length > 0 && (
+            <div class="effects">
+              <h3>What follows from it</h3>
+              {effects.map((effect) => (
+                <FindingLine id={id} run={run} index={effect} version={version} asked={asked === effect} />
+              ))}
+            </div>
+          )}
+        </section>
+      ))}
+      <Remainder verdict={verdict} />
+    </>
+  );
+}
+
+/** Where nothing is wrong, the curve that shows it. */
+function LossCard({ id, version }: { id: string; version: number }) {
+  const signals = useApi<SignalList>(ofRun(id, "signals"), { group: "loss", limit: 8 }, version);
+  const keys = (signals.data?.signals ?? []).map((row) => row.key);
+  if (keys.length === 0) return null;
+  const nothing = () => undefined;
+  const frame = { id, axis: "step" as const, smooth: 0, log: false, markers: [], version, range: null, step: null, zoom: nothing, pin: nothing };
+  return <ChartCard frame={frame} keys={keys} title="Loss" height={190} />;
+}
+
+/** Silence must never pass for health: what looked and found nothing, and what could not look. */
+function Remainder({ verdict }: { verdict: Verdict }) {
+  const untried = verdict.not_judged.filter(({ reason }) => reason.startsWith(NEEDS_EXPERIMENT));
+  const unjudged = verdict.not_judged.filter(({ reason }) => !reason.startsWith(NEEDS_EXPERIMENT));
+  return (
+    <section class="card stack remainder">
+      {verdict.ruled_out.length > 0 && (
+        <details class="fold" open={verdict.findings.length === 0}>
+          <summary>
+            <b>Ruled out</b> <span class="soft">{plural(verdict.ruled_out.length, "check")} looked and found nothing</span>
+          </summary>
+          <ul class="names">
+            {verdict.ruled_out.map((name) => (
+              <li class="mono">{name}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {unjudged.length > 0 && (
+        <details class="fold">
+          <summary>
+            <b>Not judged</b> <span class="soft">{plural(unjudged.length, "check")} could not tell</span>
+          </summary>
+          <dl class="reasons">
+            {unjudged.map(({ check, reason }) => (
+              <>
+                <dt class="mono">{check}</dt>
+                <dd class="soft">{reason}</dd>
+              </>
+            ))}
+          </dl>
+        </details>
+      )}
+      {untried.length > 0 && (
+        <details class="fold">
+          <summary>
+            <b>Not tried</b>{" "}
+            <span class="soft">
+              {plural(untried.length, "question")} that only an experiment can answer: <code>clew check</code>
+            </span>
+          </summary>
+          <ul class="names">
+            {untried.map(({ check }) => (
+              <li class="mono">{check}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {verdict.ignored.length > 0 && (
+        <details class="fold">
+          <summary>
+            <b>Ignored</b> <span class="soft">{plural(verdict.ignored.length, "finding")} left out as asked</span>
+          </summary>
+          <dl class="reasons">
+            {verdict.ignored.map(({ check, why }) => (
+              <>
+                <dt class="mono">{check}</dt>
+                <dd class="soft">{why}</dd>
+              </>
+            ))}
+          </dl>
+        </details>
+      )}
+    </section>
+  );
+}
+
+function Damage({ run }: { run: RunDetail }) {
+  const lines = [...run.damage, ...run.incidents];
+  if (lines.length === 0) return null;
+  return (
+    <section class="card damage">
+      <h3>
+        <b>Not everything could be recorded or read</b>
+      </h3>
+      <ul>
+        {lines.map((line) => (
+          <li>{line}</li>
+        ))}
+      </ul>
+    </section>
+  );
+}
