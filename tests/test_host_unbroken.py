@@ -31,6 +31,7 @@ PROBES = (
     "feeding",
     "forward",
     "functions",
+    "histograms",
     "load",
     "load-state",
     "loader",

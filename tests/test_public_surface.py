@@ -15,6 +15,7 @@ def test_the_exported_names_are_exactly_these():
         "config",
         "describe",
         "describe_tensors",
+        "examine",
         "graph",
         "ignore",
         "log",

@@ -12,20 +12,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"  # before the imports below, which want to know it
-
 # Not lazily: the function `attach` must come after the room of that name, or the import system
 # would put the room in its place.
 from clew.session import attach, config, ignore, log
+from clew.version import __version__
 
 if TYPE_CHECKING:
     from clew.checks.custom import register as register
+    from clew.examining import examine as examine
     from clew.model.describing import describe as describe
     from clew.model.describing import describe_tensors as describe_tensors
     from clew.model.graphing import graph as graph
     from clew.model.summarising import summary as summary
     from clew.model.visiting import visit as visit
-    from clew.store.reader import open_run as open_run
+    from clew.opening import open_run as open_run
     from clew.trace.api import NonFiniteError as NonFiniteError
     from clew.trace.api import trace_numerics as trace_numerics
 
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 _LAZY = {
     "NonFiniteError": "clew.trace.api",
     "trace_numerics": "clew.trace.api",
+    "examine": "clew.examining",
     "describe": "clew.model.describing",
     "describe_tensors": "clew.model.describing",
     "graph": "clew.model.graphing",
     "summary": "clew.model.summarising",
     "visit": "clew.model.visiting",
-    "open_run": "clew.store.reader",
+    "open_run": "clew.opening",
     "register": "clew.checks.custom",
 }
 
@@ -49,6 +50,7 @@ __all__ = [
     "config",
     "describe",
     "describe_tensors",
+    "examine",
     "graph",
     "ignore",
     "log",

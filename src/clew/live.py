@@ -74,6 +74,7 @@ class LiveJudge:
         self._judged = self.data.last_step
         for finding in self.verdict().findings:
             self._consider(finding)
+        self._session.keep_sources()
         self._next = perf_counter() + max(PAUSE, (thread_time() - began) / SHARE)
 
     def _consider(self, finding: Finding) -> None:
@@ -82,7 +83,8 @@ class LiveJudge:
             self._stop = finding
         if finding.severity is Severity.ERROR and finding.check not in self._announced:
             self._announced.add(finding.check)
-            if self._session.rank == 0 and not self._session.options.quiet and sys.stderr is not None:
+            quiet = self._session.options.quiet or self._session.options.check is not None
+            if self._session.rank == 0 and not quiet and sys.stderr is not None:
                 from clew.show.terminal import live_line
 
                 say(live_line(finding, sys.stderr))

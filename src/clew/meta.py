@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from clew import __version__
 from clew.options import RunOptions
+from clew.version import __version__
 
 
 def run_meta(options: RunOptions, rank: int) -> dict[str, Any]:

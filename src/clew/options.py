@@ -15,6 +15,19 @@ def enabled() -> bool:
 
 
 @dataclass(frozen=True)
+class CheckOptions:
+    """What `clew check` adds to a run."""
+
+    only: tuple[str, ...] = ()  # names of experiments; none: all
+    skip: tuple[str, ...] = ()
+    time_limit: float = 120.0  # seconds for all of them
+    batches: int = 16  # of the script's own that are collected
+    go_on: bool = False  # train on afterwards
+    junit_path: Path | None = None
+    html_path: Path | None = None
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """One `clew run`, as typed. Unset fields leave the choice to the session."""
 
@@ -34,4 +47,7 @@ class RunOptions:
     from_step: int = 0
     to_step: int | None = None  # the last one; None: to the end
     print_shapes: bool = False  # what goes into every layer and comes out, on stderr
+    graph: bool = False  # the models' graphs go into the run's folder
+    prove: bool = False  # at the end, try the fixes of what was found on a snapshot
     quiet: bool = False  # nothing on stderr, not even the header
+    check: CheckOptions | None = None  # `clew check`: experiments in the first steps

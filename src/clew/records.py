@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 FORMAT_VERSION = 1  # of the run folder; a reader refuses a higher one
+NEEDS_EXPERIMENT = "needs an experiment: clew check"  # why a check that only experiments feed says nothing
 
 
 class Severity(str, Enum):
@@ -187,6 +188,11 @@ class NotJudged:
 
     check: str
     reason: str
+
+    @property
+    def needs_experiment(self) -> bool:
+        """Nobody has asked the question yet: that is no gap in what was recorded."""
+        return self.reason == NEEDS_EXPERIMENT
 
     def to_json(self) -> dict[str, str]:
         return {"check": self.check, "reason": self.reason}

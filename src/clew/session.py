@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from clew.attach.seams import Seams
     from clew.attach.shapes import ShapePrinter
     from clew.attach.watcher import Watcher
+    from clew.fixes_tried import ProofRun
+    from clew.graph_recording import GraphRecorder
+    from clew.preflighting import PreflightRun
+    from clew.sources import SourceKeeper
     from clew.trace.held import HeldStep
     from clew.trace.replay import Answer
     from clew.trace.repro import ReproWriter
@@ -74,6 +78,10 @@ class Session:
         self._repro: ReproWriter | None = None
         self._window: TraceWindow | None = None
         self._shapes: ShapePrinter | None = None
+        self._graphs: GraphRecorder | None = None
+        self._sources: SourceKeeper | None = None
+        self._preflight: PreflightRun | None = None
+        self._proofs: ProofRun | None = None
         self._guard = Guard(self._incident)
         self._metric_tables: dict[tuple[str, Site], int] = {}
         self._pending: list[Any] = []  # models and optimizers given by name, until torch is attached
@@ -86,6 +94,10 @@ class Session:
             after_flush=self._judge.look,
         )
         self._importing = AfterImport("torch", self._attach_to_torch)
+        if options.check is not None:
+            from clew.preflighting import PreflightRun
+
+            self._preflight = PreflightRun(self, options.check)
 
     # -- beginning --
 
@@ -135,11 +147,19 @@ class Session:
         self.alarm.listeners.append(self._guard.probe("repro", self._save_repro))
         self._watcher.on_alarm = self._look_at_alarm
         self._watcher.between_steps += [self._seams.between_steps, self._judge.stop_if_asked]
+        if self.options.check is not None and self._preflight is not None:
+            self._preflight.wire(self._watcher, self._guard)
+        if self.options.prove and self._preflight is None:
+            from clew.fixes_tried import ProofRun
+
+            self._proofs = ProofRun(self, self._watcher, self._guard)
         if self.options.trace_numerics is not None:
             self._open_window(self.options.trace_numerics)
         self._seams.install()
         if self.options.print_shapes:
             self._print_shapes()
+        if self.options.graph and self.rank == 0:
+            self._record_graph()
         for thing in self._pending:
             self._watcher.introduce(thing)
         if os.environ.get(INJECT) == "list":
@@ -150,6 +170,15 @@ class Session:
 
         self._shapes = ShapePrinter(lambda line: self._say(line, prefix=""))
         self._shapes.install(self._guard.probe)
+
+    def _record_graph(self) -> None:
+        """`--graph`: the models are drawn in the first steps, one more forward each."""
+        from clew.graph_recording import GraphRecorder
+        from clew.show.json_out import write_json
+
+        assert self._watcher is not None
+        self._graphs = GraphRecorder(self._watcher, self.path / "traces", write_json)
+        self._watcher.before_update = self._guard.inner("graph", self._graphs)
 
     def _look_at_alarm(self, where: str, step: int, state: Any) -> None:
         """A loss or gradient is not finite: not one of the probes, which run all the time."""
@@ -248,7 +277,11 @@ class Session:
         if outcome.exception is not None:
             self._note_exception(outcome.exception)
             self._explain(outcome.exception)
+        if self._preflight is not None:
+            self._preflight.script_ended()
         self.close("finished" if outcome.exit_code == 0 else "failed", outcome.exit_code)
+        if self._preflight is not None and not self._preflight.done and outcome.exit_code == 0:
+            return self._preflight.NOTHING_CHECKED
         worst = self.verdict.worst()
         wanted = self.options.fail_on
         if wanted is None or worst is None or outcome.exit_code != 0:
@@ -270,9 +303,14 @@ class Session:
         self._importing.remove()
         self.pause()
         self._guarded("trace-numerics", self._close_window)
+        if self._graphs is not None:
+            self._guarded("graph", self._graphs.close)
         if self._watcher is not None:
             self._guarded("last-values", self._watcher.finish)
         self._guarded("custom-checks", self._record_own_checks)
+        if self._proofs is not None:
+            self._guarded("proofs", self._proofs.conduct)
+        self.keep_sources()
         if self.step == 0:
             self._writer.fact("idle", 0, {"reason": self._why_idle()})
         self._writer.close(state, exit_code)
@@ -298,12 +336,20 @@ class Session:
             self._verdict = Verdict() if idle else self._judge.final(self.path, self.rank)
         return self._verdict
 
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: what is known so far, or the verdict once it is closed."""
+        from clew.opening import loss_points
+        from clew.show.notebook import run_html
+
+        return run_html(self.verdict, self.summary(), loss_points(self._judge.data))
+
     def __enter__(self) -> Session:
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if error is not None and not self._joined:
             self._note_exception(error)
+            self._explain(error)
         self.close("finished" if error is None else "failed")
 
     def summary(self) -> RunSummary:
@@ -316,6 +362,20 @@ class Session:
             return summarise(open_run(self.path), checks)
         except (RunError, OSError):
             return unrecorded(self.path, self.meta, self._judge.data, checks, tuple(self._lost))
+
+    def keep_sources(self) -> None:
+        """The user's own files that the recording names go into the run's folder. Off the training thread."""
+        if self._watcher is not None and self.rank == 0 and self._recording:
+            self._guarded("sources", self._keep_sources)
+
+    def _keep_sources(self) -> None:
+        if self._sources is None:
+            from clew.sources import SourceKeeper
+
+            script = os.path.dirname(os.path.abspath(self.options.script))
+            homes = [self.meta["cwd"]] if self.options.module else [self.meta["cwd"], script]
+            self._sources = SourceKeeper(self.path, homes)
+        self._sources.keep(self._judge.data)
 
     def _record_own_checks(self) -> None:
         """What the user's own checks say, for readers who do not have them."""
@@ -344,7 +404,12 @@ class Session:
             return
         if self._watcher is not None and not self.options.quiet:
             self._say_unknown_rules()
-        if self.options.json_path is not None:
+        if self._preflight is not None and not self._preflight.options.go_on:
+            self._preflight.report()
+            return
+        if self._preflight is not None:
+            self._preflight.write_files()
+        elif self.options.json_path is not None:
             self._write_json(self.options.json_path)
         if self.options.quiet or sys.stderr is None:
             return

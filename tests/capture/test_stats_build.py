@@ -33,7 +33,8 @@ def project(tmp_path):
     (tmp_path / "README.md").write_text("# Clew")
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     (tmp_path / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts" / "build_kernel.py", tmp_path / "scripts")
+    for script in (ROOT / "scripts").glob("build_*.py"):
+        shutil.copy(script, tmp_path / "scripts")
     return tmp_path
 
 

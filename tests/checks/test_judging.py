@@ -55,7 +55,56 @@ def test_an_empty_run_is_judged_by_nothing_and_says_so() -> None:
     verdict = judge(FakeRun().view())
     assert verdict.findings == ()
     assert [n.check for n in verdict.not_judged] == [kind.name for kind in catalog.CHECKS]
-    assert all("not recorded" in n.reason for n in verdict.not_judged)
+    assert all("not recorded" in n.reason or n.needs_experiment for n in verdict.not_judged)
+
+
+@dataclass(frozen=True)
+class Asking(Check):
+    """## What it detects
+    What only an experiment tells."""
+
+    id = "T009"
+    name = "asking"
+    needs = ("fact:experiment.asking",)
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = run.experiment(self.name)
+        if found is not None and found["bad"]:
+            yield self.finding(Severity.ERROR, message="bad", fix="mend")
+
+
+@dataclass(frozen=True)
+class AskingOrSeeing(Asking):
+    """## What it detects
+    The same, by a signal too."""
+
+    needs = ("loss|fact:experiment.asking",)
+
+
+def test_a_question_that_needs_an_experiment_says_so() -> None:
+    (open_one,) = judge(FakeRun().view(), checks=[Asking()]).not_judged
+    assert open_one.reason == "needs an experiment: clew check"
+    assert open_one.needs_experiment
+    (either,) = judge(FakeRun().view(), checks=[AskingOrSeeing()]).not_judged
+    assert either.reason == "loss or an experiment (clew check) was not recorded"
+
+
+def test_an_experiment_without_an_answer_is_not_judged_for_its_reason() -> None:
+    run = FakeRun().fact("experiment.asking", 0, status="unjudged", reason="no loader", hint="give one")
+    for check in (Asking(), AskingOrSeeing()):
+        (silent,) = judge(run.view(), checks=[check]).not_judged
+        assert silent.reason == "no loader; give one"
+    run.signal("loss", [1.0])
+    assert judge(run.view(), checks=[AskingOrSeeing()]).ruled_out == ("asking",)
+
+
+def test_a_finding_carries_the_samples_that_its_experiment_showed() -> None:
+    shown = {"kind": "text", "caption": "sample 1", "data": "words"}
+    run = FakeRun().fact("experiment.asking", 0, status="done", data={"bad": True}, exhibits=[shown])
+    (finding,) = judge(run.view(), checks=[Asking()]).findings
+    assert [e.to_json() for e in finding.exhibits] == [shown]
+    run.fact("experiment.asking", 1, status="done", data={"bad": False})
+    assert judge(run.view(), checks=[Asking()]).ruled_out == ("asking",)
 
 
 def test_a_check_that_raises_is_not_judged_and_the_others_are() -> None:

@@ -8,7 +8,7 @@ import pytest
 from golden_files import Paper, assert_golden
 from sample_verdicts import RUN, SILENT, dead, exploding, many, sick, softmax, write_script, zero_grad
 
-from clew.records import Evidence, Finding, Severity, Site, Verdict
+from clew.records import NEEDS_EXPERIMENT, Evidence, Finding, NotJudged, Severity, Site, Verdict
 from clew.show.summary import RunSummary
 from clew.show.terminal import header_line, live_line, render_verdict
 
@@ -66,6 +66,18 @@ def test_checks_that_did_not_judge_are_named_beside_a_clean_bill() -> None:
     text = drawn(Verdict(not_judged=SILENT))
     assert "nothing wrong found by 10 checks" in text
     assert "not judged: vanishing-gradient, unnormalised-input" in text
+
+
+def test_questions_that_need_an_experiment_take_one_line_however_many_they_are() -> None:
+    unasked = tuple(NotJudged(f"question-{n}", NEEDS_EXPERIMENT) for n in range(25))
+    run = replace(RUN, checks=37)
+    text = drawn(Verdict(not_judged=(*SILENT, *unasked)), run)
+    assert "nothing wrong found by 10 checks" in text
+    assert "10 of 12 judged; not judged: vanishing-gradient, unnormalised-input" in text
+    assert "25 questions need an experiment: clew check train.py" in text
+    assert "question-3" not in drawn(Verdict((softmax(),), (*SILENT, *unasked)), run, full=True)
+    one = drawn(Verdict(not_judged=unasked[:1]), replace(run, checks=13, script="notebook"))
+    assert "1 question needs an experiment: clew.examine(model, loss_fn, batch)" in one
 
 
 def test_hints_alone_stand_in_a_line_each_beneath_a_clean_bill() -> None:

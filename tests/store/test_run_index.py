@@ -4,6 +4,7 @@ import os
 import sqlite3
 import tempfile
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,7 @@ def assert_exact(found: Envelope, steps: np.ndarray, values: np.ndarray, limit: 
         assert found.bad[i] == count - len(finite)
         if len(finite):
             assert (found.mins[i], found.maxs[i]) == (finite.min(), finite.max())
+            np.testing.assert_allclose(found.means()[i], finite.mean(), rtol=1e-9, atol=1e-9)
         elif len(steps) > limit:
             assert np.isnan(found.mins[i])
             assert np.isnan(found.maxs[i])
@@ -343,3 +345,43 @@ def test_an_index_long_unused_is_removed(tmp_path):
     write_segment(other, declarations())
     Index(other).close()
     assert not old.exists()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 4000), st.integers(1, 40), st.integers(1, 200))
+def test_all_sites_at_once_equal_the_naive_answer(seed, rows, sites, limit):
+    steps, values = series(seed, rows, sites)
+    with a_run() as run:
+        write_segment(run, [*declarations(sites=sites), block(steps, values)])
+        index = Index(run)
+        index.refresh()
+        (stretch,) = index.wide("loss", max_points=limit)
+        index.close()
+    found = stretch.envelope
+    assert stretch.sites == [site_key(Site(module=f"m{n}")) for n in range(sites)]
+    assert len(found.steps) <= limit
+    finite = np.where(np.isfinite(values), values, np.nan)
+    edges = np.r_[0, np.cumsum(found.counts[:, 0])]
+    assert edges[-1] == rows
+    for i, (start, end) in enumerate(pairwise(edges)):
+        part = finite[start:end]
+        assert found.steps[i] == steps[start]
+        np.testing.assert_array_equal(found.mins[i], np.fmin.reduce(part))
+        np.testing.assert_array_equal(found.maxs[i], np.fmax.reduce(part))
+        np.testing.assert_array_equal(found.bad[i], np.isnan(part).sum(axis=0))
+        np.testing.assert_allclose(found.sums[i], np.nansum(part, axis=0), rtol=1e-9, atol=1e-9)
+
+
+def test_parts_are_told_once_and_extents_say_how_far_they_go():
+    with a_run() as run:
+        segment = write_segment(run, [*declarations(sites=2), block(np.arange(3, 8), np.ones((5, 2)))])
+        index = Index(run)
+        index.refresh()
+        row, parts = index.parts()
+        assert [part.site_key for part in parts] == [M0, site_key(Site(module="m1"))]
+        assert list(index.extents().values()) == [(5, 3, 7)]
+        append_payloads(segment, [block(np.arange(8, 10), np.ones((2, 2)))])
+        index.refresh()
+        assert index.parts(row) == (row, [])
+        assert list(index.extents().values()) == [(7, 3, 9)]
+        index.close()

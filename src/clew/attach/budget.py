@@ -34,6 +34,7 @@ class Sampler:
         self._next = 0
         self._taken = 0
         self.interval = SPARSE_EVERY
+        self.excused = 0.0  # seconds of this step that the user asked for, beyond the budget
         self.plain_cost = 0.0  # seconds a step, of writing plain steps
         self.spent = 0.0
         self.elapsed = 0.0
@@ -60,6 +61,7 @@ class Sampler:
         """Book what a step cost Clew out of the step's whole time."""
         self.spent += own
         self.elapsed += total
+        own, total, self.excused = own - self.excused, total - self.excused, 0.0
         earned = self._budget * max(total - own, 0.0)
         self._credit += max(earned - self._plain, LEAST_SHARE * earned)
         if sampled:

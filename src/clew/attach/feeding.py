@@ -6,6 +6,7 @@ comes again (with the same label?), and training samples that turn up in evaluat
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -96,6 +97,8 @@ class Feeding:
         self.batch: Any = None  # what it delivered, while somebody may want to compare
         self.loaders: dict[int, int] = {}  # identity of an iterator -> number of its loader
         self.names: dict[int, list[str]] = {}  # of a loader, as the program calls it
+        self.objects: dict[int, weakref.ref[Any]] = {}  # a loader's number -> the loader
+        self.held: dict[int, Any] | None = None  # the same, kept alive while experiments may want them
         self.evaluations = Evaluations(self, sink, late, step)
         safely = partial(guard.inner, "feeding")
         self.training: Safely = safely(self._training)

@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from clew.attach.function_calls import NAMES as OTHER_CALLS
 from clew.attach.graph import CUTTING, DATA_GETTER
+from clew.attach.histograms import Histograms
 from clew.attach.late import Late, on_host
 from clew.attach.models import ModelBook, ParameterName, Root
 from clew.attach.precision import Precision
@@ -129,8 +130,9 @@ class Rows:
 class Activations:
     """What modules and activation functions put out in the training forward of a sampled step."""
 
-    def __init__(self, sink: Sink, models: ModelBook, late: Late) -> None:
+    def __init__(self, sink: Sink, models: ModelBook, late: Late, histograms: Histograms) -> None:
         self._models = models
+        self._histograms = histograms
         self._rows = Rows(sink, late, "activation", ACTIVATION_NAMES)
         self._precision = Precision(sink)
         self._last = ""  # path of the layer that returned last
@@ -176,6 +178,8 @@ class Activations:
         unit_dim: int | None = None,
     ) -> None:
         self._rows.measure(self._rows.slot(key, site), tensor, lo, hi, unit_dim)
+        if self._histograms.wanted:
+            self._histograms.seen("activation", key, site, tensor)
         self._precision.seen(key, tensor.dtype)
 
     def prepare(self, in_full: bool) -> None:
@@ -189,6 +193,7 @@ class Activations:
     def discard(self) -> None:
         """The forward led to no update: an evaluation without `no_grad`."""
         self._rows.discard()
+        self._histograms.discard("activation")
 
 
 class ActivationMode(TorchFunctionMode):
@@ -234,8 +239,9 @@ class ParameterStats:
     BLOCKS = 256  # evenly spaced pieces of a parameter that are kept to see the change
     BLOCK = 64  # elements of each: a few cache lines, so that copying them is cheap
 
-    def __init__(self, sink: Sink, late: Late) -> None:
+    def __init__(self, sink: Sink, late: Late, histograms: Histograms) -> None:
         self._late = late
+        self._histograms = histograms
         self._gradients = Rows(sink, late, "gradient", STAT_NAMES)
         self._weights = Rows(sink, late, "weight", STAT_NAMES)
         self._updates = Rows(sink, late, "update", (*STAT_NAMES, "ratio"))
@@ -257,6 +263,8 @@ class ParameterStats:
                 continue
             slot = self._weights.slot(name, name.site)
             self._weights.measure(slot, value)
+            if self._histograms.wanted:
+                self._histograms.seen("weight", name, name.site, value)
             if not self._in_full:
                 continue
             before = thinned(value, self.BLOCKS, self.BLOCK).clone()
@@ -272,6 +280,8 @@ class ParameterStats:
             slot = self._gradients.slot(name, name.site)
             dense = gradient.coalesce().values() if gradient.is_sparse else gradient
             self._gradients.measure(slot, dense)
+            if self._histograms.wanted:
+                self._histograms.seen("gradient", name, name.site, dense)
             row = self._gradients.values[slot]
             square += row[4] ** 2 if on_host(dense) and row[6] == 0 else _NAN
         return None if math.isnan(square) else math.sqrt(square)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -35,6 +36,9 @@ def watch_data(probes: Probes) -> None:
             fact.update(names=feeding.names[index][:8], **datasets.describe(loader))
             watcher.sink.fact("loader", watcher.clock.step, fact)
         feeding.loaders[id(iterator)] = index
+        feeding.objects[index] = weakref.ref(loader)
+        if feeding.held is not None:
+            feeding.held[index] = loader  # `for x in DataLoader(…)` lets go of it at once
         datasets.epoch_began(loader, index, watcher.clock.step)
 
     plain, grad_enabled = watcher.plain, torch.is_grad_enabled

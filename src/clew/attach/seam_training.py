@@ -178,6 +178,8 @@ def watch_clipping(probes: Probes) -> None:
     def clipped(norm: Any, parameters: Any, limit: Any = float("nan"), *_: Any, **kwargs: Any) -> None:
         limit = kwargs.get("max_norm", kwargs.get("clip_value", limit))
         watcher.pattern.add("c")
+        if norm is not None:  # clipping by value gives none
+            watcher.clip_norm = float(limit)
         file, line = user_line(2)
         site = Site(op="clip", file=file, line=line, phase="train")
         table = tables.get(site)

@@ -24,6 +24,7 @@ from clew.attach.feeding import Feeding
 from clew.attach.frames import user_line
 from clew.attach.function_calls import FunctionCalls
 from clew.attach.guard import Guard
+from clew.attach.histograms import Histograms
 from clew.attach.holding import Holding
 from clew.attach.inventory import owners_of, parameters_fact
 from clew.attach.late import Late
@@ -56,8 +57,9 @@ class Watcher:
         self.sampler = Sampler(budget, every_step)
         self.pattern = Pattern(self._announce_pattern)
         self.clock = StepClock(sink, self.pattern, guard, self.late)
-        self.activations = Activations(sink, self.models, self.late)
-        self.parameters = ParameterStats(sink, self.late)
+        self.histograms = Histograms(sink, self.late, guard)
+        self.activations = Activations(sink, self.models, self.late, self.histograms)
+        self.parameters = ParameterStats(sink, self.late, self.histograms)
         self.batches = Batches(sink, self.late)
         self.losses = Losses(sink, self.late, self.batches, lambda: self.clock.step)
         self.feeding = Feeding(sink, self.late, guard, lambda: self.clock.step)
@@ -86,6 +88,9 @@ class Watcher:
         self._batch: tuple[Any, Any] | None = None
         self.holding = Holding()
         self.on_alarm: Callable[[str, int, OptimizerState | None], None] | None = None
+        self.before_update: Callable[[], None] | None = None  # in sampled steps, which are still there
+        self.observers: list[Any] = []  # told of each root's forward, of losses and of backward()
+        self.clip_norm: float | None = None  # to which the program clips its gradients
         self._unscaled: tuple[Tensor, Tensor] | None = None
         self.cycle = Cycle()
         self._backwards_without_step = 0
@@ -231,6 +236,8 @@ class Watcher:
         self.holding.after_forward(module, args, kwargs)
         first = next(tensors_in((args, kwargs)), None)
         self.clock.pending_batch = 0 if first is None else batch_size(first)
+        for observer in self.observers:
+            observer.forward(root, module, args, kwargs, output)
         if measured:
             self.structure.end(tensors_in(output))
             self.batches.inputs(root, args, kwargs if isinstance(kwargs, dict) else {})
@@ -330,6 +337,8 @@ class Watcher:
         if being_transformed():
             return  # what it was given stands for something else
         if torch.is_grad_enabled():
+            for observer in self.observers:
+                observer.loss(kind, function, args, kwargs, result)
             self.losses.called(kind, function, args, kwargs, result, self.sampling)
             if self.structure.waiting:
                 self.structure.into_loss(args[0] if args else kwargs.get("input"))
@@ -344,6 +353,11 @@ class Watcher:
         self.holding.scaled = True
         if isinstance(given, Tensor) and isinstance(result, Tensor):
             self._unscaled = (result, given.detach())
+
+    def before_scaling(self, loss: Tensor) -> Tensor:
+        """The loss as the program computed it, where a GradScaler has multiplied it."""
+        scaled = self._unscaled is not None and self._unscaled[0] is loss
+        return self._unscaled[1] if scaled and self._unscaled is not None else loss
 
     # -- backward --
 
@@ -370,6 +384,8 @@ class Watcher:
                 self.losses.look_for_broadcast(loss, self._heads)
             if self.sampling and not self.models.compile_used:
                 self.losses.terms.before_backward(loss)
+            for observer in self.observers:
+                observer.backward(loss)
             self._record_loss(loss)
         self._heads = []
 
@@ -385,11 +401,12 @@ class Watcher:
         self.clock.batch += self.clock.pending_batch
         self.clock.pending_batch = 0
         if not self._steps_come_from_optimizers():
+            if self.before_update is not None:
+                self.before_update()
             self._end_step()
 
     def _record_loss(self, loss: Tensor) -> None:
-        if self._unscaled is not None and self._unscaled[0] is loss:
-            loss = self._unscaled[1]
+        loss = self.before_scaling(loss)
         self._unscaled = None
         if loss.numel() != 1:
             return
@@ -450,6 +467,8 @@ class Watcher:
             self._sentinel(state, optimizer)
         if self.sampling:
             self.parameters.before_step(state.named)
+            if self.before_update is not None:
+                self.before_update()
 
     def _sentinel(self, state: OptimizerState, optimizer: Optimizer) -> None:
         norm: Any = self.parameters.gradients(state.named) if self.sampling else None
@@ -468,6 +487,8 @@ class Watcher:
         state = self.optimizers.state_of(optimizer)
         if kwargs.get("closure", args[1] if len(args) > 1 else None) is not None:
             self._sentinel(state, optimizer)
+            if self.sampling and self.before_update is not None:
+                self.before_update()  # the forwards ran inside the step
         if self.sampling:
             self.parameters.after_step()
         self.pattern.add("s", state.index)
@@ -485,6 +506,7 @@ class Watcher:
         if sampled:
             for part in (self.activations, self.parameters, self.batches, self.losses, self.calls):
                 part.commit(step)
+            self.histograms.commit(step)
             self.feeding.commit(step)
         self._close_step(perf_counter(), 0.0, sampled)
         self.begin_step()
@@ -518,6 +540,7 @@ class Watcher:
             in_full = self.sampler.wants_all(self.clock.step)
             self.activations.prepare(in_full)
             self.parameters.prepare(in_full)
+            self.histograms.prepare(self.clock.step)
         for listener in self.between_steps:
             listener(self.clock.step)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
+from clew.records import Evidence, Exhibit, Finding, Severity, Site
 
 SECTIONS = ("What it detects", "Why is this bad?", "How to fix", "Known problems", "References")
 
@@ -57,6 +57,7 @@ class Check(ABC):
         step: int | None = None,
         evidence: Evidence | Iterable[Evidence] = (),
         confidence: str | None = None,
+        exhibits: Iterable[Exhibit] = (),
     ) -> Finding:
         return Finding(
             check=self.name,
@@ -68,6 +69,7 @@ class Check(ABC):
             step=step,
             evidence=(evidence,) if isinstance(evidence, Evidence) else tuple(evidence),
             confidence=confidence or self.confidence,
+            exhibits=tuple(exhibits),
         )
 
 

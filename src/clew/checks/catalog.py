@@ -31,6 +31,22 @@ from clew.checks.data.unnormalised_input import UnnormalisedInput
 from clew.checks.data.unnormalised_target import UnnormalisedTarget
 from clew.checks.data.unshuffled_data import UnshuffledData
 from clew.checks.data.worker_seed_duplicated import WorkerSeedDuplicated
+from clew.checks.experiments.batch_leak import BatchLeak
+from clew.checks.experiments.cannot_overfit_batch import CannotOverfitBatch
+from clew.checks.experiments.capacity_too_small import CapacityTooSmall
+from clew.checks.experiments.custom_layer_broken import CustomLayerBroken
+from clew.checks.experiments.dimension_mixup import DimensionMixup
+from clew.checks.experiments.excessive_augmentation import ExcessiveAugmentation
+from clew.checks.experiments.future_leak import FutureLeak
+from clew.checks.experiments.gradient_mismatch import GradientMismatch
+from clew.checks.experiments.input_ignored import InputIgnored
+from clew.checks.experiments.label_noise import LabelNoise
+from clew.checks.experiments.loader_corrupts_data import LoaderCorruptsData
+from clew.checks.experiments.loss_prefers_wrong import LossPrefersWrong
+from clew.checks.experiments.no_signal import NoSignal
+from clew.checks.experiments.nondeterministic_step import NondeterministicStep
+from clew.checks.experiments.optimizer_unfit import OptimizerUnfit
+from clew.checks.experiments.toy_task_failed import ToyTaskFailed
 from clew.checks.gradients.exploding_gradient import ExplodingGradient
 from clew.checks.gradients.vanishing_gradient import VanishingGradient
 from clew.checks.graph.detached_graph import DetachedGraph
@@ -162,6 +178,22 @@ CHECKS: tuple[type[Check], ...] = (
     StillImproving,
     TooFewExamples,
     HyperparametersOff,
+    BatchLeak,
+    FutureLeak,
+    CannotOverfitBatch,
+    ToyTaskFailed,
+    GradientMismatch,
+    InputIgnored,
+    LoaderCorruptsData,
+    NoSignal,
+    LossPrefersWrong,
+    OptimizerUnfit,
+    DimensionMixup,
+    LabelNoise,
+    CapacityTooSmall,
+    NondeterministicStep,
+    ExcessiveAugmentation,
+    CustomLayerBroken,
 )
 
 

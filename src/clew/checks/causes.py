@@ -53,7 +53,16 @@ _INSIDE = (
     "vanishing-gradient",
     "exploding-gradient",
 )
-_ANYTHING = (*_LOOP, *_CUT_OFF, *_LOSS, *_SCALE, *_DATA, *_RATE, *_INSIDE, "over-regularised")
+# The network computes something else than was meant: only an experiment shows it.
+_STRUCTURE = (
+    "dimension-mixup",
+    "batch-leak",
+    "future-leak",
+    "gradient-mismatch",
+    "loss-prefers-wrong",
+    "custom-layer-broken",
+)
+_ANYTHING = (*_LOOP, *_CUT_OFF, *_LOSS, *_SCALE, *_DATA, *_RATE, *_INSIDE, *_STRUCTURE, "over-regularised")
 
 # How a program is set up is there before any step, though it may take a few to be seen.
 _FROM_THE_START = frozenset((*_CUT_OFF, *_LOSS, "metric-implausible"))
@@ -145,6 +154,10 @@ CAUSES: Mapping[str, tuple[str, ...]] = {
         "metric-implausible",
         *_LOSS,
     ),
+    "batch-leak": ("wrong-softmax-dim", "dimension-mixup"),
+    "future-leak": ("mask-inverted",),
+    "loss-prefers-wrong": _LOSS,
+    "custom-layer-broken": ("dimension-mixup", "batch-leak", "gradient-mismatch", "module-not-registered"),
     "single-label-batches": ("unshuffled-data", "constant-target"),
     "class-imbalance": ("constant-target", "unshuffled-data"),
     "repeated-batch": ("constant-input",),
@@ -168,6 +181,12 @@ CAUSES: Mapping[str, tuple[str, ...]] = {
     ),
     "underfitting": (*_ANYTHING, "labels-misaligned"),
     "loss-stuck": (*_ANYTHING, "clip-ineffective", "labels-misaligned"),
+    # What was tried on a snapshot: a network that can't learn a toy can't learn a batch either.
+    "toy-task-failed": (*_ANYTHING, "input-ignored"),
+    "capacity-too-small": tuple(name for name in _ANYTHING if name not in _RATE),
+    "cannot-overfit-batch": (*_ANYTHING, "input-ignored", "toy-task-failed", "capacity-too-small"),
+    "optimizer-unfit": (*_RATE, *_CUT_OFF, "poor-initialisation", "over-regularised"),
+    "hyperparameters-off": (*_RATE, "optimizer-unfit", "poor-initialisation"),
     "loss-oscillates": ("unshuffled-data", "single-label-batches", "dataset-mutates", *_TOO_FAR),
     "loss-spikes": (
         "exploding-gradient",

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, overload
 
 from clew.checks.api import Check
 from clew.checks.view import RunView
-from clew.records import Evidence, Finding, NotJudged, Severity, Site
+from clew.records import Evidence, Exhibit, Finding, NotJudged, Severity, Site
 
 GROUP = "clew.checks"
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -177,6 +177,7 @@ def from_fact(data: Mapping[str, Any]) -> tuple[list[Finding], str | None]:
             step=entry.get("step"),
             evidence=tuple(_evidence(e) for e in entry.get("evidence") or ()),
             confidence=str(entry.get("confidence") or "likely"),
+            exhibits=tuple(Exhibit.from_json(e) for e in entry.get("exhibits") or ()),
         )
         for entry in data.get("findings") or ()
     ]
@@ -191,4 +192,6 @@ def _evidence(data: Mapping[str, Any]) -> Evidence:
         site=Site.from_json(data["site"]) if data.get("site") else None,
         steps=tuple(int(step) for step in data.get("steps") or ()),
         values=tuple(float(value) for value in data.get("values") or ()),
+        x=tuple(float(value) for value in data.get("x") or ()),
+        x_label=str(data.get("x_label") or ""),
     )

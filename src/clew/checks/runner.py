@@ -12,10 +12,12 @@ from clew.checks.api import Check
 from clew.checks.causes import folded, possible_causes
 from clew.checks.custom import broken, from_fact
 from clew.checks.ignoring import Rule, rules_of
+from clew.checks.proofs import proven
 from clew.checks.view import RunView
 from clew.checks.wording import listed
-from clew.records import Evidence, Finding, Ignored, NotJudged, Site, Verdict
+from clew.records import NEEDS_EXPERIMENT, Evidence, Finding, Ignored, NotJudged, Site, Verdict
 
+EXPERIMENT = "fact:experiment."  # needs that only `clew check` and `clew.examine` can meet
 MOST_OTHERS = 8  # further places listed one by one, to keep a finding on one screen
 
 
@@ -37,7 +39,9 @@ def judge(
         _add_recorded(answers, {check.name for check in asked})
         answers.not_judged += broken()
     symptoms = {check.name for check in asked if check.symptom}
-    ordered = folded(answers.findings, symptoms)
+    kept, withdrawn = proven(answers.findings, run)
+    answers.ruled_out += withdrawn
+    ordered = folded(kept, symptoms)
     roots = [f for f in ordered if not f.because]  # what follows from them is explained
     return Verdict(
         tuple(ordered),
@@ -89,24 +93,36 @@ def _add_recorded(answers: _Answers, known: set[str]) -> None:
 def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
     """A check's findings, or why it can't say anything."""
     missing = [need for need in check.needs if not run.has(need)]
+    if missing and all(n.startswith(EXPERIMENT) for need in missing for n in need.split("|")):
+        return [], NEEDS_EXPERIMENT
     if missing:
         return [], f"{listed([_readable(need) for need in missing])} was not recorded"
     try:
         with np.errstate(all="ignore"):
             found = list(check.diagnose(run))
-            return found, None if found else check.unjudged(run)
+            return found, None if found else _silence(check, run)
     except Exception as error:  # noqa: BLE001 - a faulty check must not take the others down
         return [], f"the check failed: {type(error).__name__}: {error}"
 
 
+def _silence(check: Check, run: RunView) -> str | None:
+    """Why finding nothing does not mean health: as the check says, or the experiment it lives on."""
+    own = f"{EXPERIMENT}{check.name}"
+    ways = [need.split("|") for need in check.needs if own in need.split("|")]
+    alone = any(not any(run.has(n) for n in names if n != own) for names in ways)
+    return (run.unanswered(check.name) if alone else None) or check.unjudged(run)
+
+
 def _readable(need: str) -> str:
-    return need.replace("|", " or ").replace("fact:", "fact ")
+    names = ["an experiment (clew check)" if n.startswith(EXPERIMENT) else n for n in need.split("|")]
+    return " or ".join(names).replace("fact:", "fact ")
 
 
 def _located(run: RunView, finding: Finding) -> Finding:
-    """Sites with the names and source lines that a user knows."""
+    """Sites with the names and source lines that a user knows, and the samples that an experiment showed."""
     evidence = tuple(replace(e, site=run.locate(e.site)) if e.site else e for e in finding.evidence)
-    return replace(finding, site=run.locate(finding.site), evidence=evidence)
+    shown = finding.exhibits or run.exhibits(finding.check)
+    return replace(finding, site=run.locate(finding.site), evidence=evidence, exhibits=shown)
 
 
 def merged(findings: Sequence[Finding]) -> Finding:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from clew.checks.facts import Layer, Model, Optimizer, Parameters
 from clew.checks.series import Series
-from clew.records import Site
+from clew.records import Exhibit, Site
 
 
 class FactLike(Protocol):
@@ -99,11 +99,31 @@ class RunView:
     def facts(self, kind: str) -> list[FactLike]:
         return [f for f in self._facts if f.kind == kind]
 
+    def fact_kinds(self, prefix: str) -> list[str]:
+        """The kinds of facts whose name begins so, in the order in which they first came."""
+        return list(dict.fromkeys(f.kind for f in self._facts if f.kind.startswith(prefix)))
+
     def experiment(self, name: str) -> Mapping[str, Any] | None:
         """What the experiment of this name found; None if it was not made or could not be."""
         facts = [f.data for f in self.facts(f"experiment.{name}") if f.data.get("status") == "done"]
         data = facts[-1].get("data") if facts else None
         return data if isinstance(data, Mapping) else None
+
+    def exhibits(self, name: str) -> tuple[Exhibit, ...]:
+        """The samples that the experiment of this name has shown."""
+        facts = self.facts(f"experiment.{name}")
+        shown = facts[-1].data.get("exhibits") if facts else None
+        listed = shown if isinstance(shown, (list, tuple)) else ()
+        return tuple(Exhibit.from_json(e) for e in listed if isinstance(e, dict))
+
+    def unanswered(self, name: str) -> str | None:
+        """Why the experiment of this name gave no answer, if it was tried and gave none."""
+        facts = self.facts(f"experiment.{name}")
+        if not facts or facts[-1].data.get("status") == "done":
+            return None
+        reason = facts[-1].data.get("reason") or "the experiment gave no answer"
+        hint = facts[-1].data.get("hint")
+        return f"{reason}; {hint}" if hint else str(reason)
 
     def events(self, kind: str) -> list[FactLike]:
         return [e for e in self._source.events if e.kind == kind]

@@ -14,7 +14,7 @@ from clew import __version__
 from clew.options import RunOptions
 from clew.store.errors import RunError
 
-VERBS = ("run", "why", "explain", "replay", "show", "runs", "demo")
+VERBS = ("run", "check", "why", "explain", "replay", "show", "runs", "ui", "report", "demo")
 BAD_INPUT = 2
 INTERRUPTED = 130
 

@@ -45,11 +45,13 @@ class BeforeTheScript(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise Refusal(
-                f"clew run has no option {error.option_name}; the script's own go after it: "
-                f"clew run train.py {error.option_name} …"
+                f"clew {self.name} has no option {error.option_name}; the script's own go after it: "
+                f"clew {self.name} train.py {error.option_name} …"
             ) from error
         except click.MissingParameter as error:
-            raise Refusal("say what to run: clew run train.py, or clew run -m package.train") from error
+            raise Refusal(
+                f"say what to run: clew {self.name} train.py, or clew {self.name} -m package.train"
+            ) from error
 
 
 @click.command(
@@ -83,7 +85,9 @@ class BeforeTheScript(click.Command):
 )
 @click.option("--from-step", type=click.IntRange(min=0), default=0, metavar="N", help="Trace from this step.")
 @click.option("--to-step", type=click.IntRange(min=0), metavar="M", help="Trace to this step.")
+@click.option("--prove", is_flag=True, help="At the end, try the fixes of what was found on a snapshot.")
 @click.option("--print-shapes", is_flag=True, help="Say what goes into each layer and out, once.")
+@click.option("--graph", is_flag=True, help="Record the model's graph, from one more forward.")
 @fail_on_option
 @ignore_option
 @click.option("--quiet", is_flag=True, help="Print nothing.")
@@ -103,7 +107,9 @@ def command(
     trace_numerics: str | None,
     from_step: int,
     to_step: int | None,
+    prove: bool,
     print_shapes: bool,
+    graph: bool,
     fail_on: str | None,
     ignore: tuple[str, ...],
     quiet: bool,
@@ -118,7 +124,7 @@ def command(
       torchrun --nproc-per-node 4 -m clew run train.py
     """
     if not module:
-        _must_exist(script)
+        must_exist(script)
     if to_step is not None and to_step < from_step:
         raise Refusal(f"--to-step {to_step} is before --from-step {from_step}")
     return RunOptions(
@@ -137,12 +143,15 @@ def command(
         to_step=to_step,
         fail_on=fail_on,
         ignore=known_checks(ignore),
+        prove=prove,
         print_shapes=print_shapes,
+        graph=graph,
         quiet=quiet,
     )
 
 
-def _must_exist(script: str) -> None:
+def must_exist(script: str) -> None:
+    """Refuse a script that is not there, with a name that comes near."""
     if os.path.exists(script):
         return
     folder, wanted = os.path.split(script)

@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as global_modules
 from torch.optim import Optimizer
+from torch.optim import optimizer as global_optimizers
 from torch.overrides import TorchFunctionMode
 
 from clew.attach.losses import LOSSES
+from clew.experiments.plain_state import PlainState
 from clew.trace.held import Rng
-from clew.trace.undisturbed import undisturbed
+from clew.trace.undisturbed import is_users, undisturbed
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -137,8 +140,10 @@ class Fork:
             stack.enter_context(_no_anomaly_mode())
             now = State.take(modules, subject.optimizers)
             stack.callback(_restore, now, _gradients(now), _versions(now))
-            owners = _owners(subject)
+            owners = list(_owners(subject))
+            stack.callback(PlainState.take(owners).put)
             stack.enter_context(undisturbed(owners, Rng.take(), subject.autocast))
+            stack.enter_context(_without_users_hooks([tensor for tensor, _ in now.tensors]))
             first = subject.initial or now
             first.put()
             for tensor, _ in now.tensors:
@@ -159,7 +164,9 @@ class Fork:
 
     def seed(self, number: int) -> None:
         """The same random numbers for what follows."""
-        torch.manual_seed(number)
+        torch.default_generator.manual_seed(number)  # torch.manual_seed queues calls for when CUDA starts
+        if torch.cuda.is_initialized():
+            torch.cuda.manual_seed_all(number)
         random.seed(number)
         import numpy as np
 
@@ -269,6 +276,35 @@ def _restore(
         if tensor.requires_grad != wanted:
             tensor.requires_grad_(wanted)
         torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+
+
+_ON_ALL_MODULES = (
+    "_global_forward_hooks",
+    "_global_forward_pre_hooks",
+    "_global_backward_hooks",
+    "_global_backward_pre_hooks",
+)
+_ON_ALL_OPTIMIZERS = ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")
+
+
+@contextlib.contextmanager
+def _without_users_hooks(tensors: Sequence[Tensor]) -> Iterator[None]:
+    """Hooks on tensors, and on all modules or optimizers: they may count, print or collect."""
+    registries = [vars(global_modules).get(name) for name in _ON_ALL_MODULES]
+    registries += [vars(global_optimizers).get(name) for name in _ON_ALL_OPTIMIZERS]
+    for tensor in tensors:
+        registries += [tensor._backward_hooks, getattr(tensor, "_post_accumulate_grad_hooks", None)]
+    taken = [(hooks, dict(hooks)) for hooks in registries if hooks]
+    for hooks, before in taken:
+        for key in [k for k, hook in before.items() if is_users(hook)]:
+            del hooks[key]
+    try:
+        yield
+    finally:
+        for hooks, before in taken:
+            if len(hooks) != len(before):
+                hooks.clear()
+                hooks.update(before)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from clew.experiments.batch import Batch
 from clew.experiments.fork import Fork, State
 from clew.trace.held import Autocast
 
-STEP_HINT = "give the step as a function: clew.examine(model, step=lambda batch: loss, batch=batch)"
+STEP_HINT = "give the step as a function: clew.examine(model, step=lambda batch: loss, batch_or_loader=batch)"
 
 
 @dataclass
@@ -41,6 +41,7 @@ class Subject:
     hints: dict[str, str] = field(default_factory=dict)  # and the line of code that would help
     losses: list[float] = field(default_factory=list)  # that the program itself had, batch by batch
     owners: list[Any] = field(default_factory=list)  # further objects whose attributes are kept
+    cache: dict[str, Any] = field(default_factory=dict)  # what experiments found that others can use
 
     def fork(self, *, seed: int = 0, fresh: bool = False) -> Fork:
         """A place to try something in; `fresh`: with newly drawn weights where modules know how."""

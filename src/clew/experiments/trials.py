@@ -10,7 +10,7 @@ from clew.experiments.proving import provable, prove
 from clew.experiments.subject import Subject
 
 MOST = 4  # findings whose fixes are tried: the first ones are the root causes
-SHARE = 0.5  # of the time left that one trial may use, so that the next has some too
+SHARE = 0.5  # of the time left that one trial may use if another comes after it
 
 
 def try_fixes(
@@ -24,10 +24,12 @@ def try_fixes(
     """Write a `proof` fact for every finding (in the order of the verdict) whose fix can be tried."""
     whole = Clock(limit)
     whole.start()
-    for check in [name for name in found if provable(name)][:MOST]:
+    tried = [name for name in found if provable(name)][:MOST]
+    for number, check in enumerate(tried):
         if progress is not None:
             progress(check)
-        clock = Clock(whole.left * SHARE)
+        last = number == len(tried) - 1
+        clock = Clock(whole.left if last else whole.left * SHARE)
         clock.start()
         try:
             proof = prove(check, found, subject, clock)

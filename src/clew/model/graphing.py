@@ -13,8 +13,8 @@ from typing import Any
 from torch import nn
 
 from clew.model.folding import Tree, fold
-from clew.model.forwards import forward, unwrapped
-from clew.model.inputs import feed
+from clew.model.forwards import for_real, forward, unwrapped
+from clew.model.inputs import Feed, feed
 from clew.model.mishaps import ForwardError, explain
 from clew.model.tensors import described, tensors_in
 from clew.model.tracing import Call, Op, Trace
@@ -40,6 +40,15 @@ def graph(
         raise ForwardError(explain(trace.error, model if isinstance(model, nn.Module) else None, trace))
     shown = [(name, described(t)) for name, value in given.labelled() for t in tensors_in(value)]
     return _Builder(trace, shown).graph(getattr(model, "__name__", type(model).__name__))
+
+
+def graph_of_call(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Graph:
+    """The graph of one call with real values, as a program makes it."""
+    trace = for_real(model, args, kwargs)
+    if trace.error is not None:
+        raise ForwardError(explain(trace.error, model, trace))
+    shown = [(n, described(t)) for n, value in Feed(args, kwargs).labelled() for t in tensors_in(value)]
+    return _Builder(trace, shown).graph(type(model).__name__)
 
 
 class _Builder:

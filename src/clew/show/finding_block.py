@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clew.records import Evidence, Finding
+from clew.show.exhibit_block import draw_exhibits
+from clew.show.finding_numbers import number
 from clew.show.places import layer, location, source_line
+from clew.show.plot_terminal import GUTTER, WIDTH, plot_rows
+from clew.show.plotting import Line
 from clew.show.safe_text import neutral, neutral_lines
 from clew.show.screen import STYLES, Screen
 from clew.show.sparkline import is_logarithmic, sparkline
@@ -17,31 +21,50 @@ if TYPE_CHECKING:
 
 COLUMN = 11  # of the labels: "ruled out" and room
 MOST_EVIDENCE = 4  # observations per finding, unless all are asked for
+MOST_PLOTS = 2  # of an experiment, unless all are asked for
 SPARK_WIDTH = 32
 INDENT = 2
 
 
-def draw_finding(screen: Screen, finding: Finding, run: RunSummary, *, full: bool, indent: int = 0) -> None:
-    """The whole block; `indent` sets it beneath its cause."""
+def draw_finding(
+    screen: Screen,
+    finding: Finding,
+    run: RunSummary,
+    *,
+    full: bool,
+    indent: int = 0,
+    plots: Sequence[Line] = (),
+) -> None:
+    """The whole block; `indent` sets it beneath its cause, `plots` are those of its experiment."""
     inner = indent + INDENT
     screen.block(_title(screen, finding), indent=indent)
     screen.block(screen.text(neutral(finding.message), "bold"), indent=inner)
     _draw_place(screen, finding, run, inner)
     _draw_evidence(screen, finding.evidence, full, inner)
-    for number, line in enumerate(neutral_lines(finding.fix.strip("\n"))):
-        label = "" if number else "fix"
-        screen.block(screen.text(line, "green"), indent=inner, label=label, column=COLUMN)
+    drawn = {e.x_label for e in finding.evidence if e.x}  # the same line again shows nothing new
+    for line in [p for p in plots if p.x_label not in drawn][: None if full else MOST_PLOTS]:
+        screen.block(neutral(line.title, 200), indent=inner, label="plot", column=COLUMN)
+        _draw_plot(screen, line, inner)
+    if finding.exhibits:
+        draw_exhibits(screen, finding.exhibits, full=full, indent=inner, column=COLUMN)
+    for n, words in enumerate(neutral_lines(finding.fix.strip("\n"))):
+        label = "" if n else "fix"
+        screen.block(screen.text(words, "green"), indent=inner, label=label, column=COLUMN)
+    if finding.proof is not None:
+        style = "green" if finding.proof.helped else "yellow"
+        told = screen.text(neutral(finding.proof.sentence), style)
+        screen.block(told, indent=inner, label="proof", column=COLUMN)
 
 
 def draw_effects(screen: Screen, effects: list[Finding], run: RunSummary, *, full: bool) -> None:
     """What follows from the finding above."""
-    for number, effect in enumerate(effects):
+    for n, effect in enumerate(effects):
         if full:
             screen.blank()
             screen.block(screen.text("leads to", "dim"), indent=INDENT)
             draw_finding(screen, effect, run, full=True, indent=2 * INDENT)
         else:
-            label = "" if number else "leads to"
+            label = "" if n else "leads to"
             screen.block(one_line(screen, effect), indent=INDENT, label=label, column=COLUMN)
 
 
@@ -73,8 +96,8 @@ def _draw_place(screen: Screen, finding: Finding, run: RunSummary, indent: int) 
     if part is not None:
         phase = f" in {finding.site.phase}" if finding.site.phase == "eval" else ""
         rows.append(screen.join(screen.text("layer ", "dim"), f"{part}{phase}"))
-    for number, row in enumerate(rows):
-        screen.block(row, indent=indent, label="" if number else "where", column=COLUMN)
+    for n, row in enumerate(rows):
+        screen.block(row, indent=indent, label="" if n else "where", column=COLUMN)
 
 
 def _draw_evidence(screen: Screen, evidence: tuple[Evidence, ...], full: bool, indent: int) -> None:
@@ -82,12 +105,20 @@ def _draw_evidence(screen: Screen, evidence: tuple[Evidence, ...], full: bool, i
     label = "evidence"
     for observation in shown:
         screen.block(neutral(observation.text), indent=indent, label=label, column=COLUMN)
-        if len(observation.values) > 1:
+        if observation.x and len(observation.values) > 1:
+            _draw_plot(screen, Line.of(observation), indent)
+        elif len(observation.values) > 1:
             screen.block(_series(screen, observation, indent), indent=indent, column=COLUMN)
         label = ""
     if len(shown) < len(evidence):
         more = screen.text(f"and {len(evidence) - len(shown)} more", "dim")
         screen.block(more, indent=indent, label=label, column=COLUMN)
+
+
+def _draw_plot(screen: Screen, line: Line, indent: int) -> None:
+    room = min(screen.width - indent - COLUMN - GUTTER, WIDTH)
+    for row in plot_rows(line, room, plain=screen.glyphs.plain):
+        screen.row(screen.text(row, "cyan"), indent=indent, column=COLUMN)
 
 
 def _series(screen: Screen, evidence: Evidence, indent: int) -> Text:
@@ -111,10 +142,3 @@ def _caption(evidence: Evidence, dash: str) -> str:
     if is_logarithmic(evidence.values):
         parts.append("log scale")
     return ", ".join(parts)
-
-
-def number(value: float) -> str:
-    """Three digits say enough for a person."""
-    if not math.isfinite(value):
-        return str(value)
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from clew.show.finding_block import number
+from clew.show.finding_numbers import number
 from clew.show.safe_text import cut, neutral
 from clew.show.screen import Screen
 

@@ -100,6 +100,17 @@ class Screen:
             line.rstrip()
             self._put(self.join(" " * indent, head, line))
 
+    def row(self, content: str | Text, *, indent: int = 0, label: str = "", column: int = 0) -> None:
+        """As `block`, for what must stay as it is: spaces count, and nothing is wrapped."""
+        head = self.text(" " * indent + label.ljust(column), "dim")
+        self._put(self.join(head, self.text(content) if isinstance(content, str) else content))
+
+    @property
+    def coloured(self) -> bool:
+        """Whether pictures can be shown as such."""
+        able = self._console.color_system in ("truecolor", "256")
+        return able and self._console.is_terminal and not self._console.no_color
+
     def fit(self, text: str, used: int) -> str:
         """Cut to what is left of a line on which `used` columns are taken."""
         return cut(text, max(self.width - used, 12))

@@ -137,8 +137,10 @@ def _draw_notes(screen: Screen, run: RunSummary) -> None:
 
 def _draw_checks(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) -> None:
     """How many could judge; those that could not are named, or the silence would pass for health."""
-    silent = verdict.not_judged
-    judged = f"{run.checks - len(silent)} of {run.checks} judged"
+    silent = [entry for entry in verdict.not_judged if not entry.needs_experiment]
+    unasked = len(verdict.not_judged) - len(silent)
+    asked = run.checks - unasked
+    judged = f"{asked - len(silent)} of {asked} judged"
     if silent and not full:
         names = ", ".join(neutral(entry.check, 40) for entry in silent[:MOST_NAMED])
         more = f" and {len(silent) - MOST_NAMED} more" if len(silent) > MOST_NAMED else ""
@@ -149,6 +151,16 @@ def _draw_checks(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) 
         _draw_row(screen, "", f"{neutral(item.check, 60)} found, and ignored as asked{why}")
     for entry in silent if full else ():
         _draw_row(screen, "", f"{neutral(entry.check, 60)} not judged: {neutral(entry.reason)}")
+    if unasked:
+        need = "question needs" if unasked == 1 else "questions need"
+        _draw_row(screen, "", f"{unasked} {need} an experiment: {_examining(run)}")
+
+
+def _examining(run: RunSummary) -> str:
+    """The command that asks the rest; a notebook has no script to run."""
+    if run.script.endswith(".py") or run.script.startswith("-m "):
+        return f"clew check {_script(run)}"
+    return "clew.examine(model, loss_fn, batch)"
 
 
 def _draw_ruled_out(screen: Screen, verdict: Verdict, full: bool) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clew.attach.watcher import Watcher
 
 MOST_REPLAYS = 2  # in a run: once for the loss, once for the gradients
-_SEVERAL = "a step of one of several processes is not run again: the others would wait for it"
+SEVERAL = "a step of one of several processes is not run again: the others would wait for it"
 NOBODY = -1  # no thread has this number
 
 
@@ -42,24 +42,24 @@ class Alarm:
             return
         self._replays += 1
         held = hold(self._watcher, where, step, state)
-        with self._unwatched():
-            found = Answer(None, _SEVERAL) if _distributed() else answer(held)
+        with unwatched(self._watcher):
+            found = Answer(None, SEVERAL) if distributed() else answer(held)
             self._found = found.culprit is not None
             self._watcher.sink.fact("culprit", step, to_fact(where, found))
             for listener in self.listeners:
                 listener(held, found)
         held.frame = None
 
-    @contextmanager
-    def _unwatched(self) -> Iterator[None]:
-        """The seams look away: what runs now is not the user's step."""
-        watcher = self._watcher
-        thread, inside = watcher.thread, watcher.in_backward
-        watcher.thread, watcher.in_backward = NOBODY, True
-        try:
-            yield
-        finally:
-            watcher.thread, watcher.in_backward = thread, inside
+
+@contextmanager
+def unwatched(watcher: Watcher) -> Iterator[None]:
+    """The seams look away: what runs now is not the user's step."""
+    thread, inside = watcher.thread, watcher.in_backward
+    watcher.thread, watcher.in_backward = NOBODY, True
+    try:
+        yield
+    finally:
+        watcher.thread, watcher.in_backward = thread, inside
 
 
 def to_fact(where: str, found: Answer) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def frame_of(line: tuple[str | None, int | None]) -> FrameType | None:
     return None
 
 
-def _distributed() -> bool:
+def distributed() -> bool:
     """Running a step again on one of several processes could leave the others waiting."""
     there = torch.distributed.is_available() and torch.distributed.is_initialized()
     return there and torch.distributed.get_world_size() > 1

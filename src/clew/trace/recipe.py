@@ -21,6 +21,7 @@ from clew.trace.purity import ImpureError, Purity, loaded, stored
 LOSS = "__clew_loss__"
 _RANDOM = ("rand", "normal", "bernoulli", "multinomial", "next", "shuffle", "choice", "sample", "dropout")
 _BACKWARDS = ("backward", "manual_backward")
+_CALLERS = ("autograd", "self", "accelerator", "fabric", "engine", "model_engine")  # they are given the loss
 _COMPOUND = (ast.If, ast.For, ast.While, ast.With)
 
 
@@ -41,7 +42,20 @@ class Recipe:
 def recipe(frame: FrameType, line: int) -> Recipe:
     """How the loss of the `backward()` call on this line was made; raises ImpureError."""
     before, call = _before(_function(frame).body, line)
-    loss = _loss_expression(call)
+    return _built(frame, before, _loss_expression(call))
+
+
+def recipe_of(frame: FrameType, line: int, name: str | None) -> Recipe:
+    """How a variable got its value before this line; without a name, what the line returns."""
+    before, statement = _before(_function(frame).body, line)
+    if name is not None:
+        return _built(frame, before, ast.copy_location(ast.Name(name, ast.Load()), statement))
+    if not isinstance(statement, ast.Return) or statement.value is None:
+        raise ImpureError("the function that called the model returns nothing there")
+    return _built(frame, before, statement.value)
+
+
+def _built(frame: FrameType, before: list[ast.stmt], loss: ast.expr) -> Recipe:
     namespace = {**frame.f_globals, **frame.f_locals}
     for name, value in list(namespace.items()):
         if isinstance(value, nn.Module) and type(value).__name__ != "OptimizedModule":
@@ -113,9 +127,7 @@ def _loss_expression(statement: ast.stmt) -> ast.expr:
                 continue
             value = node.func.value
             named = isinstance(value, (ast.Name, ast.Attribute))
-            elsewhere = (
-                node.args and named and ast.unparse(value) in ("torch.autograd", "self", "accelerator")
-            )
+            elsewhere = node.args and named and ast.unparse(value).rpartition(".")[2] in _CALLERS
             loss = node.args[0] if elsewhere or node.func.attr == "manual_backward" else value
             scaled = isinstance(loss, ast.Call) and isinstance(loss.func, ast.Attribute)
             if scaled and isinstance(loss, ast.Call) and loss.func.attr == "scale" and loss.args:  # type: ignore[attr-defined]

@@ -81,7 +81,7 @@ class Attributes:
             return
         for name in _HOOKS:
             hooks: dict[int, Any] = getattr(self._owner, name, None) or {}
-            for key in [k for k, hook in hooks.items() if _is_users(hook)]:
+            for key in [k for k, hook in hooks.items() if is_users(hook)]:
                 del hooks[key]
 
     def restore(self) -> None:
@@ -108,6 +108,7 @@ def _refill(value: Any, content: Any) -> None:
         value.extend(content)
 
 
-def _is_users(hook: Any) -> bool:
+def is_users(hook: Any) -> bool:
+    """Whether a hook is of the program's own code."""
     code = getattr(hook, "__code__", None) or getattr(getattr(hook, "__func__", None), "__code__", None)
     return code is not None and kind_of(code.co_filename) == USER

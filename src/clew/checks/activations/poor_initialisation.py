@@ -4,7 +4,9 @@
 Weights that start so that training can hardly begin. Either all units of a layer have the same
 weights and are still alike after several steps; or weights are many times larger than their
 layer's fan-in allows, so that signals grow from layer to layer or saturate what squashes them; or
-they are so small that signals die out and the loss stands still.
+they are so small that signals die out and the loss stands still. `clew check` tries it out: where first
+weights are out of scale or all alike, the same short training from newly drawn standard weights ends
+at less than half of the loss, for each of three draws.
 
 ## Why is this bad?
 Units that start alike get the same gradient and stay alike: a layer of a hundred has the power
@@ -33,6 +35,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from clew.checks.api import Check
+from clew.checks.experiments.outcome import curve, number, numbers, why_not
 from clew.checks.facts import flag, rows, text
 from clew.checks.gradients.depth import is_weight
 from clew.checks.optimisation.shapes import shape_of
@@ -55,7 +58,10 @@ class Gain:
 class PoorInitialisation(Check):
     id = "ACT002"
     name = "poor-initialisation"
-    needs = ("fact:parameters", "weight.norm")
+    needs = (
+        "fact:parameters|fact:experiment.poor-initialisation",
+        "weight.norm|fact:experiment.poor-initialisation",
+    )
 
     alike_steps: int = 8  # steps after which units that should part have parted
     large: float = 4.0  # root mean square times sqrt(fan_in); torch's default is 0.6, He's 1.4
@@ -65,8 +71,45 @@ class PoorInitialisation(Check):
     shrunk: float = 0.01  # standard deviation of a hidden layer's first output that carries no signal
     stuck: float = 0.95  # share of its start that the loss still has
     patience: int = 50  # losses before that is judged
+    draws: int = 3  # of new weights, all of which must do better
+    better: float = 0.5  # share of the loss that they end at; redrawing sound weights changes a few percent
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        tried = list(self._tried(run))
+        yield from tried or self._watched(run)
+
+    def _tried(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        if data is None:
+            return
+        ends, fresh = ([_or_inf(v) for v in numbers(data.get(key))] for key in ("ends", "fresh_ends"))
+        layers = rows(data.get("layers"))
+        if len(ends) < self.draws or not layers or not max(fresh) < self.better * min(ends):
+            return
+        alike = [row for row in layers if flag(row.get("alike"))]
+        worst = alike[0] if alike else max(layers, key=lambda row: abs(_log(row.get("gain"))))
+        path, gain = text(worst.get("module")) or "", number(worst.get("gain"))
+        what = "the same for every unit" if alike else f"{gain:.2g} times what keeps the scale"
+        yield self.finding(
+            Severity.WARNING,
+            message=f"the initial weights of {path or 'the model'} are {what}: on a snapshot, "
+            f"{data.get('steps')} steps end at a loss of {median(ends):.3g}, and from newly drawn weights "
+            f"at {median(fresh):.3g}",
+            fix=f"nn.init.kaiming_normal_(model.{path}.weight)"
+            if path
+            else "nn.init.kaiming_normal_(weight)",
+            site=Site(module=path, param="weight"),
+            step=0,
+            evidence=[
+                *curve(run, self.name),
+                Evidence(
+                    "weights times sqrt(fan_in), in forward order: "
+                    + listed([f"{row.get('module')} {number(row.get('gain')):.2g}" for row in layers], 12)
+                ),
+            ],
+        )
+
+    def _watched(self, run: RunView) -> Iterator[Finding]:
         yield from self._alike(run)
         gains = sorted(self._gains(run), key=lambda g: run.depth(g.site))
         if len(gains) < 2 or pretrained(run) or _normalises(run):
@@ -161,7 +204,18 @@ class PoorInitialisation(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
+        if run.experiment(self.name) is not None or why_not(run, self.name) is not None:
+            return why_not(run, self.name)
         return None if run.steps >= self.alike_steps else f"needs {self.alike_steps} steps, has {run.steps}"
+
+
+def _or_inf(value: float) -> float:
+    return value if math.isfinite(value) else math.inf
+
+
+def _log(gain: object) -> float:
+    value = number(gain)
+    return math.log(value) if value > 0 else -math.inf if value == 0 else 0.0
 
 
 def _first_stds(run: RunView, hidden: list[Gain]) -> list[float]:

@@ -3,7 +3,8 @@
 ## What it detects
 Labels that no longer belong to their inputs. Either the same sample comes with another label in
 a later epoch, or the loss stays at what guessing gives while neither the class means nor the
-nearest neighbours of the inputs have anything to do with the labels.
+nearest neighbours of the inputs have anything to do with the labels. `clew check` compares directly:
+the pairs that training gets, and those that the dataset returns for the same samples.
 
 ## Why is this bad?
 There is nothing to learn. The loss settles at the entropy of the classes (ln of their number, if
@@ -15,7 +16,8 @@ x[order], y[order]`. Put both into one dataset, so that one index fetches both.
 
 ## Known problems
 The second kind is a reading: inputs that really say nothing about their labels look the same.
-An experiment decides: train a cheap learner on the labels as they are and on permuted ones.
+`clew check --only labels-misaligned,no-signal train.py` decides: by the dataset's own pairs, and by a
+cheap learner on the labels as they are and on permuted ones.
 
 ## References
 - Zhang et al., Understanding deep learning requires rethinking generalization, 2017.
@@ -30,6 +32,7 @@ import numpy as np
 
 from clew.checks.api import Check
 from clew.checks.data.feed import at, class_counts, feeding_site
+from clew.checks.experiments.outcome import place
 from clew.checks.facts import Data
 from clew.checks.series import Series
 from clew.checks.view import RunView
@@ -40,7 +43,10 @@ from clew.records import Evidence, Finding, Severity, Site
 class LabelsMisaligned(Check):
     id = "DATA012"
     name = "labels-misaligned"
-    needs = ("sample.relabelled", "label.classes")
+    needs = (
+        "sample.relabelled|fact:experiment.labels-misaligned",
+        "label.classes|fact:experiment.labels-misaligned",
+    )
 
     changed: float = 0.3  # share of samples that came again with another label; corrected labels are fewer
     batches: int = 3  # batches with samples that came again
@@ -50,8 +56,17 @@ class LabelsMisaligned(Check):
     separation: float = 3.0  # variance between classes over that of random labels; real data has 5 to 500
     deviations: float = 3.0  # of the neighbours' agreement from chance, in its own standard errors
     moving: float = 1e-5  # update over weight, below which it is the optimizer that stands still
+    other: float = 0.05  # share of samples with another label than in the dataset; a data race makes fewer
+    renamed: float = 0.95  # share that one renaming of the labels explains: counted from 0 instead of 1, say
+    found: int = 20  # samples that must be found in the dataset again
+    learned: float = 6.0  # what a learner gains from the dataset's pairs, in deviations of permuted labels
+    lost: float = 2.0  # and from the pairs of training, below which nothing is left of it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        tried = run.experiment(self.name)
+        if tried is not None:
+            yield from self._apart(tried)
+            return
         for site, series in run.series("sample.relabelled", "train"):
             came_again = series.finite()
             if self._copies(run, site):
@@ -60,6 +75,57 @@ class LabelsMisaligned(Check):
                 yield self._relabelled(run, site, came_again)
                 return
         yield from self._at_chance(run)
+
+    def _apart(self, data: Data) -> Iterator[Finding]:
+        """What the experiment says: inputs with labels that are not theirs."""
+        sides = data.get("sides")
+        for name, side in sides.items() if isinstance(sides, dict) else ():
+            if not isinstance(side, dict) or not self._is_apart(side):
+                continue
+            matched, other = _number(side, "matched"), _number(side, "other")
+            where = "in training" if name == "training" else "by the loader"
+            yield self.finding(
+                Severity.ERROR,
+                message=f"{other:.0f} of {matched:.0f} samples get another label {where} than in the dataset",
+                fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both"
+                if name == "training"
+                else "keep inputs and labels in one order in collate_fn: x, y = zip(*items)",
+                site=place(data),
+                step=0,
+                evidence=Evidence(f"{matched:.0f} inputs were found in the dataset again, by their values"),
+                confidence="certain",
+            )
+            return
+        yield from self._unlearnable(data)
+
+    def _is_apart(self, side: Data) -> bool:
+        matched, renamed = _number(side, "matched"), _number(side, "consistent")
+        return (
+            matched >= self.found
+            and _number(side, "other") >= self.other * matched
+            and renamed < self.renamed
+        )
+
+    def _unlearnable(self, data: Data) -> Iterator[Finding]:
+        """Inputs that differ each time: a learner finds signal in the dataset's pairs, none in training's."""
+        learners = data.get("learners")
+        if not isinstance(learners, dict):
+            return
+        there, here = _number(learners, "dataset"), _number(learners, "training")
+        if there < self.learned or not here < self.lost:
+            return
+        yield self.finding(
+            Severity.WARNING,
+            message="a simple learner can learn the labels from the dataset's samples, but not from those "
+            "that training gets: are inputs and labels put into different orders?",
+            fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both",
+            site=place(data),
+            step=0,
+            evidence=Evidence(
+                f"the learner's gain over permuted labels: {there:.1f} standard deviations on the dataset's "
+                f"pairs, {here:.1f} on those of training"
+            ),
+        )
 
     def _copies(self, run: RunView, site: Site) -> bool:
         distinct = at(run, "sample.distinct", site)
@@ -90,7 +156,7 @@ class LabelsMisaligned(Check):
                 message=f"the loss stays at {losses.last(20).median:.3f}, as of guessing ({entropy:.3f}); "
                 "the labels have nothing to do with the inputs: were they shuffled apart?",
                 fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both; "
-                "or compare a simple learner on these labels and on permuted ones (no-signal)",
+                "or decide it: clew check --only labels-misaligned,no-signal train.py",
                 site=site,
                 step=int(losses.steps[0]),
                 evidence=[
@@ -118,6 +184,8 @@ class LabelsMisaligned(Check):
         return bool(ratios) and float(np.median(ratios)) >= self.moving
 
     def unjudged(self, run: RunView) -> str | None:
+        if run.experiment(self.name) is not None:
+            return None
         again = any(len(s.finite()) >= self.batches for _, s in run.series("sample.relabelled", "train"))
         return None if again or run.facts("label_signal") else "no sample came a second time"
 

@@ -2,7 +2,9 @@
 
 ## What it detects
 Batch normalisation in training mode on batches of a single sample, and the crash that such a batch
-causes where a channel has only one value.
+causes where a channel has only one value. `clew check` also measures the gradient noise scale, at the
+start and within a short training: the number of samples at which a batch's gradient is as much signal
+as noise. A batch that is many times smaller or larger than that is advice.
 
 ## Why is this bad?
 The statistics of one sample say nothing about the data: each sample is normalised by itself, its
@@ -16,20 +18,24 @@ single samples keep the batch-normalisation layers in evaluation mode.
 ## Known problems
 Some image-to-image models use a batch of one with BatchNorm on purpose, as instance normalisation;
 InstanceNorm says so and behaves alike in evaluation. Gradient accumulation does not help here: each
-small batch is normalised by itself.
+small batch is normalised by itself. The noise scale grows while training goes on; a batch that looks
+large at first may be right later, so only a factor of a hundred is reported.
 
 ## References
+- McCandlish et al. 2018, An empirical model of large-batch training.
 - Ioffe & Szegedy 2015, Batch normalization.
 - Wu & He 2018, Group normalization.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
-from clew.checks.facts import text, whole
+from clew.checks.experiments.outcome import curve, number, place, why_not
+from clew.checks.facts import rows, text, whole
 from clew.checks.loop_facts import Graph, graphs
 from clew.checks.view import RunView
 from clew.checks.wording import counted, listed
@@ -42,9 +48,12 @@ ONE_VALUE = "Expected more than 1 value per channel when training"  # torch's wo
 class BatchSizeUnfit(Check):
     id = "MODE003"
     name = "batch-size-unfit"
-    needs = ("fact:graph|fact:idle",)
+    needs = ("fact:graph|fact:idle|fact:experiment.batch-size-unfit",)
 
     steps: int = 10  # of training on single samples; fewer may be a trial
+    noisy: float = 20.0  # noise scale in batches, at its smallest; below, each step still says something
+    wasteful: float = 100.0  # batch in units of the noise scale, at its largest
+    large: int = 1024  # samples; smaller batches cost little more than a few samples would
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for event in run.events("exception"):
@@ -53,6 +62,39 @@ class BatchSizeUnfit(Check):
         if run.steps >= self.steps:
             for graph in graphs(run):
                 yield from self._single_samples(run, graph)
+        yield from self._by_noise(run)
+
+    def _by_noise(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        if data is None:
+            return
+        size, scales = number(data.get("batch")), [number(p.get("scale")) for p in rows(data.get("points"))]
+        if len(scales) < 2 or not size >= 1 or any(math.isnan(s) or s < 0 for s in scales):
+            return
+        if min(scales) > self.noisy * size:
+            noise = (
+                f"at least {min(scales):.2g}" if math.isfinite(min(scales)) else "too large to be measured"
+            )
+            words = f"batches of {size:.0f} are nearly all noise: the gradient noise scale is {noise} samples"
+            fix = f"batch_size={2 ** math.ceil(math.log2(4 * size)):.0f} or more, or add up gradients"
+        elif size >= self.large and max(scales) * self.wasteful < size:
+            words = (
+                f"batches of {size:.0f} are larger than they need be: beyond the gradient noise scale of "
+                f"{max(scales):.2g} samples the gradient hardly changes"
+            )
+            fix = f"batch_size={2 ** math.ceil(math.log2(max(10 * max(scales), 32))):.0f}, and more steps"
+        else:
+            return
+        told = f"gradients of {data.get('compared')} batches compared {len(scales)} times in a short training"
+        yield self.finding(
+            Severity.ADVICE,
+            message=words,
+            fix=fix,
+            site=place(data),
+            step=0,
+            evidence=[*curve(run, self.name), Evidence(told)],
+            confidence="possible",
+        )
 
     def _crash(self, file: str | None, line: int | None) -> Finding:
         return self.finding(
@@ -83,4 +125,6 @@ class BatchSizeUnfit(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
+        if run.experiment(self.name) is not None or why_not(run, self.name) is not None:
+            return why_not(run, self.name)
         return None if run.steps >= self.steps else f"needs {self.steps} steps, has {run.steps}"

@@ -4,6 +4,8 @@
 A loss that diverges (rises far above its start, or grows until it is no longer finite), or that
 makes no progress at all, while a single step changes the weights by more than a tenth of their
 size. Also a loss that the first steps blow up and that then stays above half of where it began.
+`clew check` tries it out: from the same start, over a few dozen steps and three orders of the
+batches, the program's rate gets nowhere while a tenth or a hundredth of it does.
 
 ## Why is this bad?
 Steps that large jump over every minimum. Above twice the inverse of the curvature each step
@@ -33,8 +35,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from clew.checks.api import Check
+from clew.checks.experiments.outcome import why_not
 from clew.checks.gradients.depth import is_weight
 from clew.checks.losses.course import train_losses
+from clew.checks.optimisation.rate_trials import rate_trial, where
 from clew.checks.series import Series
 from clew.checks.view import RunView
 from clew.records import Evidence, Finding, Severity, Site
@@ -44,7 +48,10 @@ from clew.records import Evidence, Finding, Severity, Site
 class LearningRateTooHigh(Check):
     id = "OPT004"
     name = "learning-rate-too-high"
-    needs = ("loss", "update.ratio")
+    needs = (
+        "loss|fact:experiment.learning-rate-too-high",
+        "update.ratio|fact:experiment.learning-rate-too-high",
+    )
 
     ratio: float = 0.1  # update over weight, of the median weight; about 1e-3 is healthy
     jump: float = 0.5  # the same, of the largest of the first steps: weights half replaced in one step
@@ -57,8 +64,33 @@ class LearningRateTooHigh(Check):
     patience: int = 50  # steps before a standing loss is judged; a warm-up may need some
     steep: float = 10.0  # gradient over weight at the first step; healthy ones are around 0.1 to 1
     ordinary: float = 0.1  # learning rate up to which such a gradient, not the rate, is to blame
+    seeds: int = 3  # orders of the batches in which a trial must give the same
+    behind: float = 0.1  # share of the fall at a lower rate; rates in use gain several times the lower one's
+    fell: float = 0.05  # share of its start by which the loss must fall at the lower rate to show anything
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        tried = list(self._tried(run))
+        yield from tried or self._watched(run)
+
+    def _tried(self, run: RunView) -> Iterator[Finding]:
+        trial = rate_trial(run, self.name, self.seeds)
+        if trial is None or trial.warms_up or not trial.other < trial.rate:
+            return
+        least = min(trial.other_gains)
+        if least < self.fell * abs(trial.start) or max(trial.gains) > self.behind * least:
+            return
+        ended, lower = (trial.start - median(gains) for gains in (trial.gains, trial.other_gains))
+        yield self.finding(
+            Severity.WARNING,
+            message=f"learning rate {trial.rate:.3g} is too high: on a snapshot, {trial.steps} steps take "
+            f"the loss from {trial.start:.3g} to {ended:.3g}, and to {lower:.3g} at {trial.other:.2g}",
+            fix=f"lr={trial.other:.1g}  # instead of {trial.rate:.3g}",
+            site=where(run, self.name),
+            step=0,
+            evidence=trial.evidence(run),
+        )
+
+    def _watched(self, run: RunView) -> Iterator[Finding]:
         weights = [s for site, s in run.series("update.ratio") if is_weight(run, site)]
         size, from_the_start = self._size(weights)
         if not size or self._steep_from_the_start(run):
@@ -154,6 +186,13 @@ class LearningRateTooHigh(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
+        trial = rate_trial(run, self.name, self.seeds)
+        if trial is not None and trial.warms_up:
+            return "a schedule leads up to the learning rate, the trial has it from the first step on"
+        if run.experiment(self.name) is not None:
+            return None
+        if why_not(run, self.name) is not None:
+            return why_not(run, self.name)
         most = max((len(s) for s in train_losses(run)), default=0)
         return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
 

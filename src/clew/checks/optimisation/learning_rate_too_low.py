@@ -2,7 +2,9 @@
 
 ## What it detects
 A loss that hardly falls in fifty steps and more, while gradients arrive and no weight changes by
-more than a few ten-thousandths of its size in a step.
+more than a few ten-thousandths of its size in a step. `clew check` tries it out: from the same
+start, over a few dozen steps and three orders of the batches, the program's rate gains less than a
+two-hundredth of what a rate at least a hundred times higher gains.
 
 ## Why is this bad?
 A network has to change its weights by about their own size to learn. At a hundred-thousandth a
@@ -27,11 +29,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
 from clew.checks.api import Check
+from clew.checks.experiments.outcome import why_not
 from clew.checks.gradients.depth import is_weight
+from clew.checks.optimisation.rate_trials import rate_trial, where
 from clew.checks.series import Series
 from clew.checks.symptoms.trend import highest_rate, only_loss, pretrained, start_and_end, warming_up
 from clew.checks.view import RunView
@@ -42,7 +47,7 @@ from clew.records import Evidence, Finding, Severity
 class LearningRateTooLow(Check):
     id = "OPT010"
     name = "learning-rate-too-low"
-    needs = ("loss", "update.ratio", "lr")
+    needs = tuple(f"{name}|fact:experiment.learning-rate-too-low" for name in ("loss", "update.ratio", "lr"))
 
     ratio: float = 3e-4  # change over weight, of the weight that changes most; about 1e-3 is healthy
     fell: float = 0.9  # share of its start that the loss still has; training makes more progress
@@ -51,8 +56,34 @@ class LearningRateTooLow(Check):
     samples: int = 10  # sampled steps of the weights
     gradient: float = 1e-3  # over the weight; less than that and the gradient is what is too small
     healthy: float = 1e-3  # the change to aim at
+    seeds: int = 3  # orders of the batches in which a trial must give the same
+    share: float = 0.005  # of the best fall in the same steps; slow but usual rates have a few hundredths
+    factor: float = 100.0  # by which the better rate is higher; less may be patience, or a cautious choice
+    moved: float = 0.1  # share of its start by which the loss must fall at the higher rate
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        tried = list(self._tried(run))
+        yield from tried or self._watched(run)
+
+    def _tried(self, run: RunView) -> Iterator[Finding]:
+        trial = rate_trial(run, self.name, self.seeds)
+        if trial is None or pretrained(run) or trial.other < 0.99 * self.factor * trial.rate:
+            return
+        least = min(trial.other_gains)
+        if least < self.moved * abs(trial.start) or max(trial.gains) > self.share * least:
+            return
+        ended, higher = (trial.start - median(gains) for gains in (trial.gains, trial.other_gains))
+        yield self.finding(
+            Severity.WARNING,
+            message=f"learning rate {trial.rate:.3g} is too low: on a snapshot, {trial.steps} steps take the "
+            f"loss from {trial.start:.4g} to {ended:.4g}, and to {higher:.3g} at {trial.other:.2g}",
+            fix=f"lr={trial.other / 10:.1g}  # instead of {trial.rate:.3g}; a tenth of the fastest is safe",
+            site=where(run, self.name),
+            step=0,
+            evidence=trial.evidence(run),
+        )
+
+    def _watched(self, run: RunView) -> Iterator[Finding]:
         loss = only_loss(run)
         site, rate = highest_rate(run)
         if loss is None or len(loss) < self.patience or not rate or pretrained(run) or warming_up(run):
@@ -95,6 +126,10 @@ class LearningRateTooLow(Check):
         return False
 
     def unjudged(self, run: RunView) -> str | None:
+        if run.experiment(self.name) is not None:
+            return "the weights were loaded: a low rate may be meant" if pretrained(run) else None
+        if why_not(run, self.name) is not None:
+            return why_not(run, self.name)
         if warming_up(run):
             return "the learning rate is still warming up"
         most = max((len(s) for _, s in run.series("loss", "train")), default=0)

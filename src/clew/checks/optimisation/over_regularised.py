@@ -3,7 +3,8 @@
 ## What it detects
 Regularisation that is stronger than what the data says: a weight decay that pulls the weights to
 zero as hard as the gradient pulls back, while they shrink and the loss stands still; or dropout
-so strong that the training loss stays far above the evaluation loss.
+so strong that the training loss stays far above the evaluation loss. `clew check` tries it out: from
+the same start and over three seeds the loss falls only once dropout and weight decay are off.
 
 ## Why is this bad?
 Regularisation is meant to choose among solutions that fit. Where it wins against the gradient
@@ -31,7 +32,8 @@ from statistics import median
 import numpy as np
 
 from clew.checks.api import Check
-from clew.checks.facts import names
+from clew.checks.experiments.outcome import curve, number, numbers, place, why_not
+from clew.checks.facts import Data, names
 from clew.checks.gradients.depth import is_weight
 from clew.checks.series import Series
 from clew.checks.structure.layout import Dropout, dropouts
@@ -46,7 +48,7 @@ DECOUPLED = {"AdamW", "SGDW", "Lion", "NAdamW", "RAdamW", "Adafactor"}  # decay 
 class OverRegularised(Check):
     id = "OPT011"
     name = "over-regularised"
-    needs = ("loss",)
+    needs = ("loss|fact:experiment.over-regularised",)
 
     pull: float = 0.5  # decay over gradient (or over the whole update); at 1 they are in balance
     shrunk: float = 0.7  # share of their first size that the weights have left
@@ -59,8 +61,15 @@ class OverRegularised(Check):
     harder: float = 1.5  # training loss over evaluation loss
     held_back: float = 0.7  # share of its start that a training loss held back by dropout still has
     evaluations: int = 3  # in which it must be so
+    seeds: int = 3  # for which a trial must give the same
+    behind: float = 0.2  # share of the fall without them; usual dropout leaves more than half of it
+    moved: float = 0.1  # share of its start by which the loss must fall without them to show anything
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        tried = list(self._tried(run))
+        yield from tried or self._watched(run)
+
+    def _watched(self, run: RunView) -> Iterator[Finding]:
         loss = only_loss(run)
         if loss is None or len(loss) < self.patience:
             return
@@ -68,6 +77,28 @@ class OverRegularised(Check):
         yield from self._by_decay(run, loss, end / start if start > 0 else 0.0)
         if end >= self.held_back * start:
             yield from self._by_dropout(run, loss, end)
+
+    # -- tried out --
+
+    def _tried(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        gains = data.get("gains") if data else None
+        if data is None or not isinstance(gains, dict):
+            return
+        on, off = numbers(gains.get("on")), numbers(gains.get("off"))
+        start, steps = number(data.get("start")), data.get("steps")
+        if len(on) < self.seeds or not min(off) > self.moved * abs(start) or max(on) > self.behind * min(off):
+            return
+        what, fix, site = _blamed(data, numbers(gains.get("without decay")), min(off))
+        yield self.finding(
+            Severity.WARNING,
+            message=f"{what} keeps it from learning: on a snapshot, {steps} steps take the loss from "
+            f"{start:.3g} to {start - median(on):.3g}, and to {start - median(off):.3g} without",
+            fix=fix,
+            site=site if site.module or site.file else place(data),
+            step=0,
+            evidence=[*curve(run, self.name, 0), *curve(run, self.name, 1), *_alone(gains, start)],
+        )
 
     # -- weight decay --
 
@@ -150,5 +181,23 @@ class OverRegularised(Check):
         )
 
     def unjudged(self, run: RunView) -> str | None:
+        if run.experiment(self.name) is not None or why_not(run, self.name) is not None:
+            return why_not(run, self.name)
         most = max((len(s) for _, s in run.series("loss", "train")), default=0)
         return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
+
+
+def _blamed(data: Data, without_decay: Sequence[float], possible: float) -> tuple[str, str, Site]:
+    """Weight decay if it learns without that alone, or if nothing is dropped; else the strongest dropout."""
+    decay = number(data.get("decay"))
+    dropped = [(str(d[0]), number(d[1])) for d in data.get("dropouts") or ()]
+    alone = bool(without_decay) and max(without_decay) > 0.5 * possible
+    if not dropped or (decay > 0 and alone):
+        return f"weight decay {decay:.3g}", f"weight_decay={min(decay / 100, 0.01):.1g}", Site()
+    path, share = max(dropped, key=lambda pair: pair[1])
+    return f"dropout of {share:.0%}", f"dropout 0.2  # instead of {share:.2g}", Site(module=path or None)
+
+
+def _alone(gains: Data, start: float) -> list[Evidence]:
+    told = [f"{name}: {start - number(values[0]):.3g}" for name, values in gains.items() if numbers(values)]
+    return [Evidence(f"loss after the trial: {', '.join(told)}")]

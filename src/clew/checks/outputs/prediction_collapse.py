@@ -78,7 +78,8 @@ class PredictionCollapse(Check):
         return self.finding(
             Severity.WARNING,
             message="the model gives every sample the same class, whatever the input",
-            fix="first what else was found; else a lower learning rate, normalised input, one batch alone",
+            fix="first what else was found; else a lower learning rate, normalised input; or ask: "
+            "clew check --only input-ignored,cannot-overfit-batch train.py",
             site=site,
             step=series.onset(series.values >= self.same),
             evidence=recent.evidence("share of the batch that gets the same class"),
@@ -89,7 +90,8 @@ class PredictionCollapse(Check):
             Severity.WARNING,
             message=f"the model gives every sample nearly the same number: predictions differ "
             f"{recent.median:.2g} times as much as the targets",
-            fix="first what else was found; else a lower learning rate, normalised input, one batch alone",
+            fix="first what else was found; else a lower learning rate, normalised input; or ask: "
+            "clew check --only input-ignored,cannot-overfit-batch train.py",
             site=site,
             step=series.onset(series.values < self.spread),
             evidence=recent.evidence("standard deviation of the predictions over that of the targets"),

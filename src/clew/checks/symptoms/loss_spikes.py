@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.api import Check
-from clew.checks.series import FloatArray, Series
+from clew.checks.series import FloatArray, IntArray, Series
 from clew.checks.symptoms.trend import noise, only_loss, searches_lines
 from clew.checks.view import RunView
 from clew.checks.wording import listed
@@ -63,8 +63,11 @@ class LossSpikes(Check):
 
     def _spikes(self, loss: Series) -> list[int]:
         values, around = loss.values, self.around
-        level = np.array([_median_around(values, n, around) for n in range(len(values))])
-        least = np.maximum(self.jump * level, self.start * loss.first(around).median)
+        floor = self.start * loss.first(around).median
+        at = np.flatnonzero(values > floor)  # all others are no spikes, whatever is around them
+        level = np.full(len(values), np.inf)
+        level[at] = _medians_around(values, at, around)
+        least = np.maximum(self.jump * level, floor)
         high = (values > least) & (values - level > self.beyond * noise(values))
         high[:around] = False  # the first steps fall steeply
         return [int(n) for n in np.flatnonzero(high) if not high[n - 1]]
@@ -96,6 +99,18 @@ class LossSpikes(Check):
             return f"with fewer than {self.batch} samples in a batch the loss jumps by nature"
         most = max((len(s) for _, s in run.series("loss", "train")), default=0)
         return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
+
+
+def _medians_around(values: FloatArray, at: IntArray, around: int) -> FloatArray:
+    """As `_median_around` of each: a run may have millions of steps."""
+    inner = (at >= around) & (at < len(values) - around)
+    found = np.empty(len(at))
+    found[~inner] = [_median_around(values, int(n), around) for n in at[~inner]]
+    near = np.r_[-around:0, 1 : around + 1]
+    places = np.flatnonzero(inner)
+    for part in np.array_split(places, max(1, len(places) // 10_000)):
+        found[part] = np.median(values[at[part][:, None] + near], axis=1)
+    return found
 
 
 def _median_around(values: FloatArray, n: int, around: int) -> float:

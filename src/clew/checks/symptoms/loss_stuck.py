@@ -9,8 +9,8 @@ The model has learned nothing. Something between the data and the update does no
 check has found out what; more steps will not help.
 
 ## How to fix
-Three experiments decide: train on one batch, the same again and again (cannot-overfit-batch); let
-a simple learner, a random forest on the raw features, try the task (no-signal); feed random input
+Three experiments decide, and `clew check train.py` makes them: train on one batch, the same again
+and again (cannot-overfit-batch); let a simple learner try the task (no-signal); feed random input
 of the same scale and see whether the loss notices (input-ignored). Then look at the labels beside
 their inputs.
 
@@ -65,8 +65,8 @@ class LossStuck(Check):
             Severity.WARNING,
             message=f"the loss stands still: {start:.4g} at the start, {end:.4g} after {len(loss)} steps, "
             f"and {level:.4g} is what chance gives",
-            fix="train on one batch, the same again and again (cannot-overfit-batch): if that works, look at "
-            "the data (no-signal, input-ignored), else at the model",
+            fix="clew check --only cannot-overfit-batch,no-signal,input-ignored train.py  # if a few samples "
+            "can be learned by heart, look at the data, else at the model",
             site=loss.site,
             step=int(loss.steps[0]),
             evidence=loss.evidence(f"loss; {level:.4g} without having learned anything"),

@@ -9,9 +9,9 @@ The model does as well on new samples as on those it was trained on, and well on
 too small, too strongly regularised, or without the features that the task needs.
 
 ## How to fix
-Three experiments decide: a copy of twice the width (capacity-too-small), dropout and weight decay
-off (over-regularised), a simple learner on the raw features (no-signal). Then a wider or deeper
-model, less regularisation, other features, or a higher learning rate.
+Three experiments decide, and `clew check train.py` makes them: a wider copy (capacity-too-small),
+dropout and weight decay off (over-regularised), a simple learner on the raw features (no-signal).
+Then a wider or deeper model, less regularisation, other features, or a higher learning rate.
 
 ## Known problems
 A symptom, and advice only: where targets are noisy, the same loss may be the best there is.
@@ -64,8 +64,8 @@ class Underfitting(Check):
             Severity.ADVICE,
             message=f"the loss fell from {start:.3g} to {end:.3g} and has stood there for the second half "
             "of the run: the model can't do better as it is, or the task can't be done better",
-            fix="try a copy of twice the width (capacity-too-small), then dropout and weight decay off "
-            "(over-regularised): what helps tells which it is",
+            fix="clew check --only capacity-too-small,over-regularised,no-signal train.py  # which of them "
+            "fails tells what it is: width, regularisation or features",
             site=loss.site,
             step=int(loss.steps[len(loss) // 2]),
             evidence=loss.evidence("loss"),

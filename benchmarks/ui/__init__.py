@@ -1,0 +1,1 @@
+"""What the browser view costs on a large run, beside TensorBoard on the same data."""

@@ -1,0 +1,1 @@
+"""Checks of what an experiment found on a snapshot."""

@@ -1,0 +1,143 @@
+"""`clew check`: the pre-flight of a training script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from clew.cli.arguments import Refusal, folder_option, ignore_option, known_checks, runs_folder
+from clew.cli.run import BeforeTheScript, must_exist
+from clew.options import CheckOptions, RunOptions
+
+LEVELS = click.Choice(["error", "warning", "none"])
+
+
+def names(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of experiments, one by one or with commas between them."""
+    return tuple(name.strip().lower() for text in given for name in text.split(",") if name.strip())
+
+
+@click.command(
+    "check",
+    cls=BeforeTheScript,
+    context_settings={"allow_interspersed_args": False},
+    options_metavar="[OPTIONS]",
+    short_help="Ask a network questions in its first steps, before training it for long.",
+)
+@click.option("-m", "module", is_flag=True, help="SCRIPT names a module, as for python -m.")
+@click.option(
+    "--only", multiple=True, callback=names, metavar="NAME", help="These experiments (a,b or repeated)."
+)
+@click.option("--skip", multiple=True, callback=names, metavar="NAME", help="All experiments but these.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For all experiments together.",
+)
+@click.option("--continue", "go_on", is_flag=True, help="Train on afterwards, as if nothing had been.")
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Batches of the script's own to use.",
+)
+@click.option(
+    "--fail-on",
+    type=LEVELS,
+    default="warning",
+    show_default=True,
+    help="Exit with 3 if there is such a finding, or a worse one.",
+)
+@click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the report as JSON."
+)
+@click.option(
+    "--junit", "junit_path", type=click.Path(path_type=Path), metavar="FILE", help="Write it as JUnit XML."
+)
+@click.option(
+    "--html",
+    "html_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write it as a page to look at.",
+)
+@folder_option
+@click.option("--name", help="A word for the run's id.  [default: the script's name]")
+@ignore_option
+@click.option("--quiet", is_flag=True, help="Print nothing.")
+@click.argument("script")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def command(
+    script: str,
+    args: tuple[str, ...],
+    module: bool,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    time_limit: float,
+    go_on: bool,
+    steps: int,
+    fail_on: str,
+    json_path: Path | None,
+    junit_path: Path | None,
+    html_path: Path | None,
+    folder: Path | None,
+    name: str | None,
+    ignore: tuple[str, ...],
+    quiet: bool,
+) -> RunOptions:
+    """Run a script up to its first training steps and try out what it trains.
+
+    Can the network learn a batch by heart? Does it use its input? Do samples leak into each other? The
+    experiments run on a snapshot; then the script is ended, or trains on with --continue.
+
+    \b
+      clew check train.py --lr 0.1
+      clew check --only cannot-overfit-batch,input-ignored train.py
+      clew check --continue train.py
+    """
+    if not module:
+        must_exist(script)
+    _must_be_known(only, skip)
+    return RunOptions(
+        script=script,
+        args=args,
+        module=module,
+        root=runs_folder(folder).absolute(),  # the script may change the working folder
+        name=name,
+        json_path=json_path.absolute() if json_path else None,
+        fail_on=None if fail_on == "none" else fail_on,
+        ignore=known_checks(ignore),
+        quiet=quiet,
+        check=CheckOptions(
+            only=only,
+            skip=skip,
+            time_limit=time_limit,
+            batches=steps,
+            go_on=go_on,
+            junit_path=junit_path.absolute() if junit_path else None,
+            html_path=html_path.absolute() if html_path else None,
+        ),
+    )
+
+
+def _must_be_known(only: tuple[str, ...], skip: tuple[str, ...]) -> None:
+    """Before the script runs. Names are asked of torch's part only if there are any."""
+    if not only and not skip:
+        return
+    try:
+        from clew.experiments.running import UnknownExperiment, chosen
+    except ImportError as error:
+        raise Refusal("experiments need torch: pip install torch") from error
+
+    try:
+        wanted = chosen(only, skip)
+    except UnknownExperiment as error:
+        raise Refusal(str(error)) from error
+    if not wanted:
+        raise Refusal("--only and --skip leave no experiment")

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from subjects import HEALTHY, batches, judged, mlp, tried, two_towers
+from torch import nn
+
+from clew.checks.modes.batch_size_unfit import BatchSizeUnfit as Check
+from clew.experiments.api import CannotJudge
+from clew.experiments.batch_size_unfit import BatchSizeUnfit
+from clew.experiments.building import subject_of
+from clew.experiments.subject import Subject
+from clew.records import Severity
+
+
+@pytest.mark.parametrize("name", [name for name in HEALTHY if name != "two_towers"])
+def test_the_batch_size_of_a_healthy_program_is_left_alone(name: str) -> None:
+    result = tried(BatchSizeUnfit(), HEALTHY[name]())
+    assert judged(Check(), result) == []
+    assert len(result.data["points"]) == 3
+
+
+def noisy(size: int, noise: float, count: int = 4096, offset: float = 0.0) -> Subject:
+    """A faint rule under noise."""
+    torch.manual_seed(0)
+    x = torch.randn(count, 8)
+    y = offset + 0.3 * x[:, :1] + noise * torch.randn(count, 1)
+    model = mlp(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
+    return subject_of(model, F.mse_loss, batches(x, y, size=size, most=16), optimizer)
+
+
+def test_tiny_batches_of_noisy_data_are_advice() -> None:
+    (found,) = judged(Check(), tried(BatchSizeUnfit(), noisy(4, 3.0)))
+    assert found.severity is Severity.ADVICE
+    assert "nearly all noise" in found.message
+
+
+def test_huge_batches_of_clean_data_are_advice_and_small_ones_are_not() -> None:
+    (found,) = judged(Check(), tried(BatchSizeUnfit(), noisy(2048, 0.0, 16384, offset=30.0)))
+    assert "larger than they need be" in found.message
+    assert judged(Check(), tried(BatchSizeUnfit(), noisy(64, 0.3))) == []
+
+
+def test_the_noise_scale_is_that_of_a_known_gradient() -> None:
+    """Each of 50 entries of a sample's gradient is 1 + e, with e of variance 9: 450 / 50 samples."""
+    torch.manual_seed(0)
+    model = nn.Linear(50, 1, bias=False)
+    values = 1 + 3 * torch.randn(1600, 50)
+
+    def step(pair: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        return model(pair[0]).mean()
+
+    data = batches(values, values, size=100, most=16)
+    subject = subject_of(model, None, data, torch.optim.SGD(model.parameters(), lr=1e-6), step=step)
+    (first, *_) = tried(BatchSizeUnfit(), subject).data["points"]
+    assert first["scale"] == pytest.approx(9, rel=0.2)
+
+
+def test_a_loss_among_the_samples_of_a_batch_is_not_judged() -> None:
+    with pytest.raises(CannotJudge, match="with each other"):
+        tried(BatchSizeUnfit(), two_towers())
+
+
+def test_a_single_batch_is_cut_into_parts() -> None:
+    subject = HEALTHY["cnn"]()
+    del subject.batches[1:]
+    assert tried(BatchSizeUnfit(), subject).data["compared"] == 8

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from subjects import HEALTHY, batches, diabetes, judged, mlp, segmentation, tagger, tried, vae, wine
+from torch import Tensor, nn
+
+from clew.checks.experiments.toy_task_failed import ToyTaskFailed as Check
+from clew.experiments.api import CannotJudge
+from clew.experiments.building import subject_of
+from clew.experiments.subject import Subject
+from clew.experiments.toy_task_failed import ToyTaskFailed
+from clew.experiments.toy_tasks import TASKS, target_of, values_of
+from clew.records import Severity
+
+
+@pytest.mark.parametrize("name", ["cnn", "wine", "regression", "tagger", "gpt", "segmentation"])
+def test_a_healthy_program_climbs_all_rungs(name: str) -> None:
+    result = tried(ToyTaskFailed(), HEALTHY[name]())
+    assert judged(Check(), result) == []
+    assert len(result.data["rungs"]) >= 2
+    assert all(rung["taken"] for rung in result.data["rungs"][:2])
+
+
+class Heading(nn.Module):
+    """A direction, in radians."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = mlp(10, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.sigmoid(self.layers(x)) * 2 * math.pi
+
+
+def heading(unit: float) -> Subject:
+    torch.manual_seed(0)
+    model = Heading()
+    features, target = diabetes()
+    angle = torch.sigmoid(target) * 2 * math.pi * unit
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    return subject_of(model, F.mse_loss, batches(features, angle), optimizer)
+
+
+def test_an_output_that_cannot_take_the_value_fails_at_the_constant() -> None:
+    (found,) = judged(Check(), tried(ToyTaskFailed(), heading(180 / math.pi)))
+    assert found.severity is Severity.ERROR
+    assert "answer the same for every sample" in found.message
+    assert judged(Check(), tried(ToyTaskFailed(), heading(1.0))) == []
+
+
+class Blind(nn.Module):
+    """The features are averaged over the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers, self.head = mlp(13, 8), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.layers(x)
+        return self.head(hidden.mean(0, keepdim=True).expand_as(hidden))
+
+
+def test_an_input_that_does_not_reach_the_output_fails_at_two_samples() -> None:
+    torch.manual_seed(0)
+    model = Blind()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    result = tried(ToyTaskFailed(), subject_of(model, F.cross_entropy, batches(*wine(), size=16), optimizer))
+    assert [rung["taken"] for rung in result.data["rungs"]] == [True, False]
+    (found,) = judged(Check(), result)
+    assert "tell two samples apart" in found.message
+    assert any("answer the same for every sample: learned" in e.text for e in found.evidence)
+
+
+def test_an_autoencoder_has_no_target_to_replace() -> None:
+    with pytest.raises(CannotJudge):
+        tried(ToyTaskFailed(), vae())
+
+
+def test_toy_targets_keep_type_shape_and_what_is_not_asked_for() -> None:
+    for subject in (tagger(), segmentation(), HEALTHY["regression"](), HEALTHY["cnn"]()):
+        batch = subject.batch()
+        real = target_of(batch)
+        values = values_of(real)
+        for task in TASKS.values():
+            try:
+                toy = target_of(task(batch, values))
+            except CannotJudge:
+                continue
+            assert toy.dtype == real.dtype
+            assert toy.shape[1:] == real.shape[1:]
+            asked = toy[toy >= 0] if not toy.is_floating_point() else toy
+            assert set(asked.unique().tolist()) <= {
+                torch.tensor(v, dtype=real.dtype).item() for v in (values.usual, values.other)
+            }
+            if len(toy) == len(real) and not real.is_floating_point():
+                assert torch.equal(toy < 0, real < 0)
