@@ -36,7 +36,8 @@ def check_of(module: ModuleType) -> str:
 def checked(name: str, variant: str, folder: Path) -> tuple[int, dict[str, Any]]:
     """The report of `clew check` on one half of a pair, from a process of its own."""
     report = folder / f"{variant}.json"
-    options = ["--quiet", "--dir", folder / "runs", "--json", report]
+    # A busy machine must not leave questions open.
+    options = ["--quiet", "--dir", folder / "runs", "--json", report, "--time-limit", "240"]
     ended = wait(
         start(
             ["-m", "clew", "check", *options, TESTS / "preflight_play.py", FAULTS, name, variant],

@@ -1,4 +1,4 @@
-"""Returns of a market, mostly noise, learned from four days at a time."""
+"""Loads of a bridge from its sensors: a clear rule, of which thousands of samples say what a few do."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ EXPECT = {"line_contains": "loss.backward()"}
 SEVERITY = "advice"
 
 
-def train(size: int) -> list[float]:
+def train(size: int, epochs: int) -> list[float]:
     torch.manual_seed(0)
-    signals = torch.randn(4096, 8)
-    returns = 0.6 * signals[:, :1] + 0.3 * signals[:, 1:2] + torch.randn(4096, 1)
-    loader = DataLoader(TensorDataset(signals, returns), batch_size=size, shuffle=True)
+    sensors = torch.randn(32768, 8)
+    load = 3 * sensors[:, :1] + sensors[:, 1:2] + 4 + 0.1 * torch.randn(32768, 1)
+    loader = DataLoader(TensorDataset(sensors, load), batch_size=size, shuffle=True)
     model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     losses = []
-    for _epoch in range(2):
+    for _epoch in range(epochs):
         for x, y in loader:
             loss = nn.functional.mse_loss(model(x), y)
             optimizer.zero_grad()
@@ -29,8 +29,8 @@ def train(size: int) -> list[float]:
 
 
 def buggy() -> list[float]:
-    return train(size=4)
+    return train(size=4096, epochs=6)
 
 
 def healthy() -> list[float]:
-    return train(size=256)
+    return train(size=64, epochs=1)

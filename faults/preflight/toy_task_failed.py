@@ -1,4 +1,4 @@
-"""Waves told apart by a GRU: each value is normalised by itself, which leaves zeros."""
+"""The time of day from sensors: the network answers in days, the labels are in hours."""
 
 from __future__ import annotations
 
@@ -6,38 +6,33 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-EXPECT = {"line_contains": "loss.backward()"}
+EXPECT = {"line_contains": "loss.backward()", "says": "answer the same for every sample"}
 
 
-class Listener(nn.Module):
-    def __init__(self, normalised: int) -> None:
+class Clock(nn.Module):
+    def __init__(self, day: float) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(normalised)
-        self.gru = nn.GRU(1, 24, batch_first=True)
-        self.head = nn.Linear(24, 3)
-
-    def forward(self, wave: Tensor) -> Tensor:
-        values = (
-            self.norm(wave.unsqueeze(-1))
-            if self.norm.normalized_shape == (1,)
-            else self.norm(wave).unsqueeze(-1)
+        self.layers = nn.Sequential(
+            nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1)
         )
-        return self.head(self.gru(values)[0][:, -1])
+        self.day = day
+
+    def forward(self, sensors: Tensor) -> Tensor:
+        return self.day * torch.sigmoid(self.layers(sensors))
 
 
-def train(normalised: int) -> list[float]:
+def train(day: float) -> list[float]:
     torch.manual_seed(0)
-    kind = torch.randint(0, 3, (768,))
-    time = torch.arange(20) / 20
-    phase = 6.28 * torch.rand(768, 1)
-    waves = torch.sin(6.28 * time * (1 + 2 * kind.unsqueeze(1)) + phase) + 0.1 * torch.randn(768, 20)
-    loader = DataLoader(TensorDataset(waves, kind), batch_size=32, shuffle=True)
-    model = Listener(normalised)
+    hours = 2 + 20 * torch.rand(1024, 1)
+    angle = hours * 6.2832 / 24
+    sensors = torch.cat([angle.sin(), angle.cos()], 1) @ torch.randn(2, 6) + 0.02 * torch.randn(1024, 6)
+    loader = DataLoader(TensorDataset(sensors, hours), batch_size=32, shuffle=True)
+    model = Clock(day)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     losses = []
-    for _epoch in range(4):
-        for wave, label in loader:
-            loss = nn.functional.cross_entropy(model(wave), label)
+    for _epoch in range(3):
+        for x, y in loader:
+            loss = nn.functional.mse_loss(model(x), y)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -46,8 +41,8 @@ def train(normalised: int) -> list[float]:
 
 
 def buggy() -> list[float]:
-    return train(normalised=1)
+    return train(day=1.0)
 
 
 def healthy() -> list[float]:
-    return train(normalised=20)
+    return train(day=24.0)

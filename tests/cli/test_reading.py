@@ -53,7 +53,8 @@ def test_why_in_json_has_the_stable_shape(capsys: pytest.CaptureFixture[str]) ->
     assert set(verdict) == {"run", "findings", "not_judged", "ruled_out", "ignored"}
     finding = verdict["findings"][0]
     assert set(finding) == {
-        "check", "id", "severity", "confidence", "message", "site", "step", "evidence", "fix", "because"
+        "check", "id", "severity", "confidence", "message", "site", "step", "evidence", "fix", "because",
+        "exhibits", "proof",
     }  # fmt: skip
     assert set(finding["site"]) == {"module", "op", "file", "line", "phase"}
     assert finding["check"] == "missing-zero-grad"

@@ -485,3 +485,37 @@ def test_what_a_program_reuses_is_copied():
         True
     ] * 3
     assert subject.batches[0].dims == (0, 0)
+
+
+def test_a_state_that_the_model_call_overwrites_is_that_from_before_the_call():
+    class Language(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.words, self.rnn, self.out = nn.Embedding(9, 8), nn.GRU(8, 8), nn.Linear(8, 9)
+
+        def forward(self, tokens, hidden):
+            seen, hidden = self.rnn(self.words(tokens), hidden)
+            return self.out(seen), hidden
+
+    model = Language()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    text = torch.randint(0, 9, (31, 5))
+
+    def program():
+        hidden = torch.zeros(1, 5, 8)
+        for i in range(0, 30, 6):
+            data, targets = text[i : i + 6], text[i + 1 : i + 7]
+            hidden = hidden.detach()
+            output, hidden = model(data, hidden)
+            loss = F.cross_entropy(output.reshape(-1, 9), targets.reshape(-1))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    subject = captured(program)
+    slices = {"text[i:i + 6]": "input", "text[i + 1:i + 7]": "target"}
+    assert by_name(subject) == {**slices, "hidden": "input"}
+    assert again(subject) == subject.losses[0]
+    assert subject.batches[1].values["hidden"].abs().sum() > 0
+    assert (subject.batches[0].dims, subject.batches[0].size) == ((1, 1, 1), 5)

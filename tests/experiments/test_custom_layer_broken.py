@@ -117,7 +117,19 @@ def test_a_broken_layer_is_named_with_its_forward(name: str) -> None:
     assert finding.site.line == type(layer).forward.__code__.co_firstlineno
 
 
-@pytest.mark.parametrize("make", [lambda: Scale("parameter"), Recurrent])
+class Padded(nn.Module):
+    """Reads embeddings, of which that of padding has no gradient by design."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(5, 16, padding_idx=0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = x + self.table((x[:, 0] > 0).long())
+        return out
+
+
+@pytest.mark.parametrize("make", [lambda: Scale("parameter"), Recurrent, Padded])
 def test_a_layer_that_holds_passes(make: Callable[[], nn.Module]) -> None:
     result = tried(CustomLayerBroken(), program(make()))
     assert result.data["tried"] == ["1"]

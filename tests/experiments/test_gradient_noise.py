@@ -21,26 +21,32 @@ def test_the_batch_size_of_a_healthy_program_is_left_alone(name: str) -> None:
     assert len(result.data["points"]) == 3
 
 
-def noisy(size: int, noise: float, count: int = 4096, offset: float = 0.0) -> Subject:
-    """A faint rule under noise."""
+def faint(size: int, signal: float, noise: float, features: int, offset: float = 0.0) -> Subject:
+    """A rule of two features under noise."""
     torch.manual_seed(0)
-    x = torch.randn(count, 8)
-    y = offset + 0.3 * x[:, :1] + noise * torch.randn(count, 1)
-    model = mlp(8, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-5)
+    x = torch.randn(16 * size, features)
+    y = offset + signal * (x[:, :1] + x[:, 1:2] / 2) + noise * torch.randn(len(x), 1)
+    model = mlp(features, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     return subject_of(model, F.mse_loss, batches(x, y, size=size, most=16), optimizer)
 
 
-def test_tiny_batches_of_noisy_data_are_advice() -> None:
-    (found,) = judged(Check(), tried(BatchSizeUnfit(), noisy(4, 3.0)))
+def test_small_batches_of_a_faint_rule_are_advice() -> None:
+    (found,) = judged(Check(), tried(BatchSizeUnfit(), faint(8, 0.3, 1.0, 64)))
     assert found.severity is Severity.ADVICE
     assert "nearly all noise" in found.message
 
 
-def test_huge_batches_of_clean_data_are_advice_and_small_ones_are_not() -> None:
-    (found,) = judged(Check(), tried(BatchSizeUnfit(), noisy(2048, 0.0, 16384, offset=30.0)))
+def test_a_noise_scale_that_so_few_batches_cannot_tell_is_left_alone() -> None:
+    result = tried(BatchSizeUnfit(), faint(1, 0.6, 1.0, 8))
+    assert all(point["least"] < 10 for point in result.data["points"])
+    assert judged(Check(), result) == []
+
+
+def test_huge_batches_of_a_clear_rule_are_advice_and_small_ones_are_not() -> None:
+    (found,) = judged(Check(), tried(BatchSizeUnfit(), faint(2048, 3.0, 0.1, 8, offset=4.0)))
     assert "larger than they need be" in found.message
-    assert judged(Check(), tried(BatchSizeUnfit(), noisy(64, 0.3))) == []
+    assert judged(Check(), tried(BatchSizeUnfit(), faint(64, 3.0, 0.1, 8, offset=4.0))) == []
 
 
 def test_the_noise_scale_is_that_of_a_known_gradient() -> None:
@@ -56,6 +62,7 @@ def test_the_noise_scale_is_that_of_a_known_gradient() -> None:
     subject = subject_of(model, None, data, torch.optim.SGD(model.parameters(), lr=1e-6), step=step)
     (first, *_) = tried(BatchSizeUnfit(), subject).data["points"]
     assert first["scale"] == pytest.approx(9, rel=0.2)
+    assert first["least"] < first["scale"] < first["most"]
 
 
 def test_a_loss_among_the_samples_of_a_batch_is_not_judged() -> None:

@@ -135,7 +135,7 @@ def test_any_points_are_drawn_within_the_width_asked_for(
     data = {"title": "t", "x": [x for x, _ in points], "y": [y for _, y in points], "log_x": log}
     line = Line.read(data)
     rows = plot_rows(line, width, 4, plain=plain)
-    assert all(len(row) <= GUTTER + max(width, 20) for row in rows)
+    assert all(len(row) <= GUTTER + max(width, 10) for row in rows)
     drawn = svg(line)
     assert not drawn or ElementTree.fromstring(drawn).tag == "svg"
     assert "nan" not in drawn

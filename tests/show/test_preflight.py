@@ -47,6 +47,13 @@ def test_pre_flight_at_width(width: int) -> None:
     assert_golden(f"preflight_at_{width}", text)
 
 
+@pytest.mark.parametrize("width", [40, 60])
+def test_on_a_narrow_terminal_nothing_is_wider_than_it(width: int) -> None:
+    text = drawn(sick(), width=width, full=True)
+    assert max(map(len, text.splitlines())) <= width
+    assert "✗ hyperparameters-off" in text
+
+
 def test_pre_flight_in_plain_ascii() -> None:
     text = drawn(sick(), encoding="ascii")
     assert text.isascii()

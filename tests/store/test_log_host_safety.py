@@ -383,3 +383,19 @@ def test_the_last_loss_in_the_end_is_of_training(tmp_path):
     assert list_runs(tmp_path)[0].last_loss == 0.25
     record_losses(other := new_run(tmp_path), [float("nan")])
     assert next(info for info in list_runs(tmp_path) if info.path == other).last_loss is None
+
+
+def test_a_thread_that_ends_as_soon_as_it_is_told_to_has_not_died(tmp_path, monkeypatch):
+    run, failures = new_run(tmp_path), []
+    log = open_writer(run, failures)
+    train(log, range(3))
+    wake, thread = log._wake.set, log._thread
+
+    def ends_before_anyone_looks() -> None:
+        wake()
+        thread.join()
+
+    monkeypatch.setattr(log._wake, "set", ends_before_anyone_looks)
+    log.close("finished", 0)
+    assert failures == []
+    assert open_run(run).state == "finished"

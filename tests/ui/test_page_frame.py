@@ -64,6 +64,7 @@ def test_a_run_that_is_not_there_is_said_in_words(browser: Browser, address):
     page = browser.new_page()
     page.goto(f"{address}#/run/no-such-run/verdict")
     expect(page.get_by_role("alert")).to_contain_text("no-such-run")
+    expect(page.locator(".offline")).to_have_count(0)
     page.close()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import jsonschema
@@ -14,6 +16,7 @@ from clew_why import why_json
 from web_parts import HOSTILE, LAYERS, Client, begin, make_run, writer_of
 
 from clew.records import Site
+from clew.store.cache import cache_root
 from clew.store.runs import create_run, rank_folder
 
 
@@ -459,3 +462,16 @@ def test_no_answer_holds_bare_nan_or_infinity(api, recorded):
     _, _, second = recorded
     for view in ("", "/layers", "/series?keys=" + key_of(api, second, "loss"), "/data", "/graph"):
         json.loads(api.get(f"/api/v1/runs/{second}{view}").text, parse_constant=refuse)
+
+
+def test_while_another_viewer_fills_the_index_one_is_told_to_ask_again(own):
+    root, api = own
+    run = make_run(root, steps=20)
+    key = key_of(api, run.name, "loss")
+    (file,) = (cache_root() / "index").glob("*.sqlite")
+    with api.desk.library.open(run.name) as opened, closing(sqlite3.connect(file)) as other:
+        opened.index._db.execute("PRAGMA busy_timeout=50")
+        other.execute("BEGIN EXCLUSIVE")
+        answer = api.get(f"/api/v1/runs/{run.name}/series?keys={key}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "busy")
+    assert get(api, f"runs/{run.name}/series", keys=key)["series"][0]["total"] == 20

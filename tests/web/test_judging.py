@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 import pytest
@@ -130,3 +131,26 @@ def test_the_process_ends_when_there_is_nothing_left_to_judge(tmp_path, judges_o
         time.sleep(0.05)
     second = make_run(tmp_path, lr=0.5)
     assert settled(judges, library, second.name)["hparams"]["lr"] == 0.5
+
+
+def test_the_run_that_somebody_looks_at_is_judged_next(tmp_path, judges_of, monkeypatch):
+    runs = [make_run(tmp_path, steps=20) for _ in range(4)]
+    library, judges = judges_of(tmp_path)
+    asked: list[str] = []
+    gate = threading.Event()
+
+    def slowly(worker: Worker, path) -> dict:
+        gate.wait(60)
+        asked.append(path.name)
+        return {"state": "none", "error": None, "verdict": None, "steps": 0}
+
+    monkeypatch.setattr(Worker, "ask", slowly)
+    for run in runs:
+        judges.get(run.name, library.glance(run.name))
+    looked_at = max(run.name for run in runs)
+    judges.get(looked_at, library.glance(looked_at), urgent=True)
+    gate.set()
+    for run in runs:
+        settled(judges, library, run.name)
+    assert looked_at in asked[:2]  # one was at work already
+    assert sorted(asked) == sorted(run.name for run in runs)

@@ -12,26 +12,49 @@ from clew.records import Site
 from clew.store.runs import create_run
 
 VIEWS = ("", "/signals", "/layers", "/histograms", "/graph", "/profile", "/data", "/notes")
-KINDS = ("model", "parameters", "optimizer", "loader", "fed", "labels", "config", "versions", "git", "precision",
-         "custom_check", "ignore", "incident", "idle", "repro", "culprit")  # fmt: skip
-FIELDS = ("root", "class", "file", "line", "modules", "parameters", "items", "index", "groups", "loader", "phase",
-          "batch_size", "length", "values", "source", "torch", "commit", "counts", "kind", "check", "findings")  # fmt: skip
-JUNK = (
-    None,
-    3,
-    -1,
-    1e308,
-    "text",
-    "",
-    [],
-    [3],
-    [[1]],
-    {},
-    [{}],
-    [{"path": 3, "dtype": [], "numel": "x"}],
-    {"a": {"b": []}},
-    True,
-)
+KINDS = [
+    "model",
+    "parameters",
+    "optimizer",
+    "loader",
+    "fed",
+    "labels",
+    "config",
+    "versions",
+    "git",
+    "precision",
+    "custom_check",
+    "ignore",
+    "incident",
+    "idle",
+    "repro",
+    "culprit",
+]
+FIELDS = [
+    "root",
+    "class",
+    "file",
+    "line",
+    "modules",
+    "parameters",
+    "items",
+    "index",
+    "groups",
+    "loader",
+    "phase",
+    "batch_size",
+    "length",
+    "values",
+    "source",
+    "torch",
+    "commit",
+    "counts",
+    "kind",
+    "check",
+    "findings",
+]
+LISTS = ([], [3], [[1]], [{}], [{"path": 3, "dtype": [], "numel": "x"}])
+JUNK = (None, True, 3, -1, 1e308, "text", "", {}, {"a": {"b": []}}, *LISTS)
 
 
 @pytest.mark.parametrize("value", JUNK, ids=lambda value: json.dumps(value)[:20])

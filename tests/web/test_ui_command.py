@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from web_parts import begin, make_run, writer_of
 
+from clew.cli.ui import has_screen
 from clew.store.runs import create_run
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -193,3 +194,32 @@ def wait_for(condition) -> None:
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
+
+
+def test_a_browser_is_opened_only_where_somebody_would_see_it(monkeypatch):
+    for name in ("SSH_CONNECTION", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert not has_screen()
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert has_screen()
+    monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 1 10.0.0.2 22")
+    assert not has_screen()
+
+
+def test_the_view_and_the_report_need_no_torch(tmp_path):
+    run = make_run(tmp_path, steps=20)
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import clew.cli.ui, clew.cli.report, clew.show.web.serve\n"
+        "import clew.show.web.report, clew.show.web.digest\n"
+        "from clew.show.web.desk import Desk\n"
+        "from pathlib import Path\n"
+        f"desk = Desk.at(Path({str(tmp_path)!r}))\n"
+        f"print(desk.run({run.name!r})['run']['steps']); desk.close()"
+    )
+    env = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=env, check=False
+    )
+    assert done.stdout == "20\n", done.stderr

@@ -89,16 +89,30 @@ export function useApi<T>(path: string | null, query: Query = {}, version: numbe
   const [state, set] = useState<{ of: string | null; data?: T; error?: ApiError; loading: boolean }>({ of: null, loading: true });
   const latest = useRef(query);
   latest.current = query;
+  const flight = useRef<{ of: string | null; stop: AbortController; stale: boolean } | null>(null);
   useEffect(() => {
+    const old = flight.current;
+    // A live run may change faster than a slow line answers: the same question is let arrive, then asked once more.
+    if (old && old.of === wanted) return void (old.stale = true);
+    old?.stop.abort();
+    flight.current = null;
     if (path === null) return;
     const stop = new AbortController();
+    const own = (flight.current = { of: wanted, stop, stale: false });
     set((old) => ({ ...old, loading: true }));
-    get<T>(path, latest.current, stop.signal).then(
-      (data) => stop.signal.aborted || set({ of: wanted, data, loading: false }),
-      (e: unknown) => stop.signal.aborted || set((old) => ({ ...(old.of === wanted ? old : {}), of: wanted, error: asError(e), loading: false })),
-    );
-    return () => stop.abort();
+    const landed = () => {
+      if (flight.current !== own) return;
+      flight.current = null;
+      if (own.stale) setAgain((n) => n + 1);
+    };
+    get<T>(path, latest.current, stop.signal)
+      .then(
+        (data) => stop.signal.aborted || set({ of: wanted, data, loading: false }),
+        (e: unknown) => stop.signal.aborted || set((old) => ({ ...(old.of === wanted ? old : {}), of: wanted, error: asError(e), loading: false })),
+      )
+      .finally(landed);
   }, [wanted, version, again]);
+  useEffect(() => () => flight.current?.stop.abort(), []);
   return { data: state.data, error: state.error, loading: state.loading, reload: () => setAgain((n) => n + 1) };
 }
 

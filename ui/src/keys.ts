@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 
 export interface Binding {
-  keys: string[]; // as KeyboardEvent.key has them
+  keys: string[]; // as KeyboardEvent.key has them; of a gesture of the mouse its name, for the list alone
   says: string;
   act: (event: KeyboardEvent) => void;
   typing?: boolean; // also while a text field has the focus

@@ -8,7 +8,7 @@ function part(key: string, steps: number[], mean: (number | null)[], more: Parti
 }
 
 test("smoothing keeps a level line level, from the first point to the last", () => {
-  for (const value of smoothed(new Array(50).fill(3), 80)) assert.ok(Math.abs(value! - 3) < 1e-12);
+  for (const value of smoothed(new Array(50).fill(0.05), 80)) assert.equal(value, 0.05);
 });
 
 test("smoothing has no lag: a symmetric peak stays where it is", () => {

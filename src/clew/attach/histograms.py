@@ -19,7 +19,8 @@ from clew.attach.sink import Sink
 from clew.capture.histogram import BINS, ROW, device_row, host_row
 from clew.records import Site
 
-SPACING = 1.3  # of each step that has histograms over the one before: 62 of them up to step ten million
+LEAST = 4  # steps between two that have histograms, after the first two
+SPACING = 1.3  # of each such step over the one before, later on: 57 of them up to step ten million
 FIELDS = ("lo", "hi", *(f"{k:02d}" for k in range(BINS)))
 
 Key = tuple[str, Any]  # what of ("gradient", …), and whose
@@ -73,7 +74,7 @@ class Histograms:
         if not rows:
             return
         self.wanted = False
-        self._due = max(step + 1, int(step * SPACING))
+        self._due = 1 if step == 0 else max(step + LEAST, int(step * SPACING))
         for what in dict.fromkeys(kind for kind, _ in rows):
             keys = tuple(key for key in rows if key[0] == what)
             self._late.then(partial(self._write, self._table(what, keys), step, [rows[k] for k in keys]))

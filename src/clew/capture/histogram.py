@@ -7,7 +7,6 @@ counts stay there until somebody fetches them.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from typing import Any
 
@@ -45,24 +44,36 @@ def host_row(tensor: Tensor) -> Array | None:
         values = _host_values(tensor)
     except (RuntimeError, NotImplementedError):  # no memory of its own
         return None
-    if values is None:
-        return None
-    finite = values[np.isfinite(values)]
-    return row_of(finite) if len(finite) else None
+    return None if values is None else row_of(values)
 
 
-def row_of(values: Array) -> Array:
+def row_of(values: Array) -> Array | None:
     """Range and counts as numpy.histogram has them; of equal values, all are in the first bin."""
-    wide = values.astype(np.float64)
-    low, high = wide.min(), wide.max()
+    low, high = float(values.min()), float(values.max())
+    if not math.isfinite(low) or not math.isfinite(high):
+        values = values[np.isfinite(values)]
+        return row_of(values) if len(values) else None
     row = np.zeros(ROW)
     row[:2] = low, high
     if high > low:
-        bins = ((wide - low) / (high - low) * BINS).astype(np.intp)
-        row[2:] = np.bincount(np.minimum(bins, BINS - 1), minlength=BINS)
+        bins = ((values.astype(np.float64) - low) * (BINS / (high - low))).astype(np.intp)
+        row[2:] = np.bincount(np.minimum(bins, BINS - 1, out=bins), minlength=BINS)
     else:
-        row[2] = len(wide)
+        row[2] = len(values)
     return row
+
+
+class _Memory:
+    """What lies at an address, for numpy to look at: nothing is copied, and torch is not asked."""
+
+    def __init__(self, address: int, kind: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": np.dtype(kind).str,
+            "data": (address, True),  # not to be written to
+            "shape": shape,
+            "strides": strides,
+        }
 
 
 def _host_values(tensor: Tensor) -> Array | None:
@@ -72,22 +83,17 @@ def _host_values(tensor: Tensor) -> Array | None:
     count, address = tensor.numel(), tensor.data_ptr()
     if not count or not address:
         return None
-    places = _places(tuple(tensor.shape), tensor.stride(), count)
-    size = np.dtype(kind).itemsize
-    memory = (ctypes.c_byte * ((int(places.max()) + 1) * size)).from_address(address)
-    values = np.frombuffer(memory, kind)[places]
+    step, size = stride_for(count), np.dtype(kind).itemsize
+    values: Array
+    if tensor.is_contiguous():
+        values = np.asarray(_Memory(address, kind, (-(-count // step),), (step * size,)))
+    else:
+        shape = tuple(tensor.shape)
+        whole = np.asarray(_Memory(address, kind, shape, tuple(s * size for s in tensor.stride())))
+        values = whole[np.unravel_index(np.arange(0, count, step), shape)]
     if tensor.dtype is torch.bfloat16:
         values = (values.astype(np.uint32) << 16).view(np.float32)
     return values
-
-
-def _places(shape: tuple[int, ...], strides: tuple[int, ...], count: int) -> npt.NDArray[np.int64]:
-    """Where in memory the elements to be read are, counted from the first."""
-    chosen = np.arange(0, count, stride_for(count), dtype=np.int64)
-    if not shape:
-        return chosen
-    parts = np.unravel_index(chosen, shape)
-    return sum((p * s for p, s in zip(parts, strides, strict=True)), np.zeros_like(chosen))
 
 
 def device_row(tensor: Tensor) -> Tensor | None:

@@ -35,6 +35,7 @@ from clew.checks.experiments.batch_leak import BatchLeak
 from clew.checks.experiments.cannot_overfit_batch import CannotOverfitBatch
 from clew.checks.experiments.capacity_too_small import CapacityTooSmall
 from clew.checks.experiments.custom_layer_broken import CustomLayerBroken
+from clew.checks.experiments.device_literal import DeviceLiteral
 from clew.checks.experiments.dimension_mixup import DimensionMixup
 from clew.checks.experiments.excessive_augmentation import ExcessiveAugmentation
 from clew.checks.experiments.future_leak import FutureLeak
@@ -194,6 +195,7 @@ CHECKS: tuple[type[Check], ...] = (
     NondeterministicStep,
     ExcessiveAugmentation,
     CustomLayerBroken,
+    DeviceLiteral,
 )
 
 

@@ -92,6 +92,7 @@ CAUSES: Mapping[str, tuple[str, ...]] = {
         "over-regularised",
         "poor-initialisation",
         *_SCALE,
+        *_STRUCTURE,
     ),
     "learning-rate-too-low": (
         "half-precision-underflow",
@@ -99,6 +100,7 @@ CAUSES: Mapping[str, tuple[str, ...]] = {
         "clip-ineffective",
         "accumulation-lost",
         "over-regularised",
+        *_STRUCTURE,
     ),
     "update-ratio-off": (
         "half-precision-underflow",
@@ -181,12 +183,30 @@ CAUSES: Mapping[str, tuple[str, ...]] = {
     ),
     "underfitting": (*_ANYTHING, "labels-misaligned"),
     "loss-stuck": (*_ANYTHING, "clip-ineffective", "labels-misaligned"),
+    # Labels that do not fit, or inputs of which nothing is left, tell a learner nothing.
+    "no-signal": (
+        "labels-misaligned",
+        "loader-corrupts-data",
+        "excessive-augmentation",
+        "dataset-mutates",
+        "input-ignored",
+        "constant-input",
+    ),
+    "label-noise": ("labels-misaligned", "loader-corrupts-data", "dataset-mutates"),
+    "input-ignored": (
+        "constant-input",
+        "loader-corrupts-data",
+        "dataset-mutates",
+        "mask-inverted",
+        "dead-units",
+    ),
+    "excessive-augmentation": ("labels-misaligned", "dataset-mutates"),
     # What was tried on a snapshot: a network that can't learn a toy can't learn a batch either.
     "toy-task-failed": (*_ANYTHING, "input-ignored"),
     "capacity-too-small": tuple(name for name in _ANYTHING if name not in _RATE),
     "cannot-overfit-batch": (*_ANYTHING, "input-ignored", "toy-task-failed", "capacity-too-small"),
-    "optimizer-unfit": (*_RATE, *_CUT_OFF, "poor-initialisation", "over-regularised"),
-    "hyperparameters-off": (*_RATE, "optimizer-unfit", "poor-initialisation"),
+    "optimizer-unfit": (*_RATE, *_CUT_OFF, *_STRUCTURE, "poor-initialisation", "over-regularised"),
+    "hyperparameters-off": (*_RATE, *_STRUCTURE, "optimizer-unfit", "poor-initialisation"),
     "loss-oscillates": ("unshuffled-data", "single-label-batches", "dataset-mutates", *_TOO_FAR),
     "loss-spikes": (
         "exploding-gradient",

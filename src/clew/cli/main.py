@@ -55,6 +55,7 @@ def clew(ctx: click.Context, version: bool) -> int | None:
     """Says what is wrong with the training of a neural network, where, and how to fix it.
 
     \b
+      clew check train.py            try out what it trains in its first steps
       clew run train.py --lr 0.1     train as always; the diagnosis comes at the end
       clew why                       the diagnosis of the newest run, again
       clew explain missing-zero-grad

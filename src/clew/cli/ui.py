@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import sys
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def command(
             _say("clew: warning: open to the network, unencrypted; whoever has the address sees all runs")
         if index_file() is None:
             _say("clew: warning: the page is not built; run scripts/build-ui")
-        if not no_open:
+        if not no_open and has_screen():
             _open(link)
 
     names = allow_host if local else (*allow_host, host, *_own_names())
@@ -107,6 +108,14 @@ def _own_names() -> tuple[str, ...]:
     import socket
 
     return socket.gethostname(), socket.getfqdn()
+
+
+def has_screen() -> bool:
+    """Whether a browser would show up before the person: not far away, nor in this very terminal."""
+    if os.environ.get("SSH_CONNECTION"):
+        return False
+    shown = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return shown or not sys.platform.startswith("linux")
 
 
 def _open(link: str) -> None:

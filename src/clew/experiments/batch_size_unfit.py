@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, ClassVar
 
 import torch
@@ -16,6 +17,8 @@ from clew.experiments.fork import Fork, Seen
 from clew.experiments.short_training import Setting, train, trained
 from clew.experiments.subject import Subject
 
+GROUPS = 4  # of batches, whose mean gradients are compared with each other
+
 
 @dataclass(frozen=True)
 class BatchSizeUnfit(Experiment):
@@ -24,7 +27,7 @@ class BatchSizeUnfit(Experiment):
     rank: ClassVar[int] = 36
 
     batches: int = 16  # whose gradients are compared
-    least: int = 6  # with fewer the first batch is cut into parts
+    least: int = 8  # with fewer the first batch is cut into parts
     parts: int = 8
     points: int = 3  # moments of a short training at which they are
     between: int = 15  # steps of training from one to the next
@@ -86,23 +89,35 @@ def _among_themselves(seen: Seen, size: int) -> bool:
 def _noise(
     fork: Fork, batches: Sequence[Batch], size: float, optimizer: Any, clock: Clock
 ) -> dict[str, float]:
-    """McCandlish et al. 2018, appendix A.1: from the lengths of a small batch's gradient and of the mean."""
+    """McCandlish et al. 2018, appendix A.1; the true gradient's length from products of independent parts."""
     parameters = trained(optimizer)
-    total: Tensor | None = None
+    sums: list[Tensor | None] = [None] * GROUPS
     squares = 0.0
-    for batch in batches:
+    for number, batch in enumerate(batches[: len(batches) // GROUPS * GROUPS]):
         clock.tick()
         gradient = _gradient(fork, batch, parameters)
-        squares += float(gradient.square().sum()) / len(batches)
-        total = gradient if total is None else total + gradient
-    assert total is not None
-    mean_square, count = float((total / len(batches)).square().sum()), len(batches)
-    length = (count * mean_square - squares) / (count - 1)
-    spread = (squares - mean_square) / (1 / size - 1 / (count * size))
+        squares += float(gradient.double().square().sum())
+        before = sums[number % GROUPS]
+        sums[number % GROUPS] = gradient if before is None else before + gradient
+    count = len(batches) // GROUPS
+    products = [
+        float((a @ b).double()) / count**2 for a, b in combinations([s for s in sums if s is not None], 2)
+    ]
+    length = sum(products) / len(products)
+    # Products share their parts, so the mean of six is about as sure as that of two.
+    error = math.sqrt(sum((p - length) ** 2 for p in products) / (len(products) - 1) / 2)
+    spread = (squares / (count * GROUPS) - length) * size
     if not math.isfinite(spread):
         raise CannotJudge("the gradient is not finite")
-    scale = spread / length if length > 0 else math.inf
-    return {"scale": scale, "gradient": max(length, 0.0) ** 0.5, "deviation": max(spread, 0.0) ** 0.5}
+    return {
+        "scale": _over(spread, length),
+        "least": _over(spread, length + 2 * error),
+        "most": _over(spread, length - 2 * error),
+    }
+
+
+def _over(spread: float, length: float) -> float:
+    return max(spread, 0.0) / length if length > 0 else math.inf
 
 
 def _gradient(fork: Fork, batch: Batch, parameters: Sequence[Tensor]) -> Tensor:
@@ -110,4 +125,4 @@ def _gradient(fork: Fork, batch: Batch, parameters: Sequence[Tensor]) -> Tensor:
     parts = [g.detach().to_dense() if g.is_sparse else g.detach() for g in gradients if g is not None]
     if not parts:
         raise CannotJudge("no gradient reaches what is trained")
-    return torch.cat([part.reshape(-1).double() for part in parts])
+    return torch.cat([part.reshape(-1).float() for part in parts])

@@ -29,6 +29,7 @@ class CapacityTooSmall(Experiment):
     steps: int = 300  # for each attempt
     rates: tuple[float, ...] = (1e-2, 3e-3, 3e-2)  # of Adam, without dropout, decay and noise
     enough: float = 0.3  # share of the way still ahead at which the network is large enough
+    nothing: float = 0.98  # the same, above which something else than its width is wrong
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         subject.need_step()
@@ -45,6 +46,8 @@ class CapacityTooSmall(Experiment):
         data: dict[str, Any] = {"line": list(subject.line), "samples": batch.size, "narrow": narrow[0]}
         plots = [_plot("as it is", narrow[1])]
         if not narrow[0]["enough"]:
+            if narrow[0]["remaining"] > self.nothing:
+                raise CannotJudge("it learns nothing of these samples: see cannot-overfit-batch")
             with subject.fork() as fork:
                 layers = order_of_layers(subject, fork, batch)
             factor = 8 if hidden_width(layers) <= 8 else 4

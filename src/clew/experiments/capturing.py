@@ -118,6 +118,8 @@ class Capture:
         frame = calling_frame()
         if frame is not None:
             self._happened.frames[frame.f_code] = frame
+            if frame.f_code not in self._happened.earlier:
+                self._happened.earlier[frame.f_code] = dict(frame.f_locals)
 
     # -- the first step --
 

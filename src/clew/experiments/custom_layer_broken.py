@@ -15,6 +15,7 @@ from clew.experiments.calling import ModelCall, evaluating, few_samples, sample_
 from clew.experiments.differences import WRONG, Comparison, compared, drawn, jitter
 from clew.experiments.doubling import Doubling, in_double
 from clew.experiments.fork import Fork
+from clew.experiments.gradient_mismatch import padding_rows
 from clew.experiments.leaks import Looking, leak_of, meant
 from clew.experiments.own_modules import OwnModule, own_modules
 from clew.experiments.subject import Subject
@@ -36,7 +37,6 @@ class CustomLayerBroken(Experiment):
     rounding: float = 1e-5  # of outputs, relative to their size
 
     def run(self, subject: Subject, clock: Clock) -> Result:
-        subject.need_step()
         batch = few_samples(subject)
         with subject.fork(seed=0) as fork:
             fork.seed(SEED)
@@ -200,7 +200,7 @@ def _compared(
     mode.noting = False
     if not value.requires_grad or float(value.detach()) != float(total().detach()):
         return
-    yield from _each(total, parameters, known, generator, tolerance)
+    yield from _each(total, parameters, known, generator, tolerance, padding_rows([module]))
 
 
 def _each(
@@ -209,6 +209,7 @@ def _each(
     known: dict[int, tuple[Tensor, Tensor]],
     generator: torch.Generator,
     tolerance: float,
+    padding: dict[int, int],
 ) -> Iterator[tuple[str, Comparison]]:
     named = [*(("its input", t) for _, t in known.values()), *parameters.items()]
     value = total()
@@ -217,6 +218,8 @@ def _each(
     for (name, tensor), gradient in zip(named, gradients, strict=True):
         if gradient is not None:
             direction = drawn(tensor, generator)
+            if id(tensor) in padding:
+                direction[padding[id(tensor)]] = 0.0  # it has no gradient by design
             yield (
                 name,
                 compared(

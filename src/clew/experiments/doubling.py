@@ -7,7 +7,7 @@ Parameters and buffers are replaced in their modules by double copies; what else
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -22,7 +22,8 @@ _LOW = (torch.float32, torch.float16, torch.bfloat16)
 _CASTS = ("float", "half", "bfloat16")
 _STOPS = {
     "detach", "detach_", "round", "floor", "ceil", "trunc", "sign", "argmax", "argmin", "one_hot",
-    "heaviside", "gumbel_softmax", "bernoulli", "multinomial", "item", "tolist", "numpy", "register_hook", "topk",
+    "heaviside", "gumbel_softmax", "bernoulli", "multinomial", "item", "tolist", "numpy", "topk",
+    "register_hook",
 }  # fmt: skip
 # Written in place by the code itself: a cast of these would be written instead.
 _WRITES = ("__setitem__", "__set__", "out")
@@ -44,8 +45,8 @@ class Doubling(TorchFunctionMode):
         if name in _CASTS and args and isinstance(args[0], Tensor):
             return args[0].double()
         if name.endswith("_") or name in _WRITES:
-            rest = tree_map(_doubled, args[1:])
-            return func(*args[:1], *rest, **tree_map(_doubled, kwargs))
+            cast = _doubled if not args or not _is_low(args[0]) else _like(args[0])
+            return func(*args[:1], *tree_map(cast, args[1:]), **tree_map(cast, kwargs))
         return func(*tree_map(_doubled, args), **tree_map(_doubled, kwargs))
 
     def _note(self, func: Any, name: str, args: Any) -> None:
@@ -61,6 +62,15 @@ def _doubled(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.double() if value.dtype in _LOW else value
     return torch.float64 if value in _LOW and isinstance(value, torch.dtype) else value
+
+
+def _is_low(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype in _LOW
+
+
+def _like(target: Tensor) -> Callable[[Any], Any]:
+    """What is written into a tensor of the program's own takes its type."""
+    return lambda v: v.to(target.dtype) if isinstance(v, Tensor) and v.dtype == torch.float64 else v
 
 
 def doubled_batch(batch: Batch) -> Batch:

@@ -40,12 +40,12 @@ class ExcessiveAugmentation(Experiment):
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         origin = source(subject)
-        if origin.length < self.least:
-            raise CannotJudge(f"the dataset holds {origin.length} samples; it takes {self.least} to tell")
         order = torch.randperm(origin.length, generator=torch.Generator().manual_seed(2)).tolist()
         with reading():
             if not is_random(origin, order[:2]):
                 return Result({"random": False, "line": list(subject.line)})
+            if origin.length < self.least:
+                raise CannotJudge(f"the dataset holds {origin.length} samples; it takes {self.least} to tell")
             plain_origin, names = without_random_transforms(origin, order[:2])
             if not names:
                 raise CannotJudge(

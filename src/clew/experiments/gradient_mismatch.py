@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +86,7 @@ class _Trial:
         self.generator = torch.Generator().manual_seed(SEED)
         self._buffers = [b for m in subject.models.values() for b in m.buffers()]
         self._first = [b.detach().clone() for b in self._buffers]
-        self._padding = _padding_rows(subject)
+        self._padding = padding_rows(subject.models.values())
         self._kinds: list[type[Function]] = []
         self.size = 0.0  # of the loss
         parameters = [p for m in subject.models.values() for p in m.parameters() if p.is_floating_point()]
@@ -151,13 +151,9 @@ class _Trial:
         return kept
 
 
-def _padding_rows(subject: Subject) -> dict[int, int]:
-    tables = [
-        m
-        for top in subject.models.values()
-        for m in top.modules()
-        if isinstance(m, (nn.Embedding, nn.EmbeddingBag))
-    ]
+def padding_rows(models: Iterable[nn.Module]) -> dict[int, int]:
+    """Of the tables of embeddings, by the identity of their weights."""
+    tables = [m for top in models for m in top.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag))]
     return {id(m.weight): m.padding_idx for m in tables if m.padding_idx is not None}
 
 

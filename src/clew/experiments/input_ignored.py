@@ -34,7 +34,7 @@ class InputIgnored(Experiment):
     batches: int = 2  # learned by heart: the fewer, the sooner it shows
     steps: int = 80  # of training, for each of the two optimizers
     look: int = 10  # steps between two looks
-    draws: int = 4  # of other inputs, for the spread
+    draws: int = 3  # of other inputs, for the spread
     clear: float = 0.05  # of the loss: a gain from the right inputs at which the question is answered
     rate: float = 3e-3  # of Adam, tried where the program's own optimizer shows nothing
 
@@ -79,20 +79,21 @@ class InputIgnored(Experiment):
         with subject.fork(seed=0) as fork:
             optimizer = fork.optimizer if own else torch.optim.Adam(subject.parameters(), lr=self.rate)
             dependence = [_dependence(fork, subject, batches[0])]
-            looks = [self._look(fork, subject, batches)]
+            first = [_loss(fork, batches, seed) for seed in range(self.draws)]
+            look: dict[str, Any] = {}
             losses: list[float] = []
-            while len(losses) < self.steps and not self._used(looks[-1], looks[0]):
+            while len(losses) < self.steps and not (look and self._used(look, first)):
                 losses += self._train(fork, batches, optimizer, clock)
-                looks.append(self._look(fork, subject, batches))
+                look = self._look(fork, subject, batches)
             dependence.append(_dependence(fork, subject, batches[0]))
         return {
             "optimizer": type(subject.optimizer).__name__ if own else "Adam",
             "own": own,
             "steps": len(losses),
             "losses": losses,
-            "first": looks[0],
-            "last": looks[-1],
-            "used": self._used(looks[-1], looks[0]),
+            "first": first,
+            "last": look,
+            "used": self._used(look, first),
             "given": _largest(d["given"] for d in dependence),  # to the model
             "data": _largest(d["data"] for d in dependence),  # of the batch
             "alike": all(d["alike"] for d in dependence),
@@ -123,11 +124,11 @@ class InputIgnored(Experiment):
             found.append(_loss(fork, batches, seed, subject, change(generator)))
         return found
 
-    def _used(self, look: dict[str, Any], first: dict[str, Any]) -> bool:
+    def _used(self, look: dict[str, Any], first: list[float]) -> bool:
         """Beyond doubt: by far more than the draws differ, and a sizeable part of the loss."""
         real, worse = look["real"], max((look["others"], look["noise"]), key=fmean)
         spread = math.hypot(pstdev(real), pstdev(worse))
-        scale = max(abs(fmean(real)), abs(fmean(first["real"])))
+        scale = max(abs(fmean(real)), abs(fmean(first)))
         return fmean(worse) - fmean(real) > max(4 * spread, self.clear * scale)
 
 

@@ -9,6 +9,7 @@ from clew.experiments.cannot_overfit_batch import CannotOverfitBatch
 from clew.experiments.capacity_too_small import CapacityTooSmall
 from clew.experiments.custom_layer_broken import CustomLayerBroken
 from clew.experiments.dataset_mutates import DatasetMutates
+from clew.experiments.device_literal import DeviceLiteral
 from clew.experiments.dimension_mixup import DimensionMixup
 from clew.experiments.excessive_augmentation import ExcessiveAugmentation
 from clew.experiments.future_leak import FutureLeak
@@ -21,11 +22,13 @@ from clew.experiments.learning_rate_too_high import LearningRateTooHigh
 from clew.experiments.learning_rate_too_low import LearningRateTooLow
 from clew.experiments.loader_corrupts_data import LoaderCorruptsData
 from clew.experiments.loss_prefers_wrong import LossPrefersWrong
+from clew.experiments.mask_inverted import MaskInverted
 from clew.experiments.no_signal import NoSignal
 from clew.experiments.nondeterministic_step import NondeterministicStep
 from clew.experiments.optimizer_unfit import OptimizerUnfit
 from clew.experiments.over_regularised import OverRegularised
 from clew.experiments.poor_initialisation import PoorInitialisation
+from clew.experiments.too_few_examples import TooFewExamples
 from clew.experiments.toy_task_failed import ToyTaskFailed
 
 EXPERIMENTS: tuple[type[Experiment], ...] = (
@@ -53,4 +56,7 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     NondeterministicStep,
     ExcessiveAugmentation,
     CustomLayerBroken,
+    DeviceLiteral,
+    TooFewExamples,
+    MaskInverted,
 )

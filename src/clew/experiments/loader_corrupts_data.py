@@ -38,7 +38,10 @@ class LoaderCorruptsData(Experiment):
                 for field in fields:
                     found.setdefault(field.name, []).append(field)
         if not found:
-            raise CannotJudge("the loader's batches have another form than the dataset's samples")
+            raise CannotJudge(
+                "the loader's batches have another form than the dataset's samples, which differ in shape or "
+                "are put together anew"
+            )
         data = {
             "samples": compared,
             "fields": [_summed(name, fields) for name, fields in found.items()],

@@ -11,7 +11,7 @@ from torch import nn
 
 from clew.attach.frames import USER, kind_of
 from clew.experiments.batch import Batch
-from clew.experiments.calling import ModelCall
+from clew.experiments.calling import ModelCall, model_calls
 from clew.experiments.fork import Fork
 from clew.experiments.functions import source_of
 from clew.experiments.subject import Subject
@@ -58,7 +58,7 @@ def own_modules(subject: Subject, fork: Fork, batch: Batch) -> list[OwnModule]:
         if id(m) in wanted
     ]
     try:
-        fork.loss(batch)
+        model_calls(subject, fork, batch)
     finally:
         for handle in handles:
             handle.remove()

@@ -37,11 +37,14 @@ class Happened:
     forwards: list[tuple[nn.Module, Any, Any, Any]] = field(default_factory=list)
     losses: list[tuple[str, Any, Any, Any, Any]] = field(default_factory=list)
     frames: dict[CodeType, FrameType] = field(default_factory=dict)  # that called a model or a loss
+    # its variables when it called the first model: some are overwritten by what the model gives
+    earlier: dict[CodeType, dict[str, Any]] = field(default_factory=dict)
 
     def clear(self) -> None:
         self.forwards.clear()
         self.losses.clear()
         self.frames.clear()
+        self.earlier.clear()
 
 
 class Step:
@@ -72,7 +75,12 @@ class Written(Step):
         frame = self.frame(happened)
         if frame is None:
             return None
-        return self.reading.read({**frame.f_globals, **frame.f_locals})
+        earlier = happened.earlier.get(frame.f_code, {})
+        wanted = self.reading.made.earlier
+        if not wanted <= set(earlier):
+            return None
+        before = {name: earlier[name] for name in wanted}
+        return self.reading.read({**frame.f_globals, **frame.f_locals, **before})
 
     def run(self, values: Mapping[str, Any]) -> Any:
         return as_loss(self.reading.run(values))
@@ -147,15 +155,16 @@ def candidates(
     if here is not None and where[1] is not None:
         line = where[1]
         code = here.f_code
-        yield _attempt(lambda: recipe(here, line), optimised, lambda _: _on_stack(code))
+        before = happened.earlier.get(code)
+        yield _attempt(lambda: recipe(here, line, before), optimised, lambda _: _on_stack(code))
     for frame in _user_frames():
         name = _name_of(loss, frame)
         if name is not None and frame is not here:
-            yield _attempt(_maker(frame, name), optimised, _finder(frame.f_code))
+            yield _attempt(_maker(frame, name, happened), optimised, _finder(frame.f_code))
     for frame in reversed(list(happened.frames.values())):
         if frame is not here:
             name = _name_of(loss, frame)
-            yield _attempt(_maker(frame, name), optimised, _finder(frame.f_code))
+            yield _attempt(_maker(frame, name, happened), optimised, _finder(frame.f_code))
     yield _recorded(loss, happened)
 
 
@@ -170,8 +179,9 @@ def _attempt(
         return ImpureError(f"its source is not understood ({type(error).__name__})")
 
 
-def _maker(frame: FrameType, name: str | None) -> Callable[[], Recipe]:
-    return lambda: recipe_of(frame, frame.f_lineno, name)
+def _maker(frame: FrameType, name: str | None, happened: Happened) -> Callable[[], Recipe]:
+    earlier = happened.earlier.get(frame.f_code)
+    return lambda: recipe_of(frame, frame.f_lineno, name, earlier)
 
 
 def _finder(code: CodeType) -> Callable[[Happened], FrameType | None]:

@@ -49,7 +49,7 @@ class Reading:
     def __post_init__(self) -> None:
         hoist = _Hoist(self)
         tree = hoist.visit(copy.deepcopy(self.made.tree))
-        for name in sorted(loaded(tree) - stored(tree)):
+        for name in sorted((loaded(tree) - stored(tree)) | (loaded(tree) & self.made.earlier)):
             if name in self.made.namespace and self._is_data(name, self.made.namespace[name]):
                 self.slots.append(Slot(name, name, compile(name, "<clew>", "eval")))
         filename = self.made.code.co_filename

@@ -107,4 +107,4 @@ def _tick_row(axis: Axis, width: int) -> str:
 def _caption(line: Line, up: Axis, width: int) -> str:
     across = f"{line.x_label} (log scale)" if line.log_x else line.x_label
     above = f"{line.y_label} (log scale)" if up.log and line.y_label else line.y_label
-    return neutral(f"{above} against {across}" if above else across, max(width, 20))
+    return neutral(f"{above} against {across}" if above else across, width)

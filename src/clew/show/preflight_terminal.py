@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 INDENT = 2
 TIME = 9  # columns of the time, at the right
+NARROW = 16  # columns below which a question has no room beside its name
 FULL_ROOTS = 3  # findings drawn whole: more would not fit one screen
 
 
@@ -75,10 +76,11 @@ def _draw_table(screen: Screen, preflight: Preflight) -> None:
     for answer in judged:
         mark, style = _mark(screen, answer)
         before = len(mark) + 1 + column
-        room = max(screen.width - INDENT - before - TIME, 16)
+        room = screen.width - INDENT - before - TIME
         name = screen.text(f"{mark} {neutral(answer.name, 60).ljust(column)}", style)
         time = screen.text(duration(answer.seconds).rjust(TIME), "dim")
-        first, *more = wrap(neutral(answer.question, 200), room) or [""]
+        question = neutral(answer.question, 200) if room >= NARROW else ""
+        first, *more = wrap(question, max(room, NARROW)) or [""]
         screen.row(screen.join(name, first.ljust(room), time), indent=INDENT)
         for line in more:
             screen.row(line, indent=INDENT + before)

@@ -118,12 +118,14 @@ class LogWriter:
             if self._closed:
                 return
             self._closed = True
+        own = threading.current_thread() is self._thread
+        alive = own or self._ensure_alive()  # asked first: once told to stop, it may have ended as it should
         self._queue.append(_End(state, exit_code))
         self._stopping = True
         self._wake.set()
-        if threading.current_thread() is self._thread:
+        if own:
             return
-        if self._ensure_alive():
+        if alive:
             self._thread.join(CLOSE_SECONDS)
             if self._thread.is_alive():
                 self._tell(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
@@ -33,29 +33,36 @@ class Recipe:
     namespace: dict[str, Any]
     source: str
     tree: ast.Module
+    earlier: frozenset[str] = frozenset()  # names whose value is that from when the model was called
 
     def run(self) -> Any:
         exec(self.code, self.namespace)
         return self.namespace[LOSS]
 
 
-def recipe(frame: FrameType, line: int) -> Recipe:
-    """How the loss of the `backward()` call on this line was made; raises ImpureError."""
+def recipe(frame: FrameType, line: int, earlier: Mapping[str, Any] | None = None) -> Recipe:
+    """How the loss of the `backward()` call on this line was made; raises ImpureError.
+
+    `earlier` are the variables as they were when the model was called, where that is known: the
+    state of a recurrent network is overwritten by the call.
+    """
     before, call = _before(_function(frame).body, line)
-    return _built(frame, before, _loss_expression(call))
+    return _built(frame, before, _loss_expression(call), earlier or {})
 
 
-def recipe_of(frame: FrameType, line: int, name: str | None) -> Recipe:
+def recipe_of(
+    frame: FrameType, line: int, name: str | None, earlier: Mapping[str, Any] | None = None
+) -> Recipe:
     """How a variable got its value before this line; without a name, what the line returns."""
     before, statement = _before(_function(frame).body, line)
     if name is not None:
-        return _built(frame, before, ast.copy_location(ast.Name(name, ast.Load()), statement))
+        return _built(frame, before, ast.copy_location(ast.Name(name, ast.Load()), statement), earlier or {})
     if not isinstance(statement, ast.Return) or statement.value is None:
         raise ImpureError("the function that called the model returns nothing there")
-    return _built(frame, before, statement.value)
+    return _built(frame, before, statement.value, earlier or {})
 
 
-def _built(frame: FrameType, before: list[ast.stmt], loss: ast.expr) -> Recipe:
+def _built(frame: FrameType, before: list[ast.stmt], loss: ast.expr, earlier: Mapping[str, Any]) -> Recipe:
     namespace = {**frame.f_globals, **frame.f_locals}
     for name, value in list(namespace.items()):
         if isinstance(value, nn.Module) and type(value).__name__ != "OptimizedModule":
@@ -63,6 +70,9 @@ def _built(frame: FrameType, before: list[ast.stmt], loss: ast.expr) -> Recipe:
     kept = _needed(before, loaded(loss))
     kept = _from_first_model(kept, namespace)
     lost = _lost(kept)
+    known = {name for name in lost & set(earlier) if not any(name in _filled(s) for s in kept)}
+    namespace.update({name: earlier[name] for name in known})
+    lost -= known
     if lost:
         raise ImpureError(f"{', '.join(sorted(lost))} was overwritten in the step")
     if not kept and not any(isinstance(node, ast.Call) for node in ast.walk(loss)):
@@ -74,7 +84,8 @@ def _built(frame: FrameType, before: list[ast.stmt], loss: ast.expr) -> Recipe:
     final = ast.copy_location(ast.Assign([target], loss), loss)
     tree = ast.fix_missing_locations(ast.Module([*kept, final], []))
     source = "\n".join(ast.unparse(s) for s in tree.body)
-    return Recipe(compile(tree, frame.f_code.co_filename, "exec"), namespace, source, tree)
+    code = compile(tree, frame.f_code.co_filename, "exec")
+    return Recipe(code, namespace, source, tree, frozenset(known))
 
 
 def _function(frame: FrameType) -> ast.Module | ast.FunctionDef:

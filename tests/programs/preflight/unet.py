@@ -6,7 +6,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 class Discs(Dataset):
-    def __init__(self, count, size=24):
+    def __init__(self, count, size=16):
         self.count, self.size = count, size
 
     def __len__(self):
@@ -14,8 +14,8 @@ class Discs(Dataset):
 
     def __getitem__(self, index):
         generator = torch.Generator().manual_seed(index)
-        centre = torch.rand(2, generator=generator) * 14 + 5
-        radius = float(torch.rand((), generator=generator)) * 3 + 3
+        centre = torch.rand(2, generator=generator) * 8 + 4
+        radius = float(torch.rand((), generator=generator)) * 2 + 2.5
         rows, columns = torch.meshgrid(torch.arange(self.size), torch.arange(self.size), indexing="ij")
         mask = ((rows - centre[0]) ** 2 + (columns - centre[1]) ** 2 < radius**2).float()
         image = mask * 1.5 + 0.5 * torch.randn(self.size, self.size, generator=generator)
@@ -32,12 +32,12 @@ def double(inside, outside):
 class UNet(nn.Module):
     def __init__(self):
         super().__init__()
-        self.down1, self.down2, self.bottom = double(1, 8), double(8, 16), double(16, 24)
+        self.down1, self.down2, self.bottom = double(1, 4), double(4, 8), double(8, 12)
         self.pool = nn.MaxPool2d(2)
-        self.rise2 = nn.ConvTranspose2d(24, 16, 2, stride=2)
-        self.rise1 = nn.ConvTranspose2d(16, 8, 2, stride=2)
-        self.up2, self.up1 = double(32, 16), double(16, 8)
-        self.out = nn.Conv2d(8, 1, 1)
+        self.rise2 = nn.ConvTranspose2d(12, 8, 2, stride=2)
+        self.rise1 = nn.ConvTranspose2d(8, 4, 2, stride=2)
+        self.up2, self.up1 = double(16, 8), double(8, 4)
+        self.out = nn.Conv2d(4, 1, 1)
 
     def forward(self, x):
         one = self.down1(x)
@@ -50,7 +50,7 @@ class UNet(nn.Module):
 torch.manual_seed(0)
 loader = DataLoader(Discs(256), batch_size=8, shuffle=True)
 unet = UNet()
-optimizer = torch.optim.AdamW(unet.parameters(), lr=2e-3)
+optimizer = torch.optim.AdamW(unet.parameters(), lr=4e-3)
 criterion = nn.BCEWithLogitsLoss()
 for _ in range(2):
     unet.train()

@@ -34,7 +34,11 @@ export function smoothed(values: Values, strength: number): Values {
   };
   pass(0, values.length, 1);
   pass(values.length - 1, -1, -1);
-  return values.map((value, i) => (typeof value === "number" ? (sums[i]! + value) / (weights[i]! + 1) : value));
+  return values.map((value, i) => {
+    if (typeof value !== "number") return value;
+    const mean = (sums[i]! + value) / (weights[i]! + 1);
+    return Math.abs(mean - value) <= 1e-9 * Math.abs(value) ? value : mean; // a level line must not flicker by rounding
+  });
 }
 
 /** Several series, each with its own x, on one shared axis: `undefined` where a series has no point of its own. */

@@ -54,7 +54,7 @@ export function Chart(props: ChartProps) {
     const made = new uPlot(options(host.clientWidth || 300, latest, setCursor), columns(table), host);
     plot.current = made;
     show(made, latest.current, table);
-    const watcher = new ResizeObserver(() => made.setSize({ width: host.clientWidth, height: latest.current.height }));
+    const watcher = new ResizeObserver(() => host.clientWidth > 0 && made.setSize({ width: host.clientWidth, height: latest.current.height }));
     watcher.observe(host);
     const stopWheel = bare ? () => undefined : listenToWheel(made, latest);
     return () => {

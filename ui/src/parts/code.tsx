@@ -1,8 +1,11 @@
 import { dedented } from "../format";
 import type { DiffLine, FindingLinks } from "../types";
 
+const CONTEXT = 3; // lines
+
 /** The user's lines, the one in question marked. */
-export function Code({ code }: { code: NonNullable<FindingLinks["code"]> }) {
+export function Code({ code: whole }: { code: NonNullable<FindingLinks["code"]> }) {
+  const code = around(whole);
   const lines = dedented(code.lines);
   return (
     <figure class="code-block">
@@ -16,6 +19,12 @@ export function Code({ code }: { code: NonNullable<FindingLinks["code"]> }) {
       </pre>
     </figure>
   );
+}
+
+/** The few lines before and after that place it. */
+function around(code: NonNullable<FindingLinks["code"]>): NonNullable<FindingLinks["code"]> {
+  const start = Math.max(0, code.line - code.first - CONTEXT);
+  return { ...code, first: code.first + start, lines: code.lines.slice(start, code.line - code.first + CONTEXT + 1) };
 }
 
 /** A change, as `diff` writes it. */

@@ -1,5 +1,5 @@
 // One finding: what, where, on what evidence, how to fix it, and where else to look at it.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { digits, fromJson, plural, shortPath, whole } from "../format";
 import { hrefTo } from "../state";
 import type { Finding, FindingLinks, Proof, RunDetail } from "../types";
@@ -44,12 +44,13 @@ export function FindingCard({ id, run, index, version, lead = false, asked = fal
 /** The same in a line, for what follows from another. */
 export function FindingLine({ id, run, index, version, asked = false }: FindingProps) {
   const finding = run.verdict!.findings[index]!;
+  const [open, setOpen] = useState(asked);
   return (
-    <details class="finding-line" open={asked} data-check={finding.check}>
+    <details class="finding-line" open={open} data-check={finding.check} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         <Mark severity={finding.severity} /> <b>{finding.check}</b> <span class="soft">{finding.message}</span>
       </summary>
-      <FindingCard id={id} run={run} index={index} version={version} asked={asked} />
+      {open && <FindingCard id={id} run={run} index={index} version={version} asked={asked} />}
     </details>
   );
 }

@@ -65,6 +65,11 @@ export function HeatMap(props: Props) {
     return () => observer.disconnect();
   }, []);
 
+  useEffect(() => {
+    const at = rows.findIndex((row) => data.layers[row]!.site === chosen);
+    if (at >= 0 && box.current) keepInSight(box.current, at, rowHeight, height);
+  }, [chosen, rowHeight]);
+
   const paint = useCallback(
     (context: CanvasRenderingContext2D) => draw(context, shape, props, image, cell, drag),
     [image, props.scale, props.findings, chosen, props.step, rowHeight, scroll, size, cell?.row, cell?.column, drag, height],
@@ -225,18 +230,20 @@ function outline(context: CanvasRenderingContext2D, shape: HeatShape, row: numbe
 function paintLabels(context: CanvasRenderingContext2D, shape: HeatShape, { data, rows, chosen }: Props): void {
   context.font = FONT;
   context.textBaseline = "middle";
-  const labelled = labelledRows(shape);
+  const at = rows.findIndex((row) => data.layers[row]!.site === chosen);
+  const far = (row: number) => at < 0 || Math.abs(row - at) * shape.rowHeight >= 13;
+  const labelled = [...labelledRows(shape).filter(far), ...(at < 0 ? [] : [at])];
   for (const row of labelled) {
     const layer = data.layers[rows[row]!]!;
     const y = row * shape.rowHeight - shape.scroll + shape.rowHeight / 2;
     context.fillStyle = layer.site === chosen ? colour("accent") : colour("soft");
     context.fillText(fitted(context, layer.label, shape.gutter - 30, "beginning"), 22, shape.rowHeight < 13 ? y + 4 : y);
   }
-  const at = rows.findIndex((row) => data.layers[row]!.site === chosen);
   if (at >= 0) {
     context.strokeStyle = colour("accent");
     context.lineWidth = 2;
-    context.strokeRect(1, at * shape.rowHeight - shape.scroll, shape.width - 2, shape.rowHeight);
+    const left = shape.rowHeight < 13 ? shape.gutter - 4 : 1; // a thin frame would strike the name out
+    context.strokeRect(left, at * shape.rowHeight - shape.scroll, shape.width - left - 1, shape.rowHeight);
   }
 }
 

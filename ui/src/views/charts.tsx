@@ -131,6 +131,9 @@ function useChartKeys(frame: Frame, steps: { current: number[] }, field: { curre
     { keys: ["l"], says: "logarithmic axis", act: toggleLog },
     { keys: ["0"], says: "show the whole range", act: () => frame.zoom(null) },
     { keys: ["Escape"], says: "leave the search, unpin the step", act: leave, typing: true },
+    { keys: ["click"], says: "pin the step under the pointer", act: () => undefined },
+    { keys: ["drag"], says: "zoom into all charts; double-click shows everything", act: () => undefined },
+    { keys: ["Ctrl wheel", "Shift wheel"], says: "zoom about the pointer, move along", act: () => undefined },
   ]);
 }
 
@@ -153,6 +156,7 @@ function Chosen({ frame, keys }: { frame: Frame; keys: string[] }) {
   );
 }
 
+const STEP_PARTS = ["time.data", "time.forward", "time.backward", "time.optimizer"]; // the profile has all of them
 const CHAPTERS: { group: string; together?: boolean; pick?: (row: SignalRow) => boolean }[] = [
   { group: "metric" },
   { group: "lr", together: true },
@@ -163,7 +167,7 @@ const CHAPTERS: { group: string; together?: boolean; pick?: (row: SignalRow) => 
 function Chapters({ list, frame, steps }: { list: SignalList; frame: Frame; steps: { current: number[] } }) {
   const of = (group: string) => list.signals.filter((row) => row.group === group);
   const loss = of("loss");
-  const parts = of("time").filter((row) => row.signal.startsWith("time.")).slice(0, 8);
+  const parts = of("time").filter((row) => STEP_PARTS.includes(row.signal)).slice(0, 7);
   const whole = of("time").filter((row) => row.signal === "step.time").slice(0, 1);
   const memory = of("memory").slice(0, 8);
   const small = CHAPTERS.flatMap(({ group, together, pick }) => {

@@ -1,7 +1,7 @@
 // The drawing of one model: pan, zoom, expand, search, colour; and what is known of the chosen node.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Canvas, pointOn } from "../draw/canvas";
-import { boxAt, type Cache, layout as laidOut } from "../draw/graph_layout";
+import { boxAt, type Cache, layout as laidOut, type Placed } from "../draw/graph_layout";
 import { everything, firstSight, type GraphAnswer, type GraphNode, isModule, type Model, revealing, searched, type Sight } from "../draw/graph_model";
 import { type By, findingsBelow, readSight, toggled, unfolding, valueBy, writtenSight } from "../draw/graph_sight";
 import { type Camera, centred, fitting, type Look, measureWith, paintGraph, zoomed } from "../draw/graph_paint";
@@ -93,15 +93,16 @@ export function GraphField({ model, data, id, run, version }: Props) {
     const [x, y] = pointOn(e);
     const box = boxAt(layout, seen.x + x / seen.zoom, seen.y + y / seen.zoom);
     if (camera === null) setCamera(seen);
-    choose(box && box.id !== chosen ? box.id : box ? box.id : null);
-    // A click on the sign before the name expands, as a double click anywhere on the box does.
-    if (box && isModule(model.nodes.get(box.id)!) && seen.x + x / seen.zoom < box.x + 24) toggle(box.id);
+    choose(box ? box.id : null);
+    if (box && onSign(box, seen.x + x / seen.zoom)) toggle(box.id);
   };
+  /** A click on the sign before the name expands; elsewhere on the box it takes two. */
+  const onSign = (box: Placed, x: number) => isModule(model.nodes.get(box.id)!) && x < box.x + 24;
   const double = (e: MouseEvent) => {
     if (!seen) return;
     const [x, y] = pointOn(e);
     const box = boxAt(layout, seen.x + x / seen.zoom, seen.y + y / seen.zoom);
-    if (box && isModule(model.nodes.get(box.id)!)) toggle(box.id);
+    if (box && isModule(model.nodes.get(box.id)!) && !onSign(box, seen.x + x / seen.zoom)) toggle(box.id);
   };
   const wheel = (e: WheelEvent) => {
     if (!seen) return;

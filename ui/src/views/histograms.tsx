@@ -1,5 +1,5 @@
 // One layer's values over time: as a ridge of outlines, or as a heat map of steps × values.
-import { useCallback, useMemo, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isReport, ofRun, useApi } from "../api";
 import { drawn, type Drawn, type HistogramAnswer } from "../draw/bins";
 import { Canvas, pointOn } from "../draw/canvas";
@@ -34,8 +34,10 @@ export function Histograms({ id, site, layer, found, version, onClose }: Props) 
   const [style, setStyle] = useParam("look", "heat");
   const answer = useApi<HistogramAnswer>(ofRun(id, "histograms"), { site, stat: what, kind, columns: 120 }, version);
   const place = usePlace();
+  const panel = useRef<HTMLElement>(null);
+  useEffect(() => panel.current?.scrollIntoView({ block: "nearest" }), []);
   return (
-    <section class="panel histograms" aria-label="Histograms of the layer">
+    <section class="panel histograms" ref={panel} aria-label="Histograms of the layer">
       <header>
         <h3 class="mono">{layer?.label ?? answer.data?.label ?? "layer"}</h3>
         {layer?.class && <span class="soft">{layer.class}</span>}

@@ -52,8 +52,8 @@ export function RunPage({ id, tab }: { id: string; tab: Tab }) {
       right={row && <Right id={id} state={row.state} />}
       tabs={<Tabs id={id} tab={tab} run={run} />}
     >
-      {!live.connected && !isReport && <p class="offline">The server does not answer; what is shown is what came last.</p>}
-      {run && detail.error && live.connected && <p class="offline">{detail.error.message}</p>}
+      {!live.connected && !isReport && !detail.error?.status && <p class="offline">The server does not answer; what is shown is what came last.</p>}
+      {run && !!detail.error?.status && <p class="offline">{detail.error.message}</p>}
       {tab === "charts" ? (
         <ChartsView id={id} run={run} version={live.version} />
       ) : (

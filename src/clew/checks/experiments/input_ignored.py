@@ -88,10 +88,9 @@ class InputIgnored(Check):
     def _gains(self, attempt: Mapping[str, Any]) -> bool:
         """Whether the right inputs are worth something."""
         look = attempt.get("last")
-        first = attempt.get("first")
-        if not isinstance(look, Mapping) or not isinstance(first, Mapping):
+        if not isinstance(look, Mapping):
             return False
-        real, before = numbers(look.get("real")), numbers(first.get("real"))
+        real, before = numbers(look.get("real")), numbers(attempt.get("first"))
         worse = max((numbers(look.get(k)) for k in ("others", "noise")), key=_mean)
         margin = max(
             self.gain * max(abs(_mean(real)), abs(_mean(before))), self.noise * _spread(real + worse)

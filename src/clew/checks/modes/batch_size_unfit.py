@@ -51,8 +51,8 @@ class BatchSizeUnfit(Check):
     needs = ("fact:graph|fact:idle|fact:experiment.batch-size-unfit",)
 
     steps: int = 10  # of training on single samples; fewer may be a trial
-    noisy: float = 20.0  # noise scale in batches, at its smallest; below, each step still says something
-    wasteful: float = 100.0  # batch in units of the noise scale, at its largest
+    noisy: float = 10.0  # noise scale in batches, its lower bound; below, each step still says something
+    wasteful: float = 100.0  # batch in units of the noise scale, its upper bound, which may grow later
     large: int = 1024  # samples; smaller batches cost little more than a few samples would
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -68,24 +68,26 @@ class BatchSizeUnfit(Check):
         data = run.experiment(self.name)
         if data is None:
             return
-        size, scales = number(data.get("batch")), [number(p.get("scale")) for p in rows(data.get("points"))]
-        if len(scales) < 2 or not size >= 1 or any(math.isnan(s) or s < 0 for s in scales):
+        points = rows(data.get("points"))
+        size, least = number(data.get("batch")), min((number(p.get("least")) for p in points), default=0.0)
+        most = max((number(p.get("most")) for p in points), default=math.inf)
+        if not size >= 1 or len(points) < 2 or math.isnan(least + most):
             return
-        if min(scales) > self.noisy * size:
-            noise = (
-                f"at least {min(scales):.2g}" if math.isfinite(min(scales)) else "too large to be measured"
-            )
-            words = f"batches of {size:.0f} are nearly all noise: the gradient noise scale is {noise} samples"
-            fix = f"batch_size={2 ** math.ceil(math.log2(4 * size)):.0f} or more, or add up gradients"
-        elif size >= self.large and max(scales) * self.wasteful < size:
+        if least > self.noisy * size:
             words = (
-                f"batches of {size:.0f} are larger than they need be: beyond the gradient noise scale of "
-                f"{max(scales):.2g} samples the gradient hardly changes"
+                f"batches of {size:.0f} are nearly all noise: the gradient noise scale is at least "
+                f"{least:.2g} samples"
             )
-            fix = f"batch_size={2 ** math.ceil(math.log2(max(10 * max(scales), 32))):.0f}, and more steps"
+            fix = f"batch_size={2 ** math.ceil(math.log2(4 * size)):.0f} or more, or add up gradients"
+        elif size >= self.large and max(most, 1.0) * self.wasteful < size:
+            words = (
+                f"batches of {size:.0f} are larger than they need be: beyond the gradient noise scale of at "
+                f"most {max(most, 1.0):.2g} samples the gradient hardly changes"
+            )
+            fix = f"batch_size={2 ** math.ceil(math.log2(max(10 * most, 64))):.0f}, and more steps"
         else:
             return
-        told = f"gradients of {data.get('compared')} batches compared {len(scales)} times in a short training"
+        told = f"gradients of {data.get('compared')} batches compared {len(points)} times in a short training"
         yield self.finding(
             Severity.ADVICE,
             message=words,

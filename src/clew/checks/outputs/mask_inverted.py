@@ -3,7 +3,8 @@
 ## What it detects
 An attention or pooling mask with the wrong sign: it hides the real tokens and lets padding through, or
 hides the past and shows the future. Also a sample with real tokens of which nothing is left to attend
-to.
+to. An experiment (`clew check`) puts noise on what the model reads of each token: padding that changes
+the output while real tokens do not gives the same verdict, whatever form the mask has.
 
 ## Why is this bad?
 The model reads padding, which is the same for every sample, and learns nothing from the text. With the
@@ -28,6 +29,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.experiments.outcome import number
+from clew.checks.experiments.where import site_at
 from clew.checks.series import Series
 from clew.checks.view import RunView
 from clew.records import Evidence, Finding, Severity, Site
@@ -39,13 +42,40 @@ TAKES_SEEN = "scaled_dot_product_attention"
 class MaskInverted(Check):
     id = "OUT004"
     name = "mask-inverted"
-    needs = ("loss|fact:loss",)
+    needs = ("loss|fact:loss|fact:experiment.mask-inverted",)
 
     opposite: float = 0.99  # share of padded samples whose mask is the exact opposite of their padding
     samples: int = 3  # sampled forwards with padding that are needed, all of which must be so
     empty: float = 0.01  # share of samples with real tokens of which all are hidden
+    effect: float = 1e-3  # of the output's size, that noise on the padding must have in an experiment
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        recorded = list(self._recorded(run))
+        yield from recorded or self._tried(run)
+
+    def _tried(self, run: RunView) -> Iterator[Finding]:
+        """What the experiment saw: the padding acts on the output, and the tokens do not."""
+        data = run.experiment(self.name) or {}
+        effect, read, tried = (number(data.get(k)) for k in ("padding_effect", "read", "positions"))
+        if not effect > self.effect or not read <= (0 if data.get("by_position") else 1):
+            return
+        site = site_at(data.get("place"))
+        yield self.finding(
+            Severity.ERROR,
+            message="the mask is inverted: the model reads the padding and not the real tokens",
+            fix="mask = ~mask  # or tokens != pad in place of tokens == pad",
+            site=site,
+            step=0,
+            evidence=[
+                Evidence(
+                    f"noise on the embeddings of padding changes the output by {effect:.2g} of its size"
+                ),
+                Evidence(f"noise on one real token after the other: {read:.0f} of {tried:.0f} change it"),
+            ],
+            confidence="certain",
+        )
+
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
         for site, series in run.series("mask.inverted"):
             judged = series.finite()
             if len(judged) >= self.samples and judged.min >= self.opposite:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
@@ -26,6 +27,7 @@ from clew.show.web.openapi import document
 from clew.show.web.page import STATIC, index_page
 from clew.show.web.recorded import LARGEST_NOTES, TooLarge
 from clew.show.web.replies import problem, reply
+from clew.store.cache import is_busy
 from clew.store.errors import RunError
 
 PACKED = Middleware(GZipMiddleware, minimum_size=10_000, compresslevel=3)
@@ -203,6 +205,13 @@ def _says(status: int, code: str) -> Callable[[Request, Exception], Response]:
     return lambda request, error: problem(status, code, str(error))
 
 
+def _busy(request: Request, error: Exception) -> Response:
+    """Another viewer is filling the same index; in a moment it will be done."""
+    if not isinstance(error, sqlite3.Error) or not is_busy(error):
+        return _failed(request, error)
+    return problem(503, "busy", "another viewer is reading this run for the first time; ask again")
+
+
 def _failed(request: Request, error: Exception) -> Response:
     """The gate tells it on stderr."""
     return problem(500, "failed", f"this answer failed ({type(error).__name__}); the server goes on")
@@ -214,6 +223,7 @@ ANSWERS: dict[Any, Callable[[Request, Exception], Response]] = {
     RunError: _says(409, "unreadable"),
     BadRequest: _says(400, "bad-request"),
     TooLarge: _says(413, "too-large"),
+    sqlite3.OperationalError: _busy,
     HTTPException: _http,
     Exception: _failed,
 }

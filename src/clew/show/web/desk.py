@@ -13,7 +13,7 @@ from clew.show.web.axes import AXES, Axis
 from clew.show.web.compare import MOST_RUNS, compare_answer
 from clew.show.web.judging import Judged, Judges
 from clew.show.web.layers import MOST_COLUMNS, histograms_answer, layers_answer
-from clew.show.web.library import Glance, Library
+from clew.show.web.library import Glance, Library, log_bytes
 from clew.version import __version__
 
 SHORT_LOG = 8 << 20  # bytes
@@ -178,8 +178,7 @@ class Desk:
 
 def _is_short(glance: Glance) -> bool:
     """Whether it is judged while one waits; a long log takes seconds."""
-    size: int = sum(part[1][0] for part in glance.stamp[1:] if part[1])
-    return size < SHORT_LOG
+    return log_bytes(glance) < SHORT_LOG
 
 
 def _steps(span: Span) -> tuple[int | None, int | None]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clew.show.web.library import Glance, Library
+from clew.show.web.library import Glance, Library, log_bytes
 from clew.store.cache import UNUSED_DAYS, cache_root
 from clew.version import __version__
 
@@ -47,7 +47,8 @@ class Judges:
         self._library = library
         self._known: dict[str, Judged] = {}
         self._queued: set[str] = set()
-        self._queue: queue.PriorityQueue[tuple[float, str]] = queue.PriorityQueue()
+        self._hurried: set[str] = set()  # of these, those that somebody waits for
+        self._queue: queue.PriorityQueue[tuple[int, str]] = queue.PriorityQueue()
         self._lock = threading.Lock()
         self._news = threading.Condition(self._lock)
         self._worker = Worker()
@@ -57,7 +58,7 @@ class Judges:
 
     def close(self) -> None:
         self._stopping = True
-        self._queue.put((-1.0, ""))
+        self._queue.put((-1, ""))
         self._worker.close()
         thread = self._thread
         if thread is not None:
@@ -73,9 +74,13 @@ class Judges:
             if not judged.stamp and (stored := _load(self._file(name), stamp)) is not None:
                 judged.stamp, judged.data, judged.version = stamp, stored, judged.version + 1
                 return judged
-            if name not in self._queued and time.monotonic() >= judged.due:
+            if name not in self._queued and time.monotonic() < judged.due:
+                return judged
+            if name not in self._queued or (urgent and name not in self._hurried):
+                # Short logs first: one that takes long must not keep a hundred waiting.
+                self._queue.put((0 if urgent else log_bytes(glance), name))
                 self._queued.add(name)
-                self._queue.put((0.0 if urgent else time.monotonic(), name))
+                self._hurried |= {name} if urgent else set()
                 self._start()
             return judged
 
@@ -102,7 +107,7 @@ class Judges:
                         self._thread = None
                         return
                 continue
-            if name and not self._stopping:
+            if name in self._queued and not self._stopping:  # else it was hurried, and is done
                 self._judge(name)
         self._worker.stop()
 
@@ -116,6 +121,7 @@ class Judges:
         with self._news:
             judged = self._known.setdefault(name, Judged())
             self._queued.discard(name)
+            self._hurried.discard(name)
             judged.stamp, judged.data, judged.version = stamp or "gone", data, judged.version + 1
             judged.due = time.monotonic() + max(PAUSE, (time.monotonic() - began) / SHARE)
             self._news.notify_all()
@@ -259,7 +265,7 @@ def main() -> None:
     from clew.show.web.digest import digest
 
     with contextlib.suppress(OSError, AttributeError):
-        os.nice(10)  # a training may be running on this machine
+        os.nice(5)  # a training may be running on this machine
     answers, sys.stdout = sys.stdout, sys.stderr  # a check of the user's own may print
     for line in sys.stdin:
         try:

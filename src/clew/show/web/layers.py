@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from clew.checks.facts import rows as rows_in
 from clew.checks.facts import text, whole
 from clew.records import Site
 from clew.show.web.catalogue import Entry
@@ -152,8 +153,7 @@ def _formats(run: OpenRun, rank: int, prefix: str) -> Callable[[Site], float]:
         ("precision", "items", "op") if prefix == "activation" else ("model", "parameters", "param")
     )
     for fact in run.facts(kind, rank):
-        found = fact.data.get(listed)
-        for row in found if isinstance(found, list) else []:
+        for row in rows_in(fact.data.get(listed)):
             root = text(row.get("root")) or text(fact.data.get("root")) or ""
             known[root, text(row.get("module")) or "", text(row.get(last)) or ""] = (
                 text(row.get("dtype")) or ""
@@ -230,8 +230,7 @@ def _row(
 def _sizes(run: OpenRun, rank: int) -> dict[tuple[str, str, str], int]:
     found: dict[tuple[str, str, str], int] = {}
     for fact in run.facts("model", rank):
-        listed = fact.data.get("parameters")
-        for row in listed if isinstance(listed, list) else []:
+        for row in rows_in(fact.data.get("parameters")):
             key = (
                 text(fact.data.get("root")) or "",
                 text(row.get("module")) or "",

@@ -88,7 +88,7 @@ class Library:
     def glance(self, name: str) -> Glance:
         """One run as it is now; raises if there is none."""
         with self._lock:
-            if name not in self._names():
+            if not self._has(name):
                 if name in self._glances or name in self._gone:
                     self._gone[name] = self._glances.pop(name, Glance((), None, {})).version
                     self._shut(name)
@@ -124,11 +124,17 @@ class Library:
                     run.close()
 
     def _names(self) -> list[str]:
+        return [name for name in sorted(self._entries()) if _looks_like_a_run(self.root / name)]
+
+    def _has(self, name: str) -> bool:
+        """Compared with names that are there: a path that leads elsewhere is not among them."""
+        return name in self._entries() and _looks_like_a_run(self.root / name)
+
+    def _entries(self) -> list[str]:
         try:
-            names = sorted(os.listdir(self.root))
+            return [name for name in os.listdir(self.root) if self._only in (None, name)]
         except OSError:
             return []
-        return [n for n in names if (self._only in (None, n)) and _looks_like_a_run(self.root / n)]
 
     def _glance(self, name: str) -> Glance:
         path = self.folder(name)
@@ -180,6 +186,9 @@ class Shelf(Library):
     def _names(self) -> list[str]:
         return [name for name, path in self._paths.items() if _looks_like_a_run(path)]
 
+    def _has(self, name: str) -> bool:
+        return name in self._names()
+
 
 def stamp_of(path: Path) -> Stamp:
     """How long the log is: equal stamps mean that nothing was written in between."""
@@ -187,6 +196,12 @@ def stamp_of(path: Path) -> Stamp:
     for folder in rank_folders(path).values():
         parts += [(segment.name, _stat(segment)) for segment in segment_files(folder)]
     return tuple(parts)
+
+
+def log_bytes(glance: Glance) -> int:
+    """How long the log is."""
+    size: int = sum(part[1][0] for part in glance.stamp[1:] if part[1])
+    return size
 
 
 def _stat(path: Path) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from clew.checks.facts import Model, text, whole
+from clew.checks.facts import Model, rows, text, whole
 from clew.records import Site
 from clew.show.web.catalogue import Catalogue, Entry
 from clew.store.data import Event, Fact, RunData
@@ -28,7 +28,7 @@ REFRESH_SECONDS = 0.3  # a burst of requests looks at the log once
 
 def give_back_memory() -> None:
     """After much was read: glibc keeps what was freed, and a viewer may stay open for days."""
-    with contextlib.suppress(OSError, AttributeError):
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc
         ctypes.CDLL(None).malloc_trim(0)
 
 
@@ -68,9 +68,9 @@ class OpenRun:
             if (stamp is not None and stamp == self._stamp) or now - self._looked < REFRESH_SECONDS:
                 return
             self._read()
-            self.index.refresh()
+            whole_log = self.index.refresh()  # else another viewer is at it, and next time will do
             self.catalogue.refresh()
-            self._stamp, self._looked = stamp, time.monotonic()
+            self._stamp, self._looked = (stamp if whole_log else None), time.monotonic()
             if self._looked - now > LONG_SECONDS:
                 give_back_memory()
 
@@ -120,10 +120,8 @@ class OpenRun:
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for fact in self.facts("model", rank):
             root = text(fact.data.get("root")) or ""
-            listed = fact.data.get("modules")
-            for row in listed if isinstance(listed, list) else []:
-                if isinstance(row, dict):
-                    found[root, text(row.get("path")) or ""] = row
+            for row in rows(fact.data.get("modules")):
+                found[root, text(row.get("path")) or ""] = dict(row)
         return found
 
     def query(self, entry: Entry, lo: int | None, hi: int | None, points: int) -> Envelope:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from clew.checks.facts import flag, text, whole
+from clew.checks.facts import flag, rows, text, whole
 from clew.show.web.library import inside
 from clew.show.web.numbers import strict
 from clew.show.web.opened import OpenRun
@@ -58,8 +58,17 @@ def graph_answer(run: OpenRun, rank: int, verdict: dict[str, Any] | None) -> dic
         "graphs": graphs,
         "health": health(verdict),
         "time": _module_times(run.path),
-        "missing": None if graphs else NO_GRAPH,
+        "missing": None if graphs else _why_no_graph(run, rank),
     }
+
+
+def _why_no_graph(run: OpenRun, rank: int) -> str:
+    """It was not asked for, or could not be had."""
+    for fact in run.facts("graph_recorded", rank):
+        reason = text(fact.data.get("reason"))
+        if reason:
+            return f"the graph was asked for and could not be recorded: {reason}"
+    return NO_GRAPH
 
 
 def _models(run: OpenRun, rank: int) -> list[dict[str, Any]]:
@@ -67,7 +76,7 @@ def _models(run: OpenRun, rank: int) -> list[dict[str, Any]]:
     found = []
     for root, data in newest.items():
         sizes: dict[str, list[int]] = {}
-        for row in _rows(data.get("parameters")):
+        for row in rows(data.get("parameters")):
             total = sizes.setdefault(text(row.get("module")) or "", [0, 0])
             numel = whole(row.get("numel")) or 0
             total[0] += numel
@@ -82,7 +91,7 @@ def _models(run: OpenRun, rank: int) -> list[dict[str, Any]]:
                 "parameters": sizes.get(text(row.get("path")) or "", [0, 0])[0],
                 "trainable": sizes.get(text(row.get("path")) or "", [0, 0])[1],
             }
-            for at, row in enumerate(_rows(data.get("modules")))
+            for at, row in enumerate(rows(data.get("modules")))
         ]
         about = {"root": root, "class": text(data.get("class")) or "", "file": text(data.get("file"))}
         found.append({**about, "line": whole(data.get("line")), "modules": modules})
@@ -101,10 +110,6 @@ def model_rows(run: OpenRun, rank: int) -> list[dict[str, Any]]:
     ]
 
 
-def _rows(value: object) -> list[dict[str, Any]]:
-    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
-
-
 def health(verdict: dict[str, Any] | None) -> dict[str, Any]:
     """By module path the checks that found something there, and the worst severity."""
     order = ("error", "warning", "advice")
@@ -120,10 +125,10 @@ def health(verdict: dict[str, Any] | None) -> dict[str, Any]:
 
 def _module_times(run: Path) -> dict[str, float] | None:
     profile = json_file(run, run / "traces" / "profile.json", LARGEST_FILE)
-    rows = _rows(profile.get("modules")) if isinstance(profile, dict) else []
+    listed = rows(profile.get("modules")) if isinstance(profile, dict) else []
     times = {
         str(row["module"]): float(row.get("forward") or 0) + float(row.get("backward") or 0)
-        for row in rows
+        for row in listed
         if isinstance(row.get("module"), str)
         and all(isinstance(row.get(k) or 0, (int, float)) for k in ("forward", "backward"))
     }
