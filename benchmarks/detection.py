@@ -9,7 +9,7 @@ named first. For a healthy program: which errors and warnings were raised, each 
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcomes = []
         for outcome in pool.map(lambda job: play(*job), jobs):
             outcomes.append(outcome)
-            print(_line(outcome), file=sys.stderr, flush=True)
+            print(line(outcome), file=sys.stderr, flush=True)
     print(json.dumps([{**asdict(o), "mark": o.mark} for o in outcomes]) if options.json else table(outcomes))
     return 0 if all(o.mark in ("first", "clean") for o in outcomes) else 1
 
@@ -106,7 +106,9 @@ def _jobs() -> Iterator[tuple[str, str]]:
 
 def play(name: str, variant: str) -> Outcome:
     """Run one program and compare what is said with what should be."""
-    expected, level = _expectation(name) if variant == "buggy" else (None, ("error", "warning"))
+    expected, level = (
+        expectation(FAULTS / f"{name}.py") if variant == "buggy" else (None, ("error", "warning"))
+    )
     title = f"{name} {variant}".strip()
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "play.py")
@@ -123,23 +125,26 @@ def play(name: str, variant: str) -> Outcome:
             return Outcome(title, expected, (), broke=f"took longer than {LONGEST} s")
         if not verdict.exists():
             return Outcome(title, expected, (), broke=done.stderr.strip().rpartition("\n")[2])
-        said = _said(json.loads(verdict.read_text())["findings"], level)
-        steps = _steps_until(next(runs.iterdir()), expected, level) if expected in said[:1] else None
-    return Outcome(title, expected, tuple(said), steps)
+        told = said(json.loads(verdict.read_text())["findings"], level)
+        steps = _steps_until(next(runs.iterdir()), expected, level) if expected in told[:1] else None
+    return Outcome(title, expected, tuple(told), steps)
 
 
-def _expectation(name: str) -> tuple[str, tuple[str, ...]]:
-    sys.path.insert(0, str(FAULTS))
-    try:
-        module = importlib.import_module(name)
-    finally:
-        sys.path.remove(str(FAULTS))
+def expectation(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The check that must lead, and the severities among which it must."""
+    name = path.stem
+    spec = importlib.util.spec_from_file_location(f"expected_{path.parent.name}_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     advice = getattr(module, "SEVERITY", "") == "advice"
     levels = ("error", "warning", "advice") if advice else ("error", "warning")
     return str(getattr(module, "CHECK", name.replace("_", "-"))), levels
 
 
-def _said(findings: Sequence[dict[str, Any]], levels: Sequence[str]) -> list[str]:
+def said(findings: Sequence[dict[str, Any]], levels: Sequence[str]) -> list[str]:
+    """The checks that spoke, of these severities."""
     return [f["check"] for f in findings if f["severity"] in levels]
 
 
@@ -148,14 +153,15 @@ def _steps_until(run: Path, expected: str | None, levels: Sequence[str]) -> int 
     data = open_run(run).data
     for steps in LOOKS:
         found = [f.to_json() for f in judge(RunView(Until(data, steps))).findings]
-        if _said(found, levels)[:1] == [expected]:
+        if said(found, levels)[:1] == [expected]:
             return steps
     return None
 
 
-def _line(outcome: Outcome) -> str:
-    said = "" if outcome.mark in ("first", "clean") else ", ".join(outcome.said) or "nothing"
-    after = f"after {outcome.steps} steps" if outcome.steps else said
+def line(outcome: Outcome) -> str:
+    """One program: the mark, its name, and what was said or when."""
+    told = "" if outcome.mark in ("first", "clean") else ", ".join(outcome.said) or "nothing"
+    after = f"after {outcome.steps} steps" if outcome.steps else told
     return f"{outcome.mark:<12}{outcome.program:<52}{outcome.broke or after}"
 
 
@@ -165,7 +171,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     healthy = [o for o in outcomes if o.expected is None]
     marks = Counter(o.mark for o in faults)
     early = sum(1 for o in faults if o.steps is not None and o.steps <= 50)
-    lines = [_line(o) for o in outcomes if o.mark not in ("first", "clean")]
+    lines = [line(o) for o in outcomes if o.mark not in ("first", "clean")]
     share = marks["first"] / max(len(faults), 1)
     counted = ", ".join(f"{marks[m]} {m}" for m in ("first", "somewhere", "wrong", "missed", "broke"))
     alarms = sum(o.mark == "false alarm" for o in healthy)
