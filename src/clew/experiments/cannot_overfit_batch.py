@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from clew.experiments.api import CannotJudge, Clock, Experiment, Plot, Result
 from clew.experiments.batch import Batch
-from clew.experiments.subject import Subject
 from clew.experiments.short_training import Look, Setting, dropouts, few, look, scale, train
+from clew.experiments.subject import Subject
 
 CACHE = "overfit"
 # As the program trains, then with all that disturbs switched off, then at other rates; Adam at last,

@@ -306,6 +306,13 @@ class Capture:
         if self._taken:
             found.batches = self._batches()
 
+    def _one_by_one(self, values: dict[str, Any], dims: Sequence[int | None]) -> bool:
+        """Whether samples come in a list, as images of different sizes do: then no dimension holds them."""
+        lists = [value for value in values.values() if isinstance(value, list)]
+        listed = any(sum(isinstance(part, Tensor) for part in value) > 1 for value in lists)
+        targets = [n for n, role in enumerate(self._roles) if role == TARGET]
+        return listed and bool(targets) and all(dims[n] is None for n in targets)
+
     def _batches(self) -> list[Batch]:
         first = self._taken[0]
         several = len(self._taken) > 1
@@ -316,6 +323,8 @@ class Capture:
         own = [[leaf for leaf in tree_flatten(t.values)[0] if isinstance(leaf, Tensor)] for t in self._taken]
         size = getattr(self._loader, "batch_size", None)
         dims = sample_dims(own, self._roles, self._modules.values(), size, constant)
+        if self._one_by_one(first.values, dims):
+            dims = (None,) * len(dims)
         return [
             Batch(taken.values, self._roles, dims, _size(tensors, dims, self._roles))
             for taken, tensors in zip(self._taken, own, strict=True)

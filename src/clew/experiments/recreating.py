@@ -76,11 +76,9 @@ class Written(Step):
         if frame is None:
             return None
         earlier = happened.earlier.get(frame.f_code, {})
-        wanted = self.reading.made.earlier
-        if not wanted <= set(earlier):
+        if not self.reading.made.earlier <= set(earlier):
             return None
-        before = {name: earlier[name] for name in wanted}
-        return self.reading.read({**frame.f_globals, **frame.f_locals, **before})
+        return self.reading.read({**frame.f_globals, **frame.f_locals, **earlier})
 
     def run(self, values: Mapping[str, Any]) -> Any:
         return as_loss(self.reading.run(values))

@@ -29,21 +29,19 @@ class TooFewExamples(Experiment):
     few: int = 150  # samples, below which the splits differ so much that more of them are needed
     seeds_of_few: int = 5
     steps: int = 72  # of each training, at most
-    fewest: int = 24  # steps that still tell something
-    seconds: float = 10.0  # for all trainings
     looks: int = 4  # at the samples held out, in each training; the best one counts
-    judged: int = 6  # batches of them
+    judged: int = 4  # batches of them
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         drawn = pool(subject, clock)
         self._must_be_all(subject, drawn)
         subject.need_step()
         seeds = self.seeds if drawn.batch.size >= self.few else self.seeds_of_few
-        steps = self._steps(subject, drawn.batch, seeds, clock)
+        self._must_be_quick(subject, drawn.batch, seeds, clock)
         curves: list[dict[str, Any]] = []
         try:
             for seed in range(seeds):
-                curves.append(self._curve(subject, drawn.batch, seed, steps, clock))
+                curves.append(self._curve(subject, drawn.batch, seed, clock))
         except OutOfTime:
             if len(curves) < self.seeds:
                 raise
@@ -51,7 +49,7 @@ class TooFewExamples(Experiment):
         means = [sum(c["held_out"][n] for c in curves) / len(curves) for n in range(len(sizes))]
         data = {
             "samples": drawn.batch.size,
-            "steps": steps,
+            "steps": self.steps,
             "parameters": sum(p.numel() for p in subject.parameters()),
             "sizes": sizes,
             "curves": [{k: c[k] for k in ("held_out", "trained", "start")} for c in curves],
@@ -68,7 +66,7 @@ class TooFewExamples(Experiment):
         if drawn.batch.size < self.least:
             raise CannotJudge(f"{drawn.batch.size} samples can't be divided; it takes {self.least}")
 
-    def _curve(self, subject: Subject, batch: Batch, seed: int, steps: int, clock: Clock) -> dict[str, Any]:
+    def _curve(self, subject: Subject, batch: Batch, seed: int, clock: Clock) -> dict[str, Any]:
         """The best loss on held-out samples after training on growing parts of the rest."""
         into, out = split(batch, min(self.held_out, self.most / batch.size), seed)
         curve: dict[str, Any] = {"sizes": [], "held_out": [], "trained": [], "start": math.nan}
@@ -78,20 +76,18 @@ class TooFewExamples(Experiment):
             batches = cut(rows, subject.batch().size)
             with subject.fork(seed=seed) as fork:
                 curve["start"] = _loss(fork, held)
-                best, trained = self._best(fork, batches, held, steps, clock)
+                best, trained = self._best(fork, batches, held, clock)
             curve["sizes"].append(rows.size)
             curve["held_out"].append(min(best, curve["start"]))
             curve["trained"].append(trained)
         return curve
 
-    def _best(
-        self, fork: Fork, batches: list[Batch], held: list[Batch], steps: int, clock: Clock
-    ) -> tuple[float, float]:
+    def _best(self, fork: Fork, batches: list[Batch], held: list[Batch], clock: Clock) -> tuple[float, float]:
         """As if stopped in time: the lowest loss on the held-out samples, and that on the others then."""
         best = (math.inf, math.inf)
         worse = 0
         for _ in range(self.looks):
-            fork.train(batches, steps // self.looks, on_step=lambda *_: clock.tick())
+            fork.train(batches, self.steps // self.looks, on_step=lambda *_: clock.tick())
             now = _loss(fork, held), _loss(fork, batches[: self.judged])
             if not math.isfinite(now[0]):
                 raise CannotJudge("the loss did not stay finite in a short training")
@@ -101,19 +97,16 @@ class TooFewExamples(Experiment):
                 break
         return best
 
-    def _steps(self, subject: Subject, batch: Batch, seeds: int, clock: Clock) -> int:
-        """As many as there is time for: a loss that is compared must come from equally many."""
+    def _must_be_quick(self, subject: Subject, batch: Batch, seeds: int, clock: Clock) -> None:
+        """Better to say it at once than to run out of time."""
         some = batch.rows(range(min(subject.batch().size, batch.size)))
         with subject.fork() as fork:
             fork.train([some], 1)  # the first one is slower than the others
             began = time.monotonic()
             fork.train([some], 2, on_step=lambda *_: clock.tick())
             each = (time.monotonic() - began) / 2
-        looking = 2 * self.judged * self.looks / 2  # a loss without its gradient takes half a step
-        affordable = min(self.seconds, clock.left / 2) / max(each, 1e-6) / (seeds * len(self.parts)) - looking
-        if affordable < self.fewest:
+        if each * self.steps * len(self.parts) * seeds > 2 * clock.left:
             raise CannotJudge(f"a training step takes {each:.2g} s: the trainings would take too long")
-        return min(self.steps, int(affordable))
 
 
 def _loss(fork: Fork, batches: list[Batch]) -> float:

@@ -36,6 +36,7 @@ _TENSOR_METHODS = {
     and name
     not in {"backward", "retain_grad", "share_memory_", "set_", "resize_", "requires_grad_", "tofile"}
 }
+_MODULE_READS = {"parameters", "named_parameters", "buffers", "modules", "named_modules", "children"}
 _WRAPPERS = {"DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"}
 _EXPRESSIONS = (
     ast.Constant,
@@ -186,6 +187,8 @@ class Purity:
             self._object(target.func, node)
             return
         owner = getattr(target, "__self__", None)
+        if isinstance(owner, nn.Module) and getattr(target, "__name__", "") in _MODULE_READS:
+            return
         if isinstance(owner, Tensor):
             if getattr(target, "__name__", "") not in _TENSOR_METHODS:
                 raise ImpureError(f"line {node.lineno} changes a tensor's nature")

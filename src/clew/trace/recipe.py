@@ -44,7 +44,7 @@ def recipe(frame: FrameType, line: int, earlier: Mapping[str, Any] | None = None
     """How the loss of the `backward()` call on this line was made; raises ImpureError.
 
     `earlier` are the variables as they were when the model was called, where that is known: the
-    state of a recurrent network is overwritten by the call.
+    state of a recurrent network is overwritten by the call, a batch may be by the next one.
     """
     before, call = _before(_function(frame).body, line)
     return _built(frame, before, _loss_expression(call), earlier or {})
@@ -63,7 +63,7 @@ def recipe_of(
 
 
 def _built(frame: FrameType, before: list[ast.stmt], loss: ast.expr, earlier: Mapping[str, Any]) -> Recipe:
-    namespace = {**frame.f_globals, **frame.f_locals}
+    namespace = {**frame.f_globals, **frame.f_locals, **earlier}
     for name, value in list(namespace.items()):
         if isinstance(value, nn.Module) and type(value).__name__ != "OptimizedModule":
             namespace[name] = unwrap(value)
@@ -71,7 +71,6 @@ def _built(frame: FrameType, before: list[ast.stmt], loss: ast.expr, earlier: Ma
     kept = _from_first_model(kept, namespace)
     lost = _lost(kept)
     known = {name for name in lost & set(earlier) if not any(name in _filled(s) for s in kept)}
-    namespace.update({name: earlier[name] for name in known})
     lost -= known
     if lost:
         raise ImpureError(f"{', '.join(sorted(lost))} was overwritten in the step")

@@ -84,7 +84,7 @@ class PoorInitialisation(Check):
             return
         ends, fresh = ([_or_inf(v) for v in numbers(data.get(key))] for key in ("ends", "fresh_ends"))
         layers = rows(data.get("layers"))
-        if len(ends) < self.draws or not layers or not max(fresh) < self.better * min(ends):
+        if min(len(ends), len(fresh)) < self.draws or not layers or not max(fresh) < self.better * min(ends):
             return
         alike = [row for row in layers if flag(row.get("alike"))]
         worst = alike[0] if alike else max(layers, key=lambda row: abs(_log(row.get("gain"))))

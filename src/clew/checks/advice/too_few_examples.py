@@ -101,6 +101,8 @@ class TooFewExamples(Check):
         held = [numbers(c.get("held_out")) for c in curves]
         start = median(number(c.get("start")) for c in curves)
         own = median(numbers(c.get("trained"))[-1] for c in curves)
+        if not all(math.isfinite(v) for v in (start, own, *(v for h in held for v in h))):
+            return
         drops = [h[-2] - h[-1] for h in held]
         last = mean(h[-1] for h in held)
         error = stdev(drops) / math.sqrt(len(drops))

@@ -73,14 +73,16 @@ class BatchLeak(Check):
             confidence="possible" if statistics else None,
         )
 
+    def unjudged(self, run: RunView) -> str | None:
+        data = run.experiment(self.name) or {}
+        return f"batch interaction is meant here: {data.get('meant')}" if data.get("meant") else None
+
 
 def _fix(op: str | None, data: Mapping[str, Any]) -> str:
     if data.get("time_first"):
         return f"{data.get('time_first')}(…, batch_first=True)  # the samples come first here"
     if op in _CUTS:
-        return (
-            "x.transpose(0, 1)  # view and reshape cut numbers differently, they do not swap dimensions"
-        )
+        return "x.transpose(0, 1)  # view and reshape cut numbers differently, they do not swap dimensions"
     if op in ("softmax", "log_softmax"):
         return "softmax(x, dim=-1)  # not over the batch"
     if op in _STATISTICS:

@@ -34,7 +34,7 @@ from typing import Any
 
 from clew.checks.api import Check
 from clew.checks.experiments.outcome import curve, number, place, why_not
-from clew.checks.facts import rows
+from clew.checks.facts import rows, whole
 from clew.checks.view import RunView
 from clew.checks.wording import counted
 from clew.records import Evidence, Finding, Severity
@@ -46,9 +46,7 @@ class CannotOverfitBatch(Check):
     name = "cannot-overfit-batch"
     needs = ("fact:experiment.cannot-overfit-batch",)
 
-    remaining: float = (
-        0.5  # share of the way from a constant answer to the floor; networks that learn leave 0.1
-    )
+    remaining: float = 0.5  # share of the way from a constant answer to the floor; who learns leaves 0.1
     accuracy: float = 0.8  # of the answers on those samples, above which it has learned something
     gain: float = 0.05  # share of its start by which a loss of unknown floor must fall
     noise: float = 3.0  # times the spread of the untrained loss over random numbers, that a fall must exceed
@@ -58,8 +56,10 @@ class CannotOverfitBatch(Check):
         attempts = rows(data.get("attempts")) if data else []
         if data is None or not attempts or any(self._learned(data, a) for a in attempts):
             return
-        best = min(attempts, key=lambda a: _end(a))
-        start, samples = number(data.get("start")), int(number(data.get("samples")))
+        best = min(attempts, key=_end)
+        start, samples = number(data.get("start")), whole(data.get("samples")) or 0
+        if not math.isfinite(start):
+            return
         yield self.finding(
             Severity.ERROR,
             message=f"it can't learn {counted(samples, 'sample')} by heart: {_course(start, best)}",

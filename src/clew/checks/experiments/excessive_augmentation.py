@@ -79,7 +79,9 @@ class ExcessiveAugmentation(Check):
         """Whether there was progress to compare with, in every trial."""
         gains = [number(t.get("start")) - number(t.get("held_off")) for t in trials]
         starts = [abs(number(t.get("start"))) for t in trials]
-        return bool(trials) and all(g >= self.learned * s for g, s in zip(gains, starts, strict=True))
+        return bool(trials) and all(
+            g > 0 and g >= self.learned * s for g, s in zip(gains, starts, strict=True)
+        )
 
     def unjudged(self, run: RunView) -> str | None:
         data = run.experiment(self.name)

@@ -55,7 +55,7 @@ class OptimizerUnfit(Check):
             return
         own, other = (numbers(row.get("gains")) for row in tried)
         start = number(data.get("start"))
-        if len(own) < self.seeds or not min(other) > self.moved * abs(start):
+        if min(len(own), len(other)) < self.seeds or not min(other) > self.moved * abs(start):
             return
         share = max(own) / min(other)
         if share > self.behind:

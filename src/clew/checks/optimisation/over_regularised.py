@@ -87,7 +87,9 @@ class OverRegularised(Check):
             return
         on, off = numbers(gains.get("on")), numbers(gains.get("off"))
         start, steps = number(data.get("start")), data.get("steps")
-        if len(on) < self.seeds or not min(off) > self.moved * abs(start) or max(on) > self.behind * min(off):
+        if min(len(on), len(off)) < self.seeds:
+            return
+        if not min(off) > self.moved * abs(start) or max(on) > self.behind * min(off):
             return
         what, fix, site = _blamed(data, numbers(gains.get("without decay")), min(off))
         yield self.finding(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clew.checks.experiments.outcome import curve, number, numbers, place
-from clew.checks.facts import flag, rows
+from clew.checks.facts import flag, rows, whole
 from clew.checks.symptoms.trend import highest_rate
 from clew.checks.view import RunView
 from clew.records import Evidence, Site
@@ -49,7 +49,7 @@ def rate_trial(run: RunView, name: str, seeds: int) -> RateTrial | None:
     return RateTrial(
         name,
         number(data.get("start")),
-        int(number(data.get("steps"))),
+        whole(data.get("steps")) or 0,
         number(tried[0].get("rate")),
         number(tried[1].get("rate")),
         gains,
