@@ -44,9 +44,7 @@ class InputIgnored(Check):
     needs = ("fact:experiment.input-ignored",)
 
     nothing: float = 1e-6  # change of the output, as a share of it, that rounding makes
-    hardly: float = (
-        1e-2  # the same, for inputs that are squashed; after training it is about 1 in models that learn
-    )
+    hardly: float = 1e-2  # the same, for inputs that are squashed; about 1 in models that learn
     gain: float = 0.02  # share of the loss that the right inputs must be worth
     noise: float = 3.0  # times the spread over draws, that this gain must exceed to count
 
