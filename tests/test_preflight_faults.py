@@ -1,4 +1,4 @@
-"""Every experiment fails on the program planted for it, and all pass on the same program repaired."""
+"""Every experiment fails on the program planted for it, and passes on the same program repaired."""
 
 from __future__ import annotations
 
@@ -34,10 +34,14 @@ def check_of(module: ModuleType) -> str:
 
 
 def checked(name: str, variant: str, folder: Path) -> tuple[int, dict[str, Any]]:
-    """The report of `clew check` on one half of a pair, from a process of its own."""
+    """The report of `clew check` on one half of a pair, from a process of its own.
+
+    Only the question at stake: all questions of all programs are asked by `benchmarks.preflight`.
+    """
     report = folder / f"{variant}.json"
     # A busy machine must not leave questions open.
     options = ["--quiet", "--dir", folder / "runs", "--json", report, "--time-limit", "240"]
+    options += ["--only", check_of(fault(name))]
     ended = wait(
         start(
             ["-m", "clew", "check", *options, TESTS / "preflight_play.py", FAULTS, name, variant],
@@ -56,7 +60,7 @@ def by_experiments(report: dict[str, Any], severity: str) -> list[dict[str, Any]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_experiment_fails_on_its_fault_and_blames_nothing_else(name: str, tmp_path: Path) -> None:
+def test_an_experiment_fails_on_its_fault_and_blames_the_right_place(name: str, tmp_path: Path) -> None:
     module = fault(name)
     severity = getattr(module, "SEVERITY", "fault")
     code, report = checked(name, "buggy", tmp_path)
@@ -75,7 +79,7 @@ def test_an_experiment_fails_on_its_fault_and_blames_nothing_else(name: str, tmp
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_all_experiments_pass_on_the_repaired_program(name: str, tmp_path: Path) -> None:
+def test_an_experiment_passes_on_the_repaired_program(name: str, tmp_path: Path) -> None:
     module = fault(name)
     code, report = checked(name, "healthy", tmp_path)
     answers = {row["name"]: row for row in report["preflight"]["experiments"]}

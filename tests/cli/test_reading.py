@@ -206,7 +206,7 @@ def test_folder_of_runs_can_be_chosen(
 def test_every_verb_has_help_with_its_name(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = told(capsys, verb, "--help")
     assert text.startswith(f"Usage: clew {verb}")
-    assert "--dir" in text or verb in ("explain", "show")
+    assert "DIR" in text or verb in ("explain", "show")
 
 
 def test_bare_command_shows_help_and_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
