@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from subjects import HEALTHY, Fact, Recorded, judged, tried
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from clew.checks.experiments.gradient_mismatch import GradientMismatch as Check
 from clew.checks.runner import ask
@@ -189,3 +190,21 @@ def test_nothing_is_left_behind() -> None:
     assert Cube.__dict__["forward"] is forward
     assert torch.equal(torch.get_rng_state(), rng)
     assert torch.get_default_dtype() is torch.float32
+
+
+class Checkpointed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(6, 16), nn.Linear(16, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(self.first(x))
+        return checkpoint(lambda h: self.last(h).sin(), hidden, use_reentrant=True)
+
+
+def test_reentrant_checkpointing_can_be_judged() -> None:
+    torch.manual_seed(0)
+    model = Checkpointed()
+    data = (torch.randn(16, 6), torch.randn(16, 1))
+    subject = subject_of(model, F.mse_loss, data, torch.optim.SGD(model.parameters(), 0.1))
+    assert judged(Check(), tried(GradientMismatch(), subject)) == []

@@ -9,12 +9,12 @@ from subjects import HEALTHY, batches, diabetes, judged, mlp, segmentation, tagg
 from torch import Tensor, nn
 
 from clew.checks.experiments.toy_task_failed import ToyTaskFailed as Check
-from clew.experiments.api import CannotJudge
+from clew.experiments.api import CannotJudge, Result
 from clew.experiments.building import subject_of
 from clew.experiments.subject import Subject
 from clew.experiments.toy_task_failed import ToyTaskFailed
 from clew.experiments.toy_tasks import TASKS, target_of, values_of
-from clew.records import Severity
+from clew.records import Severity, json_float
 
 
 @pytest.mark.parametrize("name", ["cnn", "wine", "regression", "tagger", "gpt", "segmentation"])
@@ -98,3 +98,10 @@ def test_toy_targets_keep_type_shape_and_what_is_not_asked_for() -> None:
             }
             if len(toy) == len(real) and not real.is_floating_point():
                 assert torch.equal(toy < 0, real < 0)
+
+
+@pytest.mark.parametrize(("start", "found"), [(2.3, 1), (-math.inf, 0), (math.nan, 0)])
+def test_a_loss_without_a_value_is_no_failure_to_learn(start: float, found: int) -> None:
+    rung = {"name": "constant", "words": "answer the same", "taken": False, "remaining": 1.0}
+    rung |= {"accuracy": json_float(math.nan), "start": json_float(start), "end": json_float(start)}
+    assert len(judged(Check(), Result({"rungs": [rung]}))) == found

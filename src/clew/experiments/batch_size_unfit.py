@@ -59,6 +59,8 @@ class BatchSizeUnfit(Experiment):
     def _compared(self, subject: Subject) -> tuple[Sequence[Batch], float]:
         """Batches of one size, and that size in samples."""
         first = subject.batch()
+        if len(subject.batches) == 1 and len(subject.losses) > 1:
+            raise CannotJudge("all data is one batch: there is no noise between batches")
         alike = [b for b in subject.batches if b.size == first.size][: self.batches]
         if len(alike) >= self.least:
             return alike, float(_size(subject))
@@ -121,7 +123,7 @@ def _over(spread: float, length: float) -> float:
 
 
 def _gradient(fork: Fork, batch: Batch, parameters: Sequence[Tensor]) -> Tensor:
-    gradients = torch.autograd.grad(fork.loss(batch), list(parameters), allow_unused=True)
+    gradients = fork.gradients(fork.loss(batch), parameters)
     parts = [g.detach().to_dense() if g.is_sparse else g.detach() for g in gradients if g is not None]
     if not parts:
         raise CannotJudge("no gradient reaches what is trained")

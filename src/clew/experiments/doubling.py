@@ -61,7 +61,7 @@ class Doubling(TorchFunctionMode):
 def _doubled(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.double() if value.dtype in _LOW else value
-    return torch.float64 if value in _LOW and isinstance(value, torch.dtype) else value
+    return torch.float64 if isinstance(value, torch.dtype) and value in _LOW else value
 
 
 def _is_low(value: Any) -> bool:

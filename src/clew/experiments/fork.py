@@ -199,6 +199,17 @@ class Fork:
                 handle.remove()
         return seen
 
+    @staticmethod
+    def gradients(loss: Tensor, tensors: Sequence[Tensor]) -> list[Tensor | None]:
+        """By `backward()`, not `autograd.grad`, which reentrant checkpointing does not allow."""
+        for tensor in tensors:
+            tensor.grad = None
+        loss.backward()
+        found = [tensor.grad for tensor in tensors]
+        for tensor in tensors:
+            tensor.grad = None
+        return found
+
     def train(
         self,
         batches: Sequence[Batch],

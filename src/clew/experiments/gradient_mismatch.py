@@ -136,7 +136,7 @@ class _Trial:
         self._mode.noting = False
         if not loss.requires_grad:
             raise CannotJudge("the loss does not depend on any parameter (see detached-graph)")
-        gradients = torch.autograd.grad(loss, [p for *_, p in named], allow_unused=True)
+        gradients = Fork.gradients(loss, [p for *_, p in named])
         self.size = abs(float(loss.detach()))
         if self.value() != float(loss.detach()):
             raise CannotJudge("the same step gives different numbers (see nondeterministic-step)")

@@ -74,7 +74,7 @@ def _played(subject: Subject, fork: Fork, batch: Batch) -> _Played:
     loss, entries = taped(subject.models, _fingerprint, lambda: _number(subject, fork, batch))
     gradients: list[Tensor | None] = []
     if loss.requires_grad and parameters:
-        found = torch.autograd.grad(loss, parameters, allow_unused=True)
+        found = fork.gradients(loss, parameters)
         gradients = [None if g is None else _fingerprint(g.detach()) for g in found]
     return _Played(float(loss.detach()), gradients, [e for e in entries if e.place.op not in _UNSET])
 

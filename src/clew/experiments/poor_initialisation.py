@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from clew.experiments.api import Clock, Experiment, Plot, Result
@@ -78,7 +77,7 @@ def _layers(subject: Subject, fork: Fork) -> list[Layer]:
     with _watched(subject, found):
         loss = fork.loss(subject.batch())
     weights = [m.weight for m in found if isinstance(m.weight, Tensor) and m.weight.requires_grad]
-    gradients = torch.autograd.grad(loss, weights, allow_unused=True) if weights else ()
+    gradients = fork.gradients(loss, weights) if weights else []
     by_weight = {id(w): g for w, g in zip(weights, gradients, strict=True)}
     for module, layer in found.items():
         gradient = by_weight.get(id(module.weight))

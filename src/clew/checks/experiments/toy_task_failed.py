@@ -75,6 +75,8 @@ class ToyTaskFailed(Check):
 
     def _failed(self, rung: Mapping[str, Any]) -> bool:
         left, right = number(rung.get("remaining")), number(rung.get("accuracy"))
+        if not math.isfinite(number(rung.get("start"))):
+            return False  # a loss without a value says nothing about learning
         return not flag(rung.get("taken")) and left > self.failed and not right > self.wrong
 
     def unjudged(self, run: RunView) -> str | None:
