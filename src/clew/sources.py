@@ -6,6 +6,7 @@ script's own; never those of installed packages.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable
@@ -65,8 +66,9 @@ class SourceKeeper:
 
     def _write(self) -> None:
         aside = self._run / f".{FILE}.{os.getpid()}"
-        aside.write_text(json.dumps({"version": 1, "files": self._kept}), encoding="utf-8")
-        os.replace(aside, self._run / FILE)
+        with contextlib.suppress(OSError):  # the log meets the same full disk or lost folder, and says so
+            aside.write_text(json.dumps({"version": 1, "files": self._kept}), encoding="utf-8")
+            os.replace(aside, self._run / FILE)
 
 
 def _files_in(value: Any) -> set[str]:
