@@ -125,6 +125,7 @@ def test_arrows_walk_from_step_to_step_and_every_chart_reads_there(charts):
 
 
 def test_the_cursor_is_shared(charts):
+    expect(charts.get_by_label("Learning rate").locator(".u-over")).to_be_visible()
     box = loss(charts).locator(".u-over").bounding_box()
     assert box is not None
     charts.mouse.move(box["x"] + box["width"] / 2, box["y"] + 50)
