@@ -51,8 +51,8 @@ class MissingZeroGrad(Check):
             if count >= self.least and count >= self.sustained * len(later):
                 yield self.finding(
                     Severity.ERROR,
-                    message=f"gradients are never cleared: {count} of the {len(later)} steps looked at add to "
-                    "those of earlier steps",
+                    message=f"gradients are never cleared: {count} of the {len(later)} steps looked at add "
+                    "to those of earlier steps",
                     fix="optimizer.zero_grad()  # before loss.backward()",
                     site=site,
                     step=int(later.steps[int(np.argmax(stale))]),
