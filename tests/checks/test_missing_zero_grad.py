@@ -13,7 +13,7 @@ def stale(*values: float) -> FakeRun:
 def test_three_stale_steps_after_the_first_are_an_error_at_the_step_call() -> None:
     (found,) = findings(MissingZeroGrad(), stale(0, 1, 1, 1))
     assert (found.severity, found.step, found.site) == (Severity.ERROR, 1, STEP)
-    assert "3 of 3 steps" in found.message
+    assert "3 of the 3 steps looked at" in found.message
     assert found.fix.startswith("optimizer.zero_grad()")
 
 
