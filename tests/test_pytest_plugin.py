@@ -10,10 +10,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SUITE = """
 import torch
@@ -50,18 +46,8 @@ def suite(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "clew.pytest_plugin",
-        "-p",
-        "no:cacheprovider",
-        *arguments,
-    ]
-    source = str(Path(__file__).parent.parent / "src")
-    environment = {**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
@@ -104,8 +90,3 @@ def test_loading_the_plugin_imports_nothing_heavy() -> None:
     program = "import clew.pytest_plugin, sys; print({'torch', 'numpy', 'rich', 'click'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
-
-
-def test_pytest_finds_it_by_its_entry_point() -> None:
-    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"clew": "clew.pytest_plugin"}

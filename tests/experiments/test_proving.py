@@ -43,7 +43,7 @@ def program(
 
 
 def proof_of(check: str, subject: Subject) -> Proof:
-    clock = Clock(60)
+    clock = Clock(600)
     clock.start()
     return prove(check, [check], subject, clock)
 

@@ -217,6 +217,7 @@ def test_a_thread_that_keeps_dying_is_given_up_and_memory_stays_bounded(tmp_path
     log = open_writer(new_run(tmp_path), failures)
     train(log, range(20_000))
     assert len(log._queue) < 1000
+    log._thread.join(30)
     log.close("finished")
     assert len(failures) == 2
     assert any("dropped" in line for line in failures)

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 def compare(viewer, runs) -> Page:
     page = viewer.open(f"#/compare?runs={runs.healthy},{runs.other},{runs.faulty}")
     expect(page.locator("#settings tbody tr")).to_have_count(3)
+    expect(page.locator(".u-over")).to_have_count(4)  # all are drawn: nothing moves from now on
     return page
 
 

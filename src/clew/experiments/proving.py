@@ -79,9 +79,12 @@ class _Trial:
 
     def _seconds_per_step(self) -> float:
         self._ends(self.as_it_is, self.as_it_is, 1, 0)  # the first one pays for what is set up once
-        began = perf_counter()
-        self._ends(self.as_it_is, self.as_it_is, 3, 0)
-        return max((perf_counter() - began) / 3, 1e-6)
+        shortest = math.inf  # of three: another program's burst must not cost a longer trial
+        for _ in range(3):
+            began = perf_counter()
+            self._ends(self.as_it_is, self.as_it_is, 3, 0)
+            shortest = min(shortest, (perf_counter() - began) / 3)
+        return max(shortest, 1e-6)
 
     def _at(self, steps: int) -> Proof:
         fixes = [(v, v.fixed(self.as_it_is, self.subject)) for v in self.variants]

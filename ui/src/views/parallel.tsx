@@ -1,5 +1,5 @@
 // A line for each run through its settings and results; drag along an axis to keep only runs in that range.
-import { useCallback, useState } from "preact/hooks";
+import { useCallback, useRef, useState } from "preact/hooks";
 import { Canvas, fitted, pointOn } from "../draw/canvas";
 import { type Axis, type Brushes, placeOn, type Value, valueAt } from "../draw/parallel";
 import { digits } from "../format";
@@ -15,6 +15,12 @@ interface Props extends Shared {
   setBrushes: (next: Brushes) => void;
 }
 
+interface Drag {
+  axis: number;
+  from: number;
+  to: number;
+}
+
 const HEIGHT = 300;
 const TOP = 44;
 const BELOW = 26;
@@ -22,7 +28,9 @@ const SIDE = 70;
 
 export function Parallel({ axes, rows, results, brushes, setBrushes, data, names, pass, chosen, pick }: Props) {
   const [over, setOver] = useState<{ at: TipAt; run: number } | null>(null);
-  const [drag, setDrag] = useState<{ axis: number; from: number; to: number } | null>(null);
+  const [drag, show] = useState<Drag | null>(null);
+  const held = useRef<Drag | null>(null); // what the mouse does between two paints must not be lost
+  const setDrag = (next: Drag | null) => show((held.current = next));
   const live = drag ? { ...brushes, [axes[drag.axis]!.name]: sorted(drag.from, drag.to) } : brushes;
   const bright = data.runs.map((run, i) => pass[i]! && (!chosen || run.id === chosen));
   const paint = useCallback(
@@ -51,15 +59,16 @@ export function Parallel({ axes, rows, results, brushes, setBrushes, data, names
   };
   const move = (event: MouseEvent) => {
     const here = read(event);
-    if (drag) return setDrag({ ...drag, to: here.place });
+    if (held.current) return setDrag({ ...held.current, to: here.place });
     const run = runAt(here);
     setOver(run === null ? null : { run, at: { x: event.clientX, y: event.clientY } });
   };
   const up = () => {
-    if (drag) {
-      const name = axes[drag.axis]!.name;
+    if (held.current) {
+      const { axis, from, to } = held.current;
+      const name = axes[axis]!.name;
       const { [name]: _, ...others } = brushes;
-      setBrushes(Math.abs(drag.to - drag.from) < 0.02 ? others : { ...others, [name]: sorted(drag.from, drag.to) });
+      setBrushes(Math.abs(to - from) < 0.02 ? others : { ...others, [name]: sorted(from, to) });
       setDrag(null);
     } else if (over) pick(data.runs[over.run]!.id);
   };
