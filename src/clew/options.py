@@ -28,6 +28,36 @@ class CheckOptions:
 
 
 @dataclass(frozen=True)
+class ProfileOptions:
+    """What `clew profile` adds to a run."""
+
+    windows: int = 3  # stretches of steps that are looked at in detail, spread over the run
+    steps: int = 8  # of each
+    python: bool = True  # Python's stacks, by sampling
+    cprofile: bool = False  # and every call of the steps in a window, as .prof
+    attempts: bool = False  # `--try`: faster settings are tried on a snapshot
+    batch_sizes: tuple[int, ...] = ()  # to be tried on a snapshot
+    out: Path | None = None  # folder for the exported files; None: only the run's own
+    formats: tuple[str, ...] = ()  # "csv", "chrome", "pstats", "speedscope", "html"
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """What `clew data` adds to a run."""
+
+    loader: str = ""  # its name in the script, or number; empty: all that were seen
+    samples: int = 8  # to be shown
+    sample: int | None = None  # this one, stage by stage
+    bare: bool = False  # in this process, without workers
+    measure: bool = True  # how fast, stage by stage
+    sweep: bool = False  # over workers and prefetching
+    judge: bool = True  # look through the data set
+    all: bool = False  # through all of it, not a sample
+    time_limit: float = 60.0  # seconds for all of it
+    html_path: Path | None = None
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """One `clew run`, as typed. Unset fields leave the choice to the session."""
 
@@ -51,3 +81,5 @@ class RunOptions:
     prove: bool = False  # at the end, try the fixes of what was found on a snapshot
     quiet: bool = False  # nothing on stderr, not even the header
     check: CheckOptions | None = None  # `clew check`: experiments in the first steps
+    profile: ProfileOptions | None = None  # `clew profile`: where the time and the memory go
+    data: DataOptions | None = None  # `clew data`: what the loaders deliver
