@@ -61,10 +61,6 @@ class Batch:
         kept = None if self.indices is None else tuple(self.indices[int(i)] for i in index)
         return replace(cut, size=len(index), indices=kept)
 
-    def cloned(self) -> Batch:
-        """With tensors of its own: a program may reuse its memory."""
-        return self._each(lambda t, _, __: t.detach().clone().requires_grad_(t.requires_grad))
-
     def _each(self, change: Callable[[Tensor, str, int | None], Tensor]) -> Batch:
         leaves, shape = tree_flatten(dict(self.values))
         facts = iter(zip(self.roles, self.dims, strict=True))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 
 from clew.experiments.api import Clock
@@ -109,11 +109,3 @@ def _zero(subject: Subject) -> None:
     """Also what the optimizer does not have: it may be added by a fix later."""
     for parameter in subject.parameters():
         parameter.grad = None
-
-
-def chance(values: Tensor) -> bool:
-    """Whether rows over dimension 1 are probabilities."""
-    if values.dim() < 2 or not values.is_floating_point():
-        return False
-    sums = values.detach().float().sum(1)
-    return bool((values.detach() >= 0).all()) and bool(((sums - 1).abs() < 1e-2).all())

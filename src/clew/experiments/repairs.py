@@ -14,9 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from clew.attach.losses import simplex_share
 from clew.experiments.batch import BOTH, INPUT, Batch, joined
 from clew.experiments.fork import Fork
-from clew.experiments.loops import Loop, chance
+from clew.experiments.loops import Loop
 from clew.experiments.subject import Subject
 
 TINY = 1e-12  # of a probability, before its logarithm is taken
@@ -81,7 +82,7 @@ def _reshape_targets(loop: Loop, _: Subject) -> Loop:
 
 def _log_if_probabilities(values: Tensor) -> Tensor:
     """Cross-entropy takes the softmax of this: of the logarithm of probabilities, it is themselves."""
-    return values.clamp_min(TINY).log() if chance(values) else values
+    return values.clamp_min(TINY).log() if float(simplex_share(values)) == 1 else values
 
 
 def _shuffled(batches: Sequence[Batch], seed: int) -> Sequence[Batch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from clew.attach.sink import Sink
 from clew.experiments.api import CannotJudge, Clock
@@ -19,15 +19,12 @@ def try_fixes(
     sink: Sink,
     step: int,
     limit: float,
-    progress: Callable[[str], None] | None = None,
 ) -> None:
     """Write a `proof` fact for every finding (in the order of the verdict) whose fix can be tried."""
     whole = Clock(limit)
     whole.start()
     tried = [name for name in found if provable(name)][:MOST]
     for number, check in enumerate(tried):
-        if progress is not None:
-            progress(check)
         last = number == len(tried) - 1
         clock = Clock(whole.left if last else whole.left * SHARE)
         clock.start()

@@ -107,10 +107,6 @@ def _empty(look: Look) -> bool:
     return bool(look.inputs) and look.inputs[0].numel() == 0
 
 
-def _edge_of_one(look: Look) -> bool:
-    return any(look.any(n, lambda v: v.abs() >= 1) for n in range(len(look.inputs)))
-
-
 def _any_zero(look: Look) -> bool:
     return any(look.any(n, _small) for n in range(len(look.inputs))) or any(s == 0 for s in look.scalars)
 
