@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from clew.options import FAILED_ON
-from running import PROGRAMS, Ended, start, wait
+from running import PROGRAMS, Ended, run_warm, start, wait
 
 CHECK = ["-m", "clew", "check"]
 TRAIN = """
@@ -41,7 +41,7 @@ def script(folder: Path, text: str = TRAIN, fault: str = "") -> Path:
 
 def check(folder: Path, *arguments: str | Path) -> Ended:
     command = [*CHECK, "--dir", folder / "runs", *arguments]
-    return wait(start(command, OMP_NUM_THREADS="1", COLUMNS="200"))
+    return run_warm(command, COLUMNS="200")
 
 
 def test_a_healthy_script_is_ended_after_its_first_steps_with_a_table(tmp_path: Path) -> None:
@@ -98,7 +98,8 @@ def test_experiments_that_find_no_time_say_so(tmp_path: Path) -> None:
 def test_a_script_that_does_not_train_gets_one_clear_line(
     text: str, said: str, code: int, tmp_path: Path
 ) -> None:
-    ended = check(tmp_path, script(tmp_path, text))
+    command = ["-m", "clew", "check", "--dir", tmp_path / "runs", script(tmp_path, text)]
+    ended = wait(start(command, OMP_NUM_THREADS="1", COLUMNS="200"))  # a process that has no torch yet
     assert ended.code == code
     assert said in ended.err.splitlines()[-1]
 
@@ -140,10 +141,9 @@ CONTINUED = [
 @pytest.mark.parametrize("name", CONTINUED)
 def test_a_training_that_goes_on_ends_bit_by_bit_as_without_a_check(name: str, tmp_path: Path) -> None:
     program = PROGRAMS / f"{name}.py"
-    plain = start([program], OMP_NUM_THREADS="1", COLUMNS="200")
     report = tmp_path / "report.json"
     options = ["--continue", "--quiet", "--fail-on", "none", "--json", report]
     checked = check(tmp_path, *options, program)
-    assert checked == wait(plain)
+    assert checked == run_warm([program], COLUMNS="200")
     assert "tensors" in checked.out
     assert len(json.loads(report.read_text())["preflight"]["passed"]) > 0

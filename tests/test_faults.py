@@ -20,9 +20,8 @@ import clew
 from clew.checks.catalog import CHECKS
 from clew.checks.runner import judge
 from clew.checks.view import RunView
-from clew.experiments.listing import EXPERIMENTS
 from clew.records import Verdict
-from running import TESTS, start, wait
+from running import TESTS, run_warm
 
 FAULTS = TESTS.parent / "faults"
 NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
@@ -63,8 +62,7 @@ def plain(verdict: Verdict) -> dict[str, Any]:
 
 def played(name: str, root: Path) -> dict[str, Any]:
     """What `play` says, from a process of its own."""
-    # One thread: these networks are too small for two, and two would wait for each other.
-    ended = wait(start([__file__, name, root], OMP_NUM_THREADS="1"))
+    ended = run_warm([__file__, name, root])
     assert ended.code == 0, ended.err
     return json.loads(ended.out)
 
@@ -119,6 +117,8 @@ def mean(values: list[float]) -> float:
 
 
 def test_every_check_has_a_fault_that_it_must_find() -> None:
+    from clew.experiments.listing import EXPERIMENTS  # takes seconds, and a play does without
+
     sys.path.insert(0, str(FAULTS))
     try:
         covered = {getattr(importlib.import_module(n), "CHECK", n.replace("_", "-")) for n in NAMES}

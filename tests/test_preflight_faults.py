@@ -12,7 +12,7 @@ import pytest
 
 from clew.experiments.listing import EXPERIMENTS
 from clew.options import FAILED_ON
-from running import TESTS, start, wait
+from running import TESTS, run_warm
 from test_faults import points_at
 
 FAULTS = TESTS.parent / "faults" / "preflight"
@@ -43,12 +43,7 @@ def checked(name: str, variant: str, folder: Path) -> tuple[int, dict[str, Any]]
     # A busy machine must not leave questions open.
     options = ["--quiet", "--dir", folder / "runs", "--json", report, "--time-limit", "240"]
     options += ["--only", check_of(fault(name))]
-    ended = wait(
-        start(
-            ["-m", "clew", "check", *options, TESTS / "preflight_play.py", FAULTS, name, variant],
-            OMP_NUM_THREADS="1",
-        )
-    )
+    ended = run_warm(["-m", "clew", "check", *options, TESTS / "preflight_play.py", FAULTS, name, variant])
     assert report.exists(), ended.err
     return ended.code, json.loads(report.read_text())
 

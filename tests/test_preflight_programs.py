@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from running import PROGRAMS, start, wait
+from running import PROGRAMS, run_warm
 
 SCRIPTS = PROGRAMS / "preflight"
 NAMES = sorted(path.stem for path in SCRIPTS.glob("*.py"))
@@ -19,7 +19,7 @@ def test_a_healthy_program_passes_its_pre_flight(name: str, tmp_path: Path) -> N
     report = tmp_path / "report.json"
     # A busy machine must not leave questions open.
     options = ["--quiet", "--dir", tmp_path / "runs", "--json", report, "--time-limit", "240"]
-    ended = wait(start(["-m", "clew", "check", *options, SCRIPTS / f"{name}.py"], OMP_NUM_THREADS="1"))
+    ended = run_warm(["-m", "clew", "check", *options, SCRIPTS / f"{name}.py"])
     assert report.exists(), ended.err
     found = json.loads(report.read_text())
     assert [(f["check"], f["message"]) for f in found["findings"] if f["severity"] != "advice"] == []

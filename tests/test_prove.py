@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from running import clew_run, start, wait
+from running import clew_run, run_warm
 
 SCRIPT = """
 import sys
@@ -45,7 +45,7 @@ torch.save([model.state_dict(), torch.get_rng_state()], sys.argv[1])
 def trained(folder: Path, *command: str | Path, last: str = "nn.Softmax(dim=1)", impure: str = "pass") -> Any:
     script = folder / "train.py"
     script.write_text(SCRIPT.replace("LAST", last).replace("IMPURE", impure))
-    ended = wait(start([*command, script, folder / "weights.pt"], OMP_NUM_THREADS="1"))
+    ended = run_warm([*command, script, folder / "weights.pt"])
     assert ended.code == 0, ended.err
     return ended, (folder / "weights.pt").read_bytes()
 

@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-
 SUITE = """
 import torch
 from torch import nn
