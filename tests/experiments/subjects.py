@@ -28,7 +28,7 @@ def batches(*tensors: Tensor, size: int = 32, most: int = 8) -> list[tuple[Tenso
     return [tuple(t[index] for t in tensors) for index in parts]
 
 
-def tried(experiment: Experiment, subject: Subject, seconds: float = 60.0) -> Result:
+def tried(experiment: Experiment, subject: Subject, seconds: float = 600.0) -> Result:
     clock = Clock(seconds)
     clock.start()
     return experiment.run(subject, clock)

@@ -25,6 +25,16 @@ def test_a_healthy_program_climbs_all_rungs(name: str) -> None:
     assert all(rung["taken"] for rung in result.data["rungs"][:2])
 
 
+def test_what_was_learned_without_dropout_is_looked_at_without_it() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(10, 64), nn.Dropout(0.8), nn.Tanh(), nn.Linear(64, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    result = tried(ToyTaskFailed(), subject_of(model, F.mse_loss, batches(*diabetes()), optimizer))
+    rungs = result.data["rungs"]
+    assert all(rung["taken"] for rung in rungs[:2])
+    assert model[1].p == 0.8
+
+
 class Heading(nn.Module):
     """A direction, in radians."""
 

@@ -88,7 +88,7 @@ class CannotOverfitBatch(Experiment):
     def _attempt(
         self, subject: Subject, batch: Batch, setting: Setting, start: float, clock: Clock
     ) -> Attempt:
-        with subject.fork() as fork:
+        with subject.fork() as fork, setting.around(subject):
             first = look(fork, batch)
             low = self._low(first, start)
             losses = train(subject, fork, [batch], self.steps, setting, clock, until=lambda v: v <= low)

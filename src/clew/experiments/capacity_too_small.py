@@ -70,7 +70,8 @@ class CapacityTooSmall(Experiment):
     def _attempt(
         self, subject: Subject, batch: Batch, rate: float, clock: Clock, change: Callable[[], None]
     ) -> tuple[dict[str, Any], list[float]]:
-        with subject.fork() as fork:
+        setting = Setting.calm("Adam", rate)
+        with subject.fork() as fork, setting.around(subject):
             try:
                 change()
                 first = look(fork, batch)
@@ -79,7 +80,6 @@ class CapacityTooSmall(Experiment):
             known = scale(first, first)
             floor = known.floor or 0.0
             low = floor + 0.5 * self.enough * (reference(first, floor, known.constant) - floor)
-            setting = Setting.calm("Adam", rate)
             optimizer = Adam([p for p in subject.model.parameters() if p.requires_grad], lr=rate)
             losses = train(
                 subject,

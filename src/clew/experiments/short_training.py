@@ -51,6 +51,10 @@ class Setting:
                 group["weight_decay"] = 0.0
         return own
 
+    def around(self, subject: Subject) -> contextlib.AbstractContextManager[None]:
+        """What is trained so must be looked at so: a loss with dropout is not the one that was reached."""
+        return contextlib.nullcontext() if self.dropout else without_dropout(subject)
+
     def named(self, subject: Subject) -> str:
         """`SGD, lr 0.1`"""
         kind = self.optimizer or type(subject.optimizer).__name__
@@ -154,7 +158,7 @@ def train(
         return not math.isfinite(loss) or (until is not None and until(loss))
 
     fork.seed(seed)
-    with without_dropout(subject) if not setting.dropout else contextlib.nullcontext():
+    with setting.around(subject):
         return fork.train(batches, steps, optimizer=optimizer, on_step=on_step)
 
 

@@ -62,7 +62,7 @@ class ToyTaskFailed(Experiment):
     def _attempt(
         self, subject: Subject, toy: Batch, setting: Setting, clock: Clock
     ) -> tuple[dict[str, Any], list[float]]:
-        with subject.fork() as fork:
+        with subject.fork() as fork, setting.around(subject):
             first = look(fork, toy)
             low = self._low(first)
             losses = train(subject, fork, [toy], self.steps, setting, clock, until=lambda v: v <= low)
