@@ -125,6 +125,10 @@ def test_every_check_has_a_fault_that_it_must_find() -> None:
     finally:
         sys.path.remove(str(FAULTS))
     asked = {kind.name for kind in EXPERIMENTS}  # their faults are held to in test_preflight_faults.py
+    # And those of checks that read a profile, or the data, in test_profile_faults.py and test_data_faults.py.
+    asked |= {path.stem.replace("_", "-") for path in FAULTS.glob("*/*.py")}
+    # These two only repeat what `--try` has measured: tests/checks/test_speed.py.
+    asked |= {"memory-format-unfit", "eager-overhead"}
     assert covered | asked == {kind.name for kind in CHECKS}
 
 

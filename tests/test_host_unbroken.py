@@ -31,6 +31,7 @@ PROBES = (
     "feeding",
     "forward",
     "functions",
+    "growth",
     "histograms",
     "load",
     "load-state",

@@ -12,7 +12,9 @@ def test_the_exported_names_are_exactly_these():
         "NonFiniteError",
         "__version__",
         "attach",
+        "batch_sizes",
         "config",
+        "data",
         "describe",
         "describe_tensors",
         "examine",
@@ -20,9 +22,11 @@ def test_the_exported_names_are_exactly_these():
         "ignore",
         "log",
         "open_run",
+        "profile",
         "register",
         "summary",
         "trace_numerics",
+        "try_faster",
         "visit",
     ]
     assert all(getattr(clew, name) is not None for name in clew.__all__)

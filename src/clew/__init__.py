@@ -19,13 +19,17 @@ from clew.version import __version__
 
 if TYPE_CHECKING:
     from clew.checks.custom import register as register
+    from clew.data_report import data as data
     from clew.examining import examine as examine
+    from clew.faster import batch_sizes as batch_sizes
+    from clew.faster import try_faster as try_faster
     from clew.model.describing import describe as describe
     from clew.model.describing import describe_tensors as describe_tensors
     from clew.model.graphing import graph as graph
     from clew.model.summarising import summary as summary
     from clew.model.visiting import visit as visit
     from clew.opening import open_run as open_run
+    from clew.profile_blocks import profile as profile
     from clew.trace.api import NonFiniteError as NonFiniteError
     from clew.trace.api import trace_numerics as trace_numerics
 
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
 _LAZY = {
     "NonFiniteError": "clew.trace.api",
     "trace_numerics": "clew.trace.api",
+    "batch_sizes": "clew.faster",
+    "try_faster": "clew.faster",
+    "data": "clew.data_report",
     "examine": "clew.examining",
     "describe": "clew.model.describing",
     "describe_tensors": "clew.model.describing",
@@ -40,6 +47,7 @@ _LAZY = {
     "summary": "clew.model.summarising",
     "visit": "clew.model.visiting",
     "open_run": "clew.opening",
+    "profile": "clew.profile_blocks",
     "register": "clew.checks.custom",
 }
 
@@ -47,7 +55,9 @@ __all__ = [
     "NonFiniteError",
     "__version__",
     "attach",
+    "batch_sizes",
     "config",
+    "data",
     "describe",
     "describe_tensors",
     "examine",
@@ -55,9 +65,11 @@ __all__ = [
     "ignore",
     "log",
     "open_run",
+    "profile",
     "register",
     "summary",
     "trace_numerics",
+    "try_faster",
     "visit",
 ]
 

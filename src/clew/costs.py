@@ -7,13 +7,14 @@ is read on a laptop. All times are seconds per step, all sizes bytes, unless a n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clew.plain_data import plain, read
 
 VERSION = 1
 PARTS = ("data", "to device", "forward", "backward", "optimizer", "logging", "rest", "clew")
+DEEPEST = 150  # frames of a flame that are written or read: JSON survives no much deeper nesting
 KINDS = ("parameters", "gradients", "optimizer state", "activations", "other")
 
 
@@ -47,6 +48,54 @@ class Frame:
             depth, frame = waiting.pop()
             yield depth, frame
             waiting += [(depth + 1, child) for child in reversed(frame.children)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Without recursion, as stacks may be deep; what is below `DEEPEST` is left out."""
+        made: list[dict[str, Any]] = []
+        waiting: list[tuple[int, Frame, list[dict[str, Any]]]] = [(1, self, made)]
+        while waiting:
+            depth, frame, siblings = waiting.pop()
+            inside: list[dict[str, Any]] = []
+            siblings.append({**{name: getattr(frame, name) for name in _OF_A_FRAME}, "children": inside})
+            deeper = reversed(frame.children) if depth < DEEPEST else ()
+            waiting += [(depth + 1, child, inside) for child in deeper]
+        return made[0]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Frame | None:
+        """None where it is no frame; children that are none are left out."""
+        rows = _flattened(data)
+        inside: list[list[Frame]] = [[] for _ in rows]
+        for number in reversed(range(len(rows))):  # innermost first
+            row, around, _ = rows[number]
+            frame = _frame_alone(row)
+            if frame is None:
+                continue
+            whole = replace(frame, children=tuple(reversed(inside[number])))
+            if around < 0:
+                return whole
+            inside[around].append(whole)
+        return None
+
+
+_OF_A_FRAME = ("name", "value", "self", "file", "line", "module")
+
+
+def _flattened(data: Any) -> list[tuple[Mapping[str, Any], int, int]]:
+    """Every row of a tree with the number of the one around it and its depth, outermost first."""
+    rows: list[tuple[Mapping[str, Any], int, int]] = [(data, -1, 1)] if isinstance(data, Mapping) else []
+    for number, (row, _, depth) in enumerate(rows):  # grows as it goes
+        children = row.get("children")
+        deeper = children if isinstance(children, (list, tuple)) and depth < DEEPEST else ()
+        rows += [(child, number, depth + 1) for child in deeper if isinstance(child, Mapping)]
+    return rows
+
+
+def _frame_alone(row: Mapping[str, Any]) -> Frame | None:
+    try:
+        return read(Frame, {name: row.get(name) for name in _OF_A_FRAME})
+    except TypeError:  # no name, or no value
+        return None
 
 
 @dataclass(frozen=True)
@@ -169,6 +218,7 @@ class Profile:
 
     steps: tuple[int, int] = (0, 0)  # first and last that were looked at in detail
     detailed: int = 0  # how many of them
+    detailed_step: float = 0.0  # one of them; being looked at, they take longer than others
     step_median: float = 0.0
     step_p95: float = 0.0
     samples_per_second: float | None = None
@@ -189,10 +239,18 @@ class Profile:
     notes: tuple[str, ...] = ()  # what could not be measured, and why
     files: Mapping[str, str] = field(default_factory=dict)  # "chrome trace" -> name in the run's traces/
 
+    def of_step(self, seconds: float) -> float:
+        """The share of a step that this time of modules and ops is: of those that were looked at."""
+        whole = self.detailed_step or self.step_median
+        return seconds / whole if whole > 0 else 0.0
+
     def to_json(self) -> dict[str, Any]:
         """As `traces/profile.json`, in the shape that the browser view reads."""
-        data: dict[str, Any] = {"version": VERSION, **plain(self)}
-        data["flame"] = {"unit": "s", "root": data["flame"]} if self.flame else None
+        bare = replace(self, flame=None, python=None, memory=replace(self.memory, root=None))
+        data: dict[str, Any] = {"version": VERSION, **plain(bare)}
+        data["flame"] = {"unit": "s", "root": self.flame.to_json()} if self.flame else None
+        data["python"] = self.python.to_json() if self.python else None
+        data["memory"]["root"] = self.memory.root.to_json() if self.memory.root else None
         data["memory"]["unit"] = "B"
         for module in data["modules"]:
             module["class"] = module["type"]
@@ -204,7 +262,16 @@ class Profile:
     def from_json(cls, data: Mapping[str, Any]) -> Profile:
         """Of another version, or from hostile hands: what does not fit is left at its default."""
         given = dict(data)
-        flame = given.get("flame")
+        flame, python = given.pop("flame", None), given.pop("python", None)
         if isinstance(flame, Mapping) and "root" in flame:
-            given["flame"] = flame["root"]
-        return read(cls, given)
+            flame = flame["root"]
+        memory = given.get("memory")
+        held = memory if isinstance(memory, Mapping) else {}
+        given["memory"] = {name: value for name, value in held.items() if name != "root"}
+        profile = read(cls, given)
+        return replace(
+            profile,
+            flame=Frame.from_json(flame),
+            python=Frame.from_json(python),
+            memory=replace(profile.memory, root=Frame.from_json(held.get("root"))),
+        )

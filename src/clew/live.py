@@ -83,7 +83,8 @@ class LiveJudge:
             self._stop = finding
         if finding.severity is Severity.ERROR and finding.check not in self._announced:
             self._announced.add(finding.check)
-            quiet = self._session.options.quiet or self._session.options.check is not None
+            options = self._session.options
+            quiet = options.quiet or options.check is not None or options.data is not None
             if self._session.rank == 0 and not quiet and sys.stderr is not None:
                 from clew.show.terminal import live_line
 

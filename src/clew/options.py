@@ -37,6 +37,7 @@ class ProfileOptions:
     cprofile: bool = False  # and every call of the steps in a window, as .prof
     attempts: bool = False  # `--try`: faster settings are tried on a snapshot
     batch_sizes: tuple[int, ...] = ()  # to be tried on a snapshot
+    try_limit: float = 60.0  # seconds for what is tried, and as many again for the batch sizes
     out: Path | None = None  # folder for the exported files; None: only the run's own
     formats: tuple[str, ...] = ()  # "csv", "chrome", "pstats", "speedscope", "html"
 
@@ -55,6 +56,7 @@ class DataOptions:
     all: bool = False  # through all of it, not a sample
     time_limit: float = 60.0  # seconds for all of it
     html_path: Path | None = None
+    go_on: bool = False  # train on afterwards instead of ending the script
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ def plain(value: Any) -> Any:
 
 
 T = TypeVar("T")
+_KNOWN: dict[Any, dict[str, Any]] = {}  # looking the hints of a class up takes longer than reading it
 
 
 def read(kind: type[T], data: Mapping[str, Any]) -> T:
@@ -29,7 +30,9 @@ def read(kind: type[T], data: Mapping[str, Any]) -> T:
 
     Raises TypeError where a field without default is missing.
     """
-    hints = get_type_hints(kind)
+    if kind not in _KNOWN:
+        _KNOWN[kind] = get_type_hints(kind)
+    hints = _KNOWN[kind]
     known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
     made = {name: _fitting(hints[name], value) for name, value in data.items() if name in known}
     return kind(**{name: value for name, value in made.items() if value is not _MISFIT})

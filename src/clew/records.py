@@ -14,6 +14,8 @@ from typing import Any
 
 FORMAT_VERSION = 1  # of the run folder; a reader refuses a higher one
 NEEDS_EXPERIMENT = "needs an experiment: clew check"  # why a check that only experiments feed says nothing
+NEEDS_PROFILE = "needs clew profile"  # and one that judges how fast training is
+NEEDS_DATA = "needs clew data"  # and one that looks through the data itself
 
 
 class Severity(str, Enum):
@@ -193,6 +195,11 @@ class NotJudged:
     def needs_experiment(self) -> bool:
         """Nobody has asked the question yet: that is no gap in what was recorded."""
         return self.reason == NEEDS_EXPERIMENT
+
+    @property
+    def unasked(self) -> bool:
+        """The same of any question that another command asks."""
+        return self.reason in (NEEDS_EXPERIMENT, NEEDS_PROFILE, NEEDS_DATA)
 
     def to_json(self) -> dict[str, str]:
         return {"check": self.check, "reason": self.reason}

@@ -36,9 +36,12 @@ if TYPE_CHECKING:
     from clew.attach.seams import Seams
     from clew.attach.shapes import ShapePrinter
     from clew.attach.watcher import Watcher
+    from clew.data_run import DataRun
     from clew.fixes_tried import ProofRun
     from clew.graph_recording import GraphRecorder
     from clew.preflighting import PreflightRun
+    from clew.profile_run import ProfileRun
+    from clew.profiling.growth import GrowthWatch
     from clew.sources import SourceKeeper
     from clew.trace.held import HeldStep
     from clew.trace.replay import Answer
@@ -81,6 +84,9 @@ class Session:
         self._graphs: GraphRecorder | None = None
         self._sources: SourceKeeper | None = None
         self._preflight: PreflightRun | None = None
+        self._data: DataRun | None = None
+        self._profile: ProfileRun | None = None
+        self._growth: GrowthWatch | None = None
         self._proofs: ProofRun | None = None
         self._guard = Guard(self._incident)
         self._metric_tables: dict[tuple[str, Site], int] = {}
@@ -98,6 +104,14 @@ class Session:
             from clew.preflighting import PreflightRun
 
             self._preflight = PreflightRun(self, options.check)
+        if options.data is not None:
+            from clew.data_run import DataRun
+
+            self._data = DataRun(self, options.data)
+        if options.profile is not None:
+            from clew.profile_run import ProfileRun
+
+            self._profile = ProfileRun(self, options.profile)
 
     # -- beginning --
 
@@ -133,6 +147,7 @@ class Session:
     def _wire_torch(self) -> None:
         from clew.attach.seams import Seams
         from clew.attach.watcher import Watcher
+        from clew.profiling.growth import GrowthWatch
         from clew.trace.alarm import Alarm
 
         torch = sys.modules["torch"]
@@ -149,6 +164,14 @@ class Session:
         self._watcher.between_steps += [self._seams.between_steps, self._judge.stop_if_asked]
         if self.options.check is not None and self._preflight is not None:
             self._preflight.wire(self._watcher, self._guard)
+        if self._data is not None:
+            self._data.wire(self._watcher, self._guard, self._seams)
+        if self._profile is not None:
+            self._profile.wire(self._watcher, self._guard)
+        self._growth = GrowthWatch(self._watcher, self._guard)
+        if self._profile is not None:
+            self._growth.look_closely()
+        self._watcher.between_steps.append(self._growth.step_begins)
         if self.options.prove and self._preflight is None:
             from clew.fixes_tried import ProofRun
 
@@ -279,10 +302,15 @@ class Session:
             self._explain(outcome.exception)
         if self._preflight is not None:
             self._preflight.script_ended()
+        if self._data is not None:
+            self._data.script_ended()
         self.close("finished" if outcome.exit_code == 0 else "failed", outcome.exit_code)
         if self._preflight is not None and not self._preflight.done and outcome.exit_code == 0:
             return self._preflight.NOTHING_CHECKED
-        worst = self.verdict.worst()
+        if self._data is not None and self._data.saw_nothing and outcome.exit_code == 0:
+            return self._data.NOTHING_SEEN
+        verdict = self._data.verdict if self._data is not None else self.verdict
+        worst = verdict.worst()
         wanted = self.options.fail_on
         if wanted is None or worst is None or outcome.exit_code != 0:
             return None
@@ -301,15 +329,21 @@ class Session:
             _active = None
         atexit.unregister(self.close)
         self._importing.remove()
+        if self._profile is not None:
+            self._guarded("profile", self._profile.stop)
         self.pause()
         self._guarded("trace-numerics", self._close_window)
         if self._graphs is not None:
             self._guarded("graph", self._graphs.close)
         if self._watcher is not None:
             self._guarded("last-values", self._watcher.finish)
+        if self._growth is not None:
+            self._growth.finish(max(self.step - 1, 0))
         self._guarded("custom-checks", self._record_own_checks)
         if self._proofs is not None:
             self._guarded("proofs", self._proofs.conduct)
+        if self._profile is not None:
+            self._guarded("profile", self._profile.close)
         self.keep_sources()
         if self.step == 0:
             self._writer.fact("idle", 0, {"reason": self._why_idle()})
@@ -407,9 +441,16 @@ class Session:
         if self._preflight is not None and not self._preflight.options.go_on:
             self._preflight.report()
             return
+        if self._data is not None:
+            self._data.say_all()
+            if not self._data.trains_on:
+                return
+        if self._profile is not None:
+            self._profile.report()
+            return
         if self._preflight is not None:
             self._preflight.write_files()
-        elif self.options.json_path is not None:
+        elif self.options.json_path is not None and (self._data is None or self._data.options.bare):
             self._write_json(self.options.json_path)
         if self.options.quiet or sys.stderr is None:
             return
@@ -476,9 +517,12 @@ class Session:
             return
 
         def explain() -> None:
+            from clew.loader_failures import explain_failure
             from clew.model.mishaps import mismatch
             from clew.show.model_mishap import render_mishap
 
+            if explain_failure(self, error):
+                return
             mishap = mismatch(error)
             if mishap is not None:
                 render_mishap(mishap, stream=sys.stderr)

@@ -55,7 +55,7 @@ def test_an_empty_run_is_judged_by_nothing_and_says_so() -> None:
     verdict = judge(FakeRun().view())
     assert verdict.findings == ()
     assert [n.check for n in verdict.not_judged] == [kind.name for kind in catalog.CHECKS]
-    assert all("not recorded" in n.reason or n.needs_experiment for n in verdict.not_judged)
+    assert all("not recorded" in n.reason or n.unasked for n in verdict.not_judged)
 
 
 @dataclass(frozen=True)
@@ -215,6 +215,8 @@ def test_a_symptom_stands_behind_any_fault_and_alone_without_one() -> None:
     assert names == [(softmax.check, ()), ("loss-stuck", (softmax.id,)), (hint.check, ())]
     alone = [(f.check, f.because) for f in folded([stuck, hint], {"loss-stuck"})]
     assert alone == [("loss-stuck", ()), (hint.check, ())]
+    slow = finding("slow-loader")
+    assert not any(f.because for f in folded([stuck, slow], {"loss-stuck"}))
 
 
 def test_a_hint_is_not_the_cause_of_a_fault() -> None:

@@ -13,6 +13,7 @@ FORWARD = [
     {"name": "features.0", "value": 0.003, "module": "features.0", "file": "train.py", "line": 20},
     {"name": "classify", "value": 0.001, "module": "classify"},
 ]
+HOSTILE = "print('<img src=x onerror=alert(1)>')"
 PROFILE: dict[str, Any] = {
     "version": 1,
     "steps": [40, 49],
@@ -27,8 +28,52 @@ PROFILE: dict[str, Any] = {
             ],
         },
     },
+    "detailed": 8,
+    "step_median": 0.01,
+    "step_p95": 0.013,
+    "samples_per_second": 3200.0,
+    "unattributed": 0.0004,
+    "threads": 2,
+    "cores": 4,
+    "device": "cpu",
+    "parts": [
+        {"name": "data", "median": 0.0006, "p95": 0.002, "share": 0.06, "steps": 60},
+        {"name": "forward", "median": 0.004, "p95": 0.005, "share": 0.4, "steps": 60},
+        {"name": "backward", "median": 0.005, "p95": 0.006, "share": 0.5, "steps": 60},
+    ],
+    "python": {"name": "main", "value": 0.01, "children": [{"name": "forward", "value": 0.004, "line": 12}]},
+    "ops": [
+        {
+            "module": "features.0",
+            "op": "aten::conv2d",
+            "shapes": "[8, 1, 28, 28]",
+            "calls": 1,
+            "forward": 0.003,
+        },
+        {"module": "(optimizer)", "op": "aten::add_", "calls": 4, "forward": 0.0001},
+    ],
+    "lines": [
+        {"file": "train.py", "line": 30, "code": "loss.backward()", "self": 0.0001, "total": 0.005},
+        {"file": "train.py", "line": 33, "code": HOSTILE, "self": 0.002, "total": 0.002, "kind": "logging"},
+    ],
+    "syncs": [{"op": ".item()", "calls": 1, "seconds": 0.0002, "file": "train.py", "line": 33, "code": "x"}],
     "memory": {
         "unit": "B",
+        "peak": 4_194_304,
+        "kinds": {"activations": 3_145_728, "parameters": 1_048_576},
+        "timeline": [[0.0, 1_048_576], [0.004, 4_194_304], [0.01, 1_048_576]],
+        "processes": [
+            {
+                "pid": 11,
+                "role": "main",
+                "rss": 900_000_000,
+                "pss": 800_000_000,
+                "slope": 4096.0,
+                "readings": [[0, 800_000_000], [30, 900_000_000]],
+            },
+            {"pid": 12, "role": "loader worker", "rss": 300_000_000},
+        ],
+        "growth": {"slope": 4096.0, "owner": "list `losses` in train.py:33"},
         "root": {
             "name": "peak",
             "value": 4_194_304,
@@ -53,7 +98,7 @@ PROFILE: dict[str, Any] = {
             "memory": 8192,
         },
     ],
-    "recommendations": [{"text": "Convolutions take most of the step", "gain": 0.2}],
+    "notes": ["one note"],
 }
 
 

@@ -46,7 +46,15 @@ def test_a_flame_zooms_in_and_out_and_the_address_remembers_it(profile):
     expect(flame.locator(".says")).to_contain_text("step")
 
 
+def test_python_has_a_flame_of_its_own_and_the_address_remembers_which(profile):
+    profile.get_by_role("radio", name="Python").click()
+    expect(profile.locator("#flame-python .says")).to_contain_text("main 10 ms")
+    expect(profile).to_have_url(re.compile("flame=python"))
+    expect(profile.locator("#flame-time")).to_have_count(0)
+
+
 def test_memory_has_a_flame_of_its_own_in_bytes(profile):
+    profile.get_by_role("radio", name="Memory").click()
     flame = profile.locator("#flame-memory")
     flame.locator("canvas").hover(position={"x": 30, "y": 30})
     expect(profile.locator(".tip")).to_contain_text("activations")
@@ -64,6 +72,36 @@ def test_modules_are_sorted_by_the_column_that_is_clicked(profile):
     expect(profile.locator(".graph aside h3")).to_have_text("classify")
 
 
-def test_what_would_help_is_said_first(profile):
-    expect(profile.get_by_text("Convolutions take most of the step")).to_be_visible()
-    expect(profile.get_by_text("20 % faster")).to_be_visible()
+def test_the_parts_of_a_step_have_median_and_p95_and_add_up(profile):
+    expect(profile.locator("#summary header")).to_contain_text("3,200 samples/s")
+    rows = profile.locator(".parts tbody tr").all_inner_texts()
+    assert [row.replace("\u00a0", " ").split("\t") for row in rows] == [
+        ["data wait", "600 µs", "2 ms", "6 %", ""],
+        ["forward", "4 ms", "5 ms", "40 %", ""],
+        ["backward", "5 ms", "6 ms", "50 %", ""],
+        ["left over", "400 µs", "", "4 %", ""],
+    ]
+
+
+def test_lines_show_their_code_as_text_whatever_it_is(profile):
+    rows = profile.locator("#lines tbody tr")
+    expect(rows.first).to_contain_text("loss.backward()")
+    expect(rows.nth(1)).to_contain_text("<img src=x onerror=alert(1)>")
+    expect(profile.locator("#syncs tbody tr")).to_contain_text(".item()")
+
+
+def test_operations_outside_the_model_have_no_link_into_its_graph(profile):
+    rows = profile.locator("#ops tbody tr")
+    expect(rows.first).to_contain_text("conv2d")
+    expect(rows.first.get_by_role("link")).to_have_count(1)
+    expect(rows.nth(1)).to_contain_text("(optimizer)")
+    expect(rows.nth(1).get_by_role("link")).to_have_count(0)
+
+
+def test_memory_is_told_by_kind_and_by_process_and_what_grows_is_named(profile):
+    expect(profile.locator("#memory .bars")).to_contain_text("activations3 MiB, 75 %")
+    expect(profile.get_by_label("bytes held by tensors over one step")).to_be_visible()
+    expect(profile.locator(".notice.growth")).to_contain_text("list `losses` in train.py:33")
+    first = profile.locator("#processes tbody tr").first
+    expect(first).to_contain_text("main")
+    expect(first.locator("svg.spark")).to_be_visible()

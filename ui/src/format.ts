@@ -38,6 +38,9 @@ export function withUnit(value: number | null | undefined, unit: string | null |
       return digits(value);
     case "count":
       return whole(value);
+    case "FLOPs":
+    case "FLOP/s":
+      return prefixed(value, unit);
     default:
       return `${digits(value)}\u00a0${unit}`;
   }
@@ -56,6 +59,12 @@ export function seconds(value: number): string {
   if (size < 120) return `${digits(value)}\u00a0s`;
   if (size < 7200) return `${digits(value / 60)}\u00a0min`;
   return size < 172800 ? `${digits(value / 3600)}\u00a0h` : `${digits(value / 86400)}\u00a0d`;
+}
+
+/** `9.81 GFLOP/s` */
+function prefixed(value: number, unit: string): string {
+  const step = Math.min(Math.floor(Math.log10(Math.max(Math.abs(value), 1)) / 3), 5);
+  return `${digits(value / 1000 ** step)}\u00a0${["", "k", "M", "G", "T", "P"][step]}${unit}`;
 }
 
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB"];

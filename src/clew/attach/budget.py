@@ -24,6 +24,7 @@ class Sampler:
         self._budget = budget
         self._every_step = every_step
         self._stopped = False
+        self.paused = False  # for a while: what is measured now must not be disturbed
         self.also = range(0)  # steps that are looked at in any case
         self._start = CREDIT
         self._next_on_start = 0
@@ -45,7 +46,7 @@ class Sampler:
 
     def wants(self, step: int) -> bool:
         """Whether to sample this step."""
-        if self._stopped:
+        if self._stopped or self.paused:
             return False
         if self._every_step or step in self.also:
             return True

@@ -23,6 +23,8 @@ def loader_fact(loader: DataLoader[Any], index: int, file: str | None, line: int
         "length": None if iterable else _length(loader.dataset),
         "drop_last": bool(loader.drop_last),
         "pin_memory": bool(loader.pin_memory),
+        "persistent_workers": bool(loader.persistent_workers),
+        "prefetch_factor": loader.prefetch_factor,
     }
 
 

@@ -81,6 +81,11 @@ class ModelBook:
             return None
         return self.register(module, name_in_caller(module))
 
+    def known(self, module: nn.Module) -> Root | None:
+        """The root that a module is or belongs to, if it has been seen; nothing is registered."""
+        known = self._by_module.get(id(module))
+        return known[1] if known is not None and known[0]() is module else None
+
     def register(self, module: nn.Module, name: str | None = None) -> Root:
         """Take a module as a root, under the name that the user has for it."""
         inner = unwrap(module)

@@ -127,6 +127,7 @@ class OptimizerBook:
             "line": line,
             "groups": groups,
             "closure": state.uses_closure,
+            "implementation": implementation(optimizer),
         }
 
     def known(self, optimizer: Optimizer) -> OptimizerState | None:
@@ -228,3 +229,16 @@ def nonfinite_names(named: list[tuple[Tensor, ParameterName]], *, gradients: boo
         if not bool(torch.isfinite(dense).all()):
             found.append(name.full)
     return found
+
+
+def implementation(optimizer: Optimizer) -> str:
+    """How it goes through its parameters: `fused`, `foreach`, `for-loop`, or `own` code."""
+    group: dict[str, Any] = optimizer.param_groups[0] if optimizer.param_groups else {}
+    if not type(optimizer).__module__.startswith("torch."):
+        return "own"
+    if group.get("fused"):
+        return "fused"
+    asked, params = group.get("foreach"), group.get("params") or [torch.empty(0)]
+    if asked is None:  # torch's own choice: several at once, but not on a CPU
+        asked = "foreach" in group and not params[0].is_cpu
+    return "foreach" if asked else "for-loop"

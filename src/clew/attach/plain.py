@@ -34,6 +34,7 @@ class PlainSteps:
         self.resting = False  # nothing but noting is done now
         self.failed = False  # and will never rest again
         self.steps = 0  # that have ended and are not written yet
+        self.telling = False  # listeners are told of a step from here, where nobody books their time
 
     def loss(self, tensors: Any) -> float | None:
         """The loss of an ordinary backward, if it is a finite number in this machine's memory."""
@@ -75,9 +76,12 @@ class PlainSteps:
             watcher.hold_batch(None, None)
             self.steps += 1
             step = watcher.step
-            if len(self.events) >= MOST_EVENTS or step == watcher.limit or watcher.sampler.wants(step):
+            full = len(self.events) >= MOST_EVENTS or step == watcher.limit or step >= watcher.due
+            if full or watcher.sampler.wants(step):
                 self.write()
+                self.telling = True
                 watcher.begin_step()
+                self.telling = False
 
     def write(self) -> None:
         """Work out and write what was noted."""

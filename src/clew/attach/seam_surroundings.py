@@ -15,7 +15,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from clew.attach import loaders
 from clew.attach.datasets import DatasetWatch
-from clew.attach.frames import user_line
+from clew.attach.frames import line_of_creation, user_line
 from clew.attach.naming import names_in_callers
 from clew.attach.plain import DATA
 from clew.attach.probes import Probe, Probes
@@ -33,7 +33,8 @@ def watch_data(probes: Probes) -> None:
         if index not in feeding.names:
             feeding.names[index] = names_in_callers(loader)
             fact = loaders.loader_fact(loader, index, file, line)
-            fact.update(names=feeding.names[index][:8], **datasets.describe(loader))
+            made = dict(zip(("made_file", "made_line"), watcher.models.where_made(loader), strict=True))
+            fact.update(names=feeding.names[index][:8], **made, **datasets.describe(loader))
             watcher.sink.fact("loader", watcher.clock.step, fact)
         feeding.loaders[id(iterator)] = index
         feeding.objects[index] = weakref.ref(loader)
@@ -67,6 +68,10 @@ def watch_data(probes: Probes) -> None:
 
         return wrapper
 
+    def made(_: Any, loader: DataLoader[Any], *__: Any, **___: Any) -> None:
+        watcher.models.note_made(loader, *line_of_creation(loader))
+
+    probes.around(DataLoader, "__init__", probes.probe("loader-made", made))
     probes.around(DataLoader, "__iter__", probes.probe("loader", iterated))
     probes.patches.wrap(_BaseDataLoaderIter, "__next__", wrap)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 
 from clew.attach.guard import Guard
+from clew.attach.indices import Indices, watch_indices
 from clew.attach.probes import Probes
 from clew.attach.seam_loop import watch_loop
 from clew.attach.seam_modules import ModuleSeams
@@ -24,6 +25,7 @@ class Seams:
         self._watcher = watcher
         self._probes = Probes(watcher, guard)
         self._modules: ModuleSeams | None = None
+        self.indices = Indices()
 
     def install(self) -> None:
         """Attach; a second call does nothing."""
@@ -36,6 +38,7 @@ class Seams:
         watch_backward(self._probes)
         watch_optimizers(self._probes)
         watch_data(self._probes)
+        watch_indices(self._probes, self.indices)
         watch_checkpoints(self._probes)
         watch_loop(self._probes)
         watch_compilers(self._probes, self.remove, self.install)

@@ -6,6 +6,7 @@ under a guard. This file decides; measuring is done in layers, batches, losses a
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -71,6 +72,7 @@ class Watcher:
         self.plain = PlainSteps(self)
         self.between_steps: list[Callable[[int], None]] = []  # told which step begins
         self.limit: int | None = None  # a step before which they must be told
+        self.due = sys.maxsize  # and from this one on
         self.thread = threading.get_ident()
         self.depth = 0
         self.in_backward = False

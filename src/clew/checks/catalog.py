@@ -18,10 +18,14 @@ from clew.checks.data.augmentation_repeats import AugmentationRepeats
 from clew.checks.data.class_imbalance import ClassImbalance
 from clew.checks.data.constant_input import ConstantInput
 from clew.checks.data.constant_target import ConstantTarget
+from clew.checks.data.corrupt_samples import CorruptSamples
 from clew.checks.data.dataset_mutates import DatasetMutates
+from clew.checks.data.duplicate_samples import DuplicateSamples
+from clew.checks.data.inconsistent_samples import InconsistentSamples
 from clew.checks.data.label_map_mismatch import LabelMapMismatch
 from clew.checks.data.labels_misaligned import LabelsMisaligned
 from clew.checks.data.nonfinite_input import NonfiniteInput
+from clew.checks.data.outlier_samples import OutlierSamples
 from clew.checks.data.pretrained_preprocessing_mismatch import PretrainedPreprocessingMismatch
 from clew.checks.data.repeated_batch import RepeatedBatch
 from clew.checks.data.single_label_batches import SingleLabelBatches
@@ -91,6 +95,21 @@ from clew.checks.outputs.mask_inverted import MaskInverted
 from clew.checks.outputs.noise_scale_sign import NoiseScaleSign
 from clew.checks.outputs.output_activation_unfit import OutputActivationUnfit
 from clew.checks.outputs.prediction_collapse import PredictionCollapse
+from clew.checks.speed.data_in_python_lists import DataInPythonLists
+from clew.checks.speed.double_precision import DoublePrecision
+from clew.checks.speed.eager_overhead import EagerOverhead
+from clew.checks.speed.graph_in_evaluation import GraphInEvaluation
+from clew.checks.speed.host_sync_in_step import HostSyncInStep
+from clew.checks.speed.large_sample_transfer import LargeSampleTransfer
+from clew.checks.speed.loader_worker_count import LoaderWorkerCount
+from clew.checks.speed.memory_format_unfit import MemoryFormatUnfit
+from clew.checks.speed.memory_growth import MemoryGrowth
+from clew.checks.speed.optimizer_per_parameter import OptimizerPerParameter
+from clew.checks.speed.padding_waste import PaddingWaste
+from clew.checks.speed.python_bound_step import PythonBoundStep
+from clew.checks.speed.slow_loader import SlowLoader
+from clew.checks.speed.small_batch_throughput import SmallBatchThroughput
+from clew.checks.speed.tensor_from_array_list import TensorFromArrayList
 from clew.checks.structure.dropout_misplaced import DropoutMisplaced
 from clew.checks.structure.no_nonlinearity import NoNonlinearity
 from clew.checks.structure.redundant_bias import RedundantBias
@@ -160,6 +179,10 @@ CHECKS: tuple[type[Check], ...] = (
     PretrainedPreprocessingMismatch,
     WorkerSeedDuplicated,
     AugmentationRepeats,
+    CorruptSamples,
+    InconsistentSamples,
+    DuplicateSamples,
+    OutlierSamples,
     NoNonlinearity,
     RedundantBias,
     DropoutMisplaced,
@@ -196,6 +219,21 @@ CHECKS: tuple[type[Check], ...] = (
     ExcessiveAugmentation,
     CustomLayerBroken,
     DeviceLiteral,
+    SlowLoader,
+    LoaderWorkerCount,
+    LargeSampleTransfer,
+    HostSyncInStep,
+    SmallBatchThroughput,
+    PythonBoundStep,
+    MemoryGrowth,
+    DataInPythonLists,
+    DoublePrecision,
+    TensorFromArrayList,
+    GraphInEvaluation,
+    OptimizerPerParameter,
+    MemoryFormatUnfit,
+    EagerOverhead,
+    PaddingWaste,
 )
 
 

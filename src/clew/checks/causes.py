@@ -64,6 +64,10 @@ _STRUCTURE = (
 )
 _ANYTHING = (*_LOOP, *_CUT_OFF, *_LOSS, *_SCALE, *_DATA, *_RATE, *_INSIDE, *_STRUCTURE, "over-regularised")
 
+_LOADING = ("large-sample-transfer", "data-in-python-lists", "tensor-from-array-list", "double-precision")
+
+SPEED = "PERF"  # the family of the ids of what costs time
+
 # How a program is set up is there before any step, though it may take a few to be seen.
 _FROM_THE_START = frozenset((*_CUT_OFF, *_LOSS, "metric-implausible"))
 
@@ -208,6 +212,11 @@ CAUSES: Mapping[str, tuple[str, ...]] = {
     "optimizer-unfit": (*_RATE, *_CUT_OFF, *_STRUCTURE, "poor-initialisation", "over-regularised"),
     "hyperparameters-off": (*_RATE, *_STRUCTURE, "optimizer-unfit", "poor-initialisation"),
     "loss-oscillates": ("unshuffled-data", "single-label-batches", "dataset-mutates", *_TOO_FAR),
+    # Slow for what is done to each sample, or for how many do it.
+    "slow-loader": ("loader-worker-count", *_LOADING),
+    "loader-worker-count": _LOADING,
+    "python-bound-step": ("host-sync-in-step",),
+    "train-val-leakage": ("duplicate-samples",),  # copies that a random split puts on both sides
     "loss-spikes": (
         "exploding-gradient",
         "unshuffled-data",
@@ -226,7 +235,7 @@ def folded(findings: Sequence[Finding], symptoms: Collection[str] = ()) -> list[
     """
     found = {f.check: f for f in findings}
     reasons = {f.check: _nearest(f.check, found) for f in findings}
-    culprits = [f for f in findings if f.check not in symptoms and f.severity is not Severity.ADVICE]
+    culprits = [f for f in findings if f.check not in symptoms and _spoils_training(f)]
     roots = [f for f in culprits if not reasons[f.check]]
     worst = min(roots, key=lambda f: f.severity.rank, default=None)
     for name in symptoms:
@@ -238,6 +247,11 @@ def folded(findings: Sequence[Finding], symptoms: Collection[str] = ()) -> list[
     for root in sorted((n for n in found if not reasons[n]), key=lambda name: _urgency(name, found, effects)):
         _place(root, found, reasons, effects, ordered)
     return [explained[name] for name in ordered]
+
+
+def _spoils_training(finding: Finding) -> bool:
+    """What is slow learns no worse, and a hint is no fault."""
+    return finding.severity is not Severity.ADVICE and not finding.id.startswith(SPEED)
 
 
 def possible_causes(findings: Sequence[Finding]) -> list[str]:

@@ -15,9 +15,20 @@ from clew.checks.ignoring import Rule, rules_of
 from clew.checks.proofs import proven
 from clew.checks.view import RunView
 from clew.checks.wording import listed
-from clew.records import NEEDS_EXPERIMENT, Evidence, Finding, Ignored, NotJudged, Site, Verdict
+from clew.records import (
+    NEEDS_DATA,
+    NEEDS_EXPERIMENT,
+    NEEDS_PROFILE,
+    Evidence,
+    Finding,
+    Ignored,
+    NotJudged,
+    Site,
+    Verdict,
+)
 
 EXPERIMENT = "fact:experiment."  # needs that only `clew check` and `clew.examine` can meet
+OTHER_COMMANDS = {EXPERIMENT: NEEDS_EXPERIMENT, "fact:profile": NEEDS_PROFILE, "fact:data.": NEEDS_DATA}
 MOST_OTHERS = 8  # further places listed one by one, to keep a finding on one screen
 
 
@@ -93,8 +104,9 @@ def _add_recorded(answers: _Answers, known: set[str]) -> None:
 def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
     """A check's findings, or why it can't say anything."""
     missing = [need for need in check.needs if not run.has(need)]
-    if missing and all(n.startswith(EXPERIMENT) for need in missing for n in need.split("|")):
-        return [], NEEDS_EXPERIMENT
+    elsewhere = _asked_elsewhere([name for need in missing for name in need.split("|")])
+    if elsewhere:
+        return [], elsewhere
     if missing:
         return [], f"{listed([_readable(need) for need in missing])} was not recorded"
     try:
@@ -103,6 +115,12 @@ def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
             return found, None if found else _silence(check, run)
     except Exception as error:  # noqa: BLE001 - a faulty check must not take the others down
         return [], f"the check failed: {type(error).__name__}: {error}"
+
+
+def _asked_elsewhere(names: Sequence[str]) -> str | None:
+    """The command that asks this question, where nothing that a plain run records would answer it."""
+    commands = [next((c for begin, c in OTHER_COMMANDS.items() if n.startswith(begin)), None) for n in names]
+    return commands[0] if commands and None not in commands else None
 
 
 def _silence(check: Check, run: RunView) -> str | None:
@@ -114,7 +132,9 @@ def _silence(check: Check, run: RunView) -> str | None:
 
 
 def _readable(need: str) -> str:
-    names = ["an experiment (clew check)" if n.startswith(EXPERIMENT) else n for n in need.split("|")]
+    asked = need.split("|")
+    recorded = [n for n in asked if not n.startswith("fact:data.")] or asked  # what a plain run could have
+    names = ["an experiment (clew check)" if n.startswith(EXPERIMENT) else n for n in recorded]
     return " or ".join(names).replace("fact:", "fact ")
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from clew.checks.facts import Layer, Model, Optimizer, Parameters
 from clew.checks.series import Series
+from clew.costs import Profile
 from clew.records import Exhibit, Site
 
 
@@ -124,6 +125,11 @@ class RunView:
         reason = facts[-1].data.get("reason") or "the experiment gave no answer"
         hint = facts[-1].data.get("hint")
         return f"{reason}; {hint}" if hint else str(reason)
+
+    def profile(self) -> Profile | None:
+        """What the steps cost, if `clew profile` has looked."""
+        facts = self.facts("profile")
+        return Profile.from_json(facts[-1].data) if facts else None
 
     def events(self, kind: str) -> list[FactLike]:
         return [e for e in self._source.events if e.kind == kind]

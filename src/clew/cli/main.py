@@ -14,7 +14,20 @@ from clew import __version__
 from clew.options import RunOptions
 from clew.store.errors import RunError
 
-VERBS = ("run", "check", "why", "explain", "replay", "show", "runs", "ui", "report", "demo")
+VERBS = (
+    "run",
+    "check",
+    "why",
+    "explain",
+    "replay",
+    "data",
+    "profile",
+    "show",
+    "runs",
+    "ui",
+    "report",
+    "demo",
+)
 BAD_INPUT = 2
 INTERRUPTED = 130
 

@@ -85,7 +85,7 @@ def _class_name(number: int, subject: Subject | None) -> str:
 def shown(sample: Tensor, subject: Subject | None = None) -> tuple[str, Any]:
     """The kind of exhibit that fits, and its data."""
     sample = sample.squeeze(0) if sample.dim() > 3 and sample.shape[0] == 1 else sample
-    picture = _picture(sample)
+    picture = planes_of(sample)
     if picture is not None:
         return "image", pixels(picture)
     if not sample.is_floating_point() and sample.dim() == 1:
@@ -107,7 +107,7 @@ def _plain(values: Tensor) -> list[Any]:
     return [json_float(float(f"{v:.6g}")) for v in values.double().tolist()]
 
 
-def _picture(sample: Tensor) -> Tensor | None:
+def planes_of(sample: Tensor) -> Tensor | None:
     """Channels, rows, columns; None if it is none."""
     if sample.is_complex() or not (sample.is_floating_point() or sample.dtype == torch.uint8):
         return None
@@ -126,12 +126,12 @@ def _picture(sample: Tensor) -> Tensor | None:
     return planes if planes.shape[0] in (1, 3) else planes.double().mean(0, keepdim=True)
 
 
-def pixels(planes: Tensor) -> list[Any]:
+def pixels(planes: Tensor, most: int = LARGEST) -> list[Any]:
     """Rows of 0–255, or of [r, g, b]."""
     values = torch.nan_to_num(planes.double(), 0.0, 0.0, 0.0)
     values = _levels(values, planes.dtype == torch.uint8)
     high, wide = values.shape[1:]
-    largest = max(high, wide) / LARGEST
+    largest = max(high, wide) / most
     if largest > 1:
         size = (max(round(high / largest), 1), max(round(wide / largest), 1))
         values = F.adaptive_avg_pool2d(values, size)

@@ -34,7 +34,7 @@ def draw_exhibits(
     pictures = [(e, image) for e in shown if e.kind == "image" and (image := image_of(e.data))]
     label = "samples"
     if pictures:
-        for row in _gallery(screen, pictures, screen.width - indent - column):
+        for row in gallery(screen, pictures, screen.width - indent - column):
             screen.row(row, indent=indent, label=label, column=column)
             label = ""
     drawn = [exhibit for exhibit, _ in pictures]
@@ -48,9 +48,11 @@ def draw_exhibits(
         screen.block(more, indent=indent, column=column)
 
 
-def _gallery(screen: Screen, pictures: Sequence[tuple[Exhibit, Image]], room: int) -> list[Text]:
+def gallery(
+    screen: Screen, pictures: Sequence[tuple[Exhibit, Image]], room: int, wide: int | None = None
+) -> list[Text]:
     """Pictures side by side, as many as fit, each with its caption beneath."""
-    wide = min(TOGETHER if len(pictures) > 2 else ALONE, room)
+    wide = min(wide or (TOGETHER if len(pictures) > 2 else ALONE), room)
     across = max((room + GAP) // (wide + GAP), 1)
     rows: list[Text] = []
     for first in range(0, len(pictures), across):

@@ -22,21 +22,26 @@ def verdict_json(verdict: Verdict, run: RunSummary) -> dict[str, Any]:
     }
 
 
-def dumps(data: Any) -> str:
-    """Strict JSON: ASCII only, so that no text in it can act on a terminal, and no bare NaN."""
+def dumps(data: Any, *, dense: bool = False) -> str:
+    """Strict JSON: ASCII only, so that no text in it can act on a terminal, and no bare NaN.
+
+    `dense` is for deep trees, which indented would be mostly spaces.
+    """
+    if dense:
+        return json.dumps(_strict(data), separators=(",", ":"), allow_nan=False) + "\n"
     return json.dumps(_strict(data), indent=2, allow_nan=False) + "\n"
 
 
-def write_json(path: Path, data: Any) -> None:
+def write_json(path: Path, data: Any, *, dense: bool = False) -> None:
     """All or nothing: who waits for the file never reads half of it."""
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():  # /dev/stdout, a named pipe: can't be replaced
-        path.write_text(dumps(data), encoding="utf-8")
+        path.write_text(dumps(data, dense=dense), encoding="utf-8")
         return
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(dumps(data), encoding="utf-8")
+        partial.write_text(dumps(data, dense=dense), encoding="utf-8")
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

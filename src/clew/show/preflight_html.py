@@ -50,7 +50,7 @@ background:none;color:inherit}
 
 def page(preflight: Preflight, run: RunSummary) -> str:
     """A whole document."""
-    head = f'<meta charset="utf-8"><title>{_text(f"clew check {preflight.what}", 100)}</title>'
+    head = f'<meta charset="utf-8"><title>{text(f"clew check {preflight.what}", 100)}</title>'
     scheme = "<style>:root{color-scheme:light dark}body{margin:2em}</style>"
     body = fragment(preflight, run)
     return f'<!doctype html><html lang="en"><head>{head}{scheme}</head><body>{body}</body></html>\n'
@@ -65,11 +65,11 @@ def fragment(preflight: Preflight, run: RunSummary) -> str:
     )
     if preflight.others:
         counts += f', <span class="failed">{len(preflight.others)} other</span>'
-    title = f"<b>clew check</b> {_text(preflight.what, 80)} · {counts} · {duration(preflight.seconds)}"
+    title = f"<b>clew check</b> {text(preflight.what, 80)} · {counts} · {duration(preflight.seconds)}"
     rows = "".join(_row(answer) for answer in preflight.answers)
     plots = preflight.plots
     found = "".join(
-        _section(finding, run, plots.get(finding.check, ()), root=finding is root)
+        section(finding, run, plots.get(finding.check, ()), root=finding is root)
         for root, effects in effects_by_root(preflight.verdict.findings)
         for finding in (root, *effects)
     )
@@ -77,31 +77,31 @@ def fragment(preflight: Preflight, run: RunSummary) -> str:
 
 
 def _row(answer: Answer) -> str:
-    said = _text(answer.question)
+    said = text(answer.question)
     if answer.state == UNJUDGED:
-        hint = f"<br><code>{_text(answer.hint)}</code>" if answer.hint else ""
-        said += f'<br><span class="dim">could not be judged: {_text(answer.reason)}</span>{hint}'
-    name = f'<td class="{answer.state}">{MARKS[answer.state]} {_text(answer.name, 60)}</td>'
+        hint = f"<br><code>{text(answer.hint)}</code>" if answer.hint else ""
+        said += f'<br><span class="dim">could not be judged: {text(answer.reason)}</span>{hint}'
+    name = f'<td class="{answer.state}">{MARKS[answer.state]} {text(answer.name, 60)}</td>'
     return f'<tr>{name}<td>{said}</td><td class="time">{duration(answer.seconds)}</td></tr>'
 
 
-def _section(finding: Finding, run: RunSummary, plots: Sequence[Line], *, root: bool) -> str:
+def section(finding: Finding, run: RunSummary, plots: Sequence[Line], *, root: bool) -> str:
     severity = finding.severity.value
     follows = "" if root else ' <span class="dim">· follows from the above</span>'
     parts = [
-        f'<p><span class="{severity}">{_text(finding.check, 60)}</span> '
-        f'<span class="dim">{severity}, {_text(finding.confidence, 20)}</span>{follows}</p>',
-        f"<p><b>{_text(finding.message)}</b></p>",
+        f'<p><span class="{severity}">{text(finding.check, 60)}</span> '
+        f'<span class="dim">{severity}, {text(finding.confidence, 20)}</span>{follows}</p>',
+        f"<p><b>{text(finding.message)}</b></p>",
         _where(finding, run),
         *(_evidence(finding)),
         *(_plot(line) for line in plots if line.x_label not in {e.x_label for e in finding.evidence if e.x}),
-        "".join(_figure(exhibit) for exhibit in finding.exhibits),
+        "".join(figure(exhibit) for exhibit in finding.exhibits),
     ]
     if finding.fix.strip():
         parts.append(f"<pre>{'<br>'.join(escape(line) for line in neutral_lines(finding.fix.strip()))}</pre>")
     if finding.proof is not None:
         style = "passed" if finding.proof.helped else "unjudged"
-        parts.append(f'<p class="{style}">{_text(finding.proof.sentence)}</p>')
+        parts.append(f'<p class="{style}">{text(finding.proof.sentence)}</p>')
     if finding.severity is Severity.ADVICE:
         parts = parts[:3]
     return f"<section>{''.join(parts)}</section>"
@@ -117,7 +117,7 @@ def _where(finding: Finding, run: RunSummary) -> str:
 def _evidence(finding: Finding) -> list[str]:
     shown = []
     for evidence in finding.evidence:
-        shown.append(f"<p>{_text(evidence.text)}</p>")
+        shown.append(f"<p>{text(evidence.text)}</p>")
         if len(evidence.values) > 1:
             shown.append(svg(Line.of(evidence)))
     return shown
@@ -125,11 +125,11 @@ def _evidence(finding: Finding) -> list[str]:
 
 def _plot(line: Line) -> str:
     drawn = svg(line)
-    return f"<p>{_text(line.title)}</p>{drawn}" if drawn else ""
+    return f"<p>{text(line.title)}</p>{drawn}" if drawn else ""
 
 
-def _figure(exhibit: Exhibit) -> str:
-    caption = f"<figcaption>{_text(exhibit.caption, 200)}</figcaption>"
+def figure(exhibit: Exhibit) -> str:
+    caption = f"<figcaption>{text(exhibit.caption, 200)}</figcaption>"
     return f"<figure>{_shown(exhibit)}{caption}</figure>"
 
 
@@ -137,7 +137,7 @@ def _shown(exhibit: Exhibit) -> str:
     image = image_of(exhibit.data) if exhibit.kind == "image" else None
     if image is not None:
         data = base64.b64encode(png(fitted(image, 256, 256, 48))).decode("ascii")
-        return f'<img alt="{_text(exhibit.caption, 200)}" src="data:image/png;base64,{data}">'
+        return f'<img alt="{text(exhibit.caption, 200)}" src="data:image/png;base64,{data}">'
     if exhibit.kind == "wave":
         values = numbers(exhibit.data)
         return svg(Line(exhibit.caption, tuple(map(float, range(len(values)))), values, "sample", ""))
@@ -146,5 +146,5 @@ def _shown(exhibit: Exhibit) -> str:
     return f"<pre>{'<br>'.join(escape(line) for line in lines)}</pre>"
 
 
-def _text(words: str, limit: int = 600) -> str:
+def text(words: str, limit: int = 600) -> str:
     return escape(neutral(words, limit))

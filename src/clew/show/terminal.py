@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from clew.records import Finding, Severity, Verdict
+from clew.records import NEEDS_DATA, NEEDS_PROFILE, Finding, Severity, Verdict
 from clew.show.finding_block import COLUMN, draw_effects, draw_finding, one_line
 from clew.show.places import layer, location
 from clew.show.roots import effects_by_root
@@ -137,9 +137,9 @@ def _draw_notes(screen: Screen, run: RunSummary) -> None:
 
 def _draw_checks(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) -> None:
     """How many could judge; those that could not are named, or the silence would pass for health."""
-    silent = [entry for entry in verdict.not_judged if not entry.needs_experiment]
-    unasked = len(verdict.not_judged) - len(silent)
-    asked = run.checks - unasked
+    silent = [entry for entry in verdict.not_judged if not entry.unasked]
+    unasked = sum(entry.needs_experiment for entry in verdict.not_judged)
+    asked = run.checks - (len(verdict.not_judged) - len(silent))
     judged = f"{asked - len(silent)} of {asked} judged"
     if silent and not full:
         names = ", ".join(neutral(entry.check, 40) for entry in silent[:MOST_NAMED])
@@ -154,6 +154,10 @@ def _draw_checks(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) 
     if unasked:
         need = "question needs" if unasked == 1 else "questions need"
         _draw_row(screen, "", f"{unasked} {need} an experiment: {_examining(run)}")
+    for reason in (NEEDS_PROFILE, NEEDS_DATA) if full else ():
+        number = sum(entry.reason == reason for entry in verdict.not_judged)
+        if number:
+            _draw_row(screen, "", f"{_count(number, 'question')} {reason.replace('needs', 'for')}")
 
 
 def _examining(run: RunSummary) -> str:

@@ -44,6 +44,8 @@ interface Batch {
   step?: number;
   phase?: string;
   loader?: number;
+  name?: string;
+  source?: string;
   inputs?: TensorNote[];
   targets?: TensorNote[];
 }
@@ -56,6 +58,9 @@ export interface Sample {
   prediction?: unknown;
   loss?: number | null;
   kind?: string;
+  loader?: string;
+  source?: string;
+  about?: string;
   shape?: number[];
   image?: string;
   text?: string;
@@ -215,6 +220,7 @@ function Batches({ batches }: { batches: Batch[] }) {
             <tr>
               <th class="right">step</th>
               <th>phase</th>
+              <th>seen at</th>
               <th>inputs</th>
               <th>targets</th>
             </tr>
@@ -224,6 +230,7 @@ function Batches({ batches }: { batches: Batch[] }) {
               <tr>
                 <td class="right num">{digits(b.step)}</td>
                 <td>{b.phase}</td>
+                <td>{[b.name, b.source].filter(Boolean).join(", ")}</td>
                 <td class="num">{(b.inputs ?? []).map((t) => <div>{tensorText(t)}</div>)}</td>
                 <td class="num">{(b.targets ?? []).map((t) => <div>{tensorText(t)}</div>)}</td>
               </tr>
@@ -267,13 +274,35 @@ function Samples({ samples }: { samples: Sample[] }) {
   );
 }
 
+const SOURCES: Record<string, string> = {
+  dataset: "from the dataset",
+  batch: "in the batch",
+  model: "as the model gets it",
+};
+
+function Wave({ values }: { values: number[] }) {
+  const most = Math.max(...values.map((v) => Math.abs(v)), 1e-12);
+  const points = values.map((v, n) => `${((200 * n) / Math.max(values.length - 1, 1)).toFixed(1)},${(30 - (28 * v) / most).toFixed(1)}`);
+  return (
+    <svg viewBox="0 0 200 60" width="100%" height="60" preserveAspectRatio="none" role="img" aria-label={`waveform, peak ${digits(most)}`}>
+      <polyline points={points.join(" ")} fill="none" stroke="var(--series-0)" stroke-width="1" />
+    </svg>
+  );
+}
+
 function SampleCard({ sample, wrong }: { sample: Sample; wrong: boolean }) {
   const image = safeImage(sample.image);
   return (
-    <div class={wrong ? "sample wrong" : "sample"}>
+    <div class={wrong ? "sample wrong" : "sample"} title={sample.about}>
       {image && <img src={image} alt={`sample ${sample.id ?? ""}`} />}
       {sample.text !== undefined && <pre>{sample.text}</pre>}
-      {!image && sample.values && <pre class="num">{sample.values.slice(0, 24).map(digits).join(" ")}</pre>}
+      {sample.source && (
+        <div class="soft">
+          {sample.id}, {SOURCES[sample.source] ?? sample.source}
+        </div>
+      )}
+      {!image && sample.kind === "audio" && sample.values && <Wave values={sample.values} />}
+      {!image && sample.kind !== "audio" && sample.values && <pre class="num">{sample.values.slice(0, 24).map(digits).join(" ")}</pre>}
       <dl class="facts">
         <dt>label</dt>
         <dd class="num">{String(sample.label ?? "\u2013")}</dd>

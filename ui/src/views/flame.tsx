@@ -1,4 +1,5 @@
 // A flame graph of time or memory: click to zoom in, the bars above lead back out.
+import type { ComponentChildren } from "preact";
 import { useCallback, useMemo, useState } from "preact/hooks";
 import { Canvas, fitted, pointOn } from "../draw/canvas";
 import { type Bar, bars, type Frame, frameAt, hueOf, selfOf } from "../draw/flame";
@@ -14,12 +15,13 @@ interface Props {
   root: Frame;
   unit: string;
   id: string;
+  tabs?: ComponentChildren; // beside the title: which flame is shown
 }
 
 const TALL = 20;
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
-export function Flame({ name, title, note, root, unit, id }: Props) {
+export function Flame({ name, title, note, root, unit, id, tabs }: Props) {
   const [text, setText] = useParam(`${name}Frame`);
   const [find, setFind] = useState("");
   const [over, setOver] = useState<{ at: TipAt; bar: Bar } | null>(null);
@@ -43,6 +45,7 @@ export function Flame({ name, title, note, root, unit, id }: Props) {
     <section class="panel flame" id={`flame-${name}`}>
       <header>
         <h3>{title}</h3>
+        {tabs}
         <span class="soft">{note}</span>
         <span class="grow" />
         <input type="search" placeholder="Find a function" aria-label="Find a function" value={find} onInput={(e) => setFind(e.currentTarget.value)} />

@@ -2,42 +2,27 @@
 import { useMemo, useState } from "preact/hooks";
 import { ofRun, useApi } from "../api";
 import type { Frame } from "../draw/flame";
-import { sortedBy } from "../draw/sorting";
-import { digits, withUnit } from "../format";
+import { type Profile, readProfile } from "../draw/profile";
+import { digits } from "../format";
+import { Choices } from "../parts/choices";
 import { Await, Empty } from "../parts/states";
-import { hrefTo } from "../state";
-import type { SeriesAnswer } from "../types";
+import { hrefTo, useParam } from "../state";
+import type { RunDetail, SeriesAnswer } from "../types";
 import { Breakdown } from "./breakdown";
 import { Flame } from "./flame";
+import { ProfileMemory } from "./profile_memory";
+import { Advice, StepSummary } from "./profile_summary";
+import { ProfileTables } from "./profile_tables";
 import type { ViewProps } from "./view";
 import "./views.css";
 
-export interface ModuleTime {
-  module: string;
-  class?: string;
-  calls?: number;
-  forward?: number;
-  backward?: number;
-  self?: number;
-  memory?: number;
-  flops?: number;
-}
-
-interface Profile {
-  steps?: [number, number];
-  flame?: { unit: string; root: Frame };
-  memory?: { unit: string; root: Frame };
-  modules?: ModuleTime[];
-  recommendations?: { text: string; gain?: number }[];
-}
-
 interface Answer {
   steps?: { unit: string; parts: { name: string; key: string | null }[]; total: string | null };
-  profile?: Profile | null;
+  profile?: unknown;
   missing?: string | null;
 }
 
-export function ProfileView({ id, version }: ViewProps) {
+export function ProfileView({ id, run, version }: ViewProps) {
   const answer = useApi<Answer>(ofRun(id, "profile"), {}, version);
   return (
     <div class="stack">
@@ -45,7 +30,7 @@ export function ProfileView({ id, version }: ViewProps) {
         {(data) => (
           <>
             <Steps id={id} data={data} version={version} />
-            {data.profile ? <Recorded id={id} profile={data.profile} /> : <NoProfile how={data.missing} />}
+            {data.profile ? <Recorded id={id} raw={data.profile} run={run} /> : <NoProfile how={data.missing} />}
           </>
         )}
       </Await>
@@ -91,100 +76,33 @@ function Steps({ id, data, version }: { id: string; data: Answer; version: numbe
   );
 }
 
-function Recorded({ id, profile }: { id: string; profile: Profile }) {
-  const [first, last] = profile.steps ?? [null, null];
+function Recorded({ id, raw, run }: { id: string; raw: unknown; run: RunDetail }) {
+  const profile = useMemo(() => readProfile(raw), [raw]);
   return (
     <>
-      {(profile.recommendations ?? []).map((r) => (
-        <div class="notice">
-          <span>{r.text}</span>
-          {r.gain !== undefined && <span class="num">{withUnit(r.gain, "share")} faster</span>}
-        </div>
-      ))}
-      {profile.flame && <Flame name="time" title="Time inside a step" note={first === null ? "" : `mean of steps ${digits(first)} to ${digits(last)}`} root={profile.flame.root} unit={profile.flame.unit} id={id} />}
-      {profile.memory && <Flame name="memory" title="Memory at the peak" note="" root={profile.memory.root} unit={profile.memory.unit} id={id} />}
-      {profile.modules && profile.modules.length > 0 && <Modules id={id} rows={profile.modules} />}
+      <Advice id={id} findings={run.verdict?.findings ?? []} />
+      <StepSummary profile={profile} />
+      <Flames id={id} profile={profile} />
+      <ProfileTables id={id} profile={profile} home={String(run.meta["cwd"] ?? "")} />
+      <ProfileMemory profile={profile} />
     </>
   );
 }
 
-const COLUMNS: { name: keyof ModuleTime; title: string; unit: string }[] = [
-  { name: "calls", title: "calls", unit: "count" },
-  { name: "forward", title: "forward", unit: "s" },
-  { name: "backward", title: "backward", unit: "s" },
-  { name: "self", title: "own time", unit: "s" },
-  { name: "memory", title: "memory", unit: "B" },
-  { name: "flops", title: "FLOPs", unit: "FLOPs" },
-];
-
-function Modules({ id, rows }: { id: string; rows: ModuleTime[] }) {
-  const columns = COLUMNS.filter((c) => rows.some((row) => row[c.name] !== undefined && row[c.name] !== null));
-  const [by, setBy] = useState<keyof ModuleTime>(columns.some((c) => c.name === "self") ? "self" : (columns[0]?.name ?? "module"));
-  const [down, setDown] = useState(true);
-  const [most, setMost] = useState(100);
-  const sorted = useMemo(() => sortedBy(rows, by, down), [rows, by, down]);
-  const top = Math.max(...rows.map((row) => Number(row[by]) || 0), 1e-30);
-  const pick = (name: keyof ModuleTime) => (name === by ? setDown(!down) : (setBy(name), setDown(name !== "module")));
-  return (
-    <section class="panel">
-      <header>
-        <h3>By module</h3>
-      </header>
-      <div class="scroll-x">
-        <table class="list" id="modules">
-          <thead>
-            <tr>
-              <Head name="module" title="module" by={by} down={down} pick={pick} />
-              {columns.map((c) => (
-                <Head name={c.name} title={c.title} by={by} down={down} pick={pick} right />
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {sorted.slice(0, most).map((row) => (
-              <tr>
-                <td>
-                  <a class="mono" href={hrefTo(id, "graph", { module: row.module })}>
-                    {row.module || "(model)"}
-                  </a>{" "}
-                  <span class="faint">{row.class}</span>
-                </td>
-                {columns.map((c) => (
-                  <td class="right bar-cell">
-                    {c.name === by && <i style={{ width: `${(100 * (Number(row[by]) || 0)) / top}%` }} />}
-                    <span class="num">{withUnit(row[c.name] as number | undefined, c.unit)}</span>
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      {rows.length > most && (
-        <div class="inside">
-          <button type="button" onClick={() => setMost(most + 500)}>
-            More ({digits(rows.length - most)})
-          </button>
-        </div>
-      )}
-    </section>
-  );
+/** Time, Python's stacks or memory: one at a time, as the address says. */
+function Flames({ id, profile }: { id: string; profile: Profile }) {
+  const steps = profile.steps ? `mean of ${profile.detailed ?? "some"} steps between ${digits(profile.steps[0])} and ${digits(profile.steps[1])}` : "";
+  const kinds: { value: string; title: string; note: string; unit: string; root: Frame | null }[] = [
+    { value: "time", title: "Time inside a step", note: steps, unit: "s", root: profile.flame },
+    { value: "python", title: "Python inside a step", note: "sampled stacks", unit: "s", root: profile.python },
+    { value: "memory", title: "Memory at the peak", note: "", unit: "B", root: profile.held },
+  ];
+  const there = kinds.filter((kind): kind is (typeof kinds)[number] & { root: Frame } => kind.root !== null);
+  const [asked, setAsked] = useParam("flame", "time");
+  const shown = there.find((kind) => kind.value === asked) ?? there[0];
+  if (!shown) return null;
+  const tabs = there.length > 1 && <Choices label="flame graph of" value={shown.value} options={there.map((kind) => ({ value: kind.value, title: NAMES[kind.value] ?? kind.value }))} set={setAsked} />;
+  return <Flame key={shown.value} name={shown.value} title={shown.title} note={shown.note} root={shown.root} unit={shown.unit} id={id} tabs={tabs} />;
 }
 
-interface HeadProps {
-  name: keyof ModuleTime;
-  title: string;
-  by: keyof ModuleTime;
-  down: boolean;
-  pick: (name: keyof ModuleTime) => void;
-  right?: boolean;
-}
-
-function Head({ name, title, by, down, pick, right }: HeadProps) {
-  const sort = name === by ? (down ? "descending" : "ascending") : "none";
-  return (
-    <th class={right ? "sorts right" : "sorts"} aria-sort={sort} onClick={() => pick(name)}>
-      {title} {name === by ? (down ? "\u2193" : "\u2191") : ""}
-    </th>
-  );
-}
+const NAMES: Record<string, string> = { time: "Time", python: "Python", memory: "Memory" };

@@ -15,6 +15,7 @@ import "./charts.css";
 import "./verdict.css";
 
 const NEEDS_EXPERIMENT = "needs an experiment"; // how the reason begins where nobody has asked the question yet
+const NEEDS_COMMAND = /^needs clew (profile|data)$/; // nor in this command: speed and data have their own
 
 export function VerdictView({ id, run, version }: ViewProps) {
   return (
@@ -113,7 +114,8 @@ function LossCard({ id, version }: { id: string; version: number }) {
 /** Silence must never pass for health: what looked and found nothing, and what could not look. */
 function Remainder({ verdict }: { verdict: Verdict }) {
   const untried = verdict.not_judged.filter(({ reason }) => reason.startsWith(NEEDS_EXPERIMENT));
-  const unjudged = verdict.not_judged.filter(({ reason }) => !reason.startsWith(NEEDS_EXPERIMENT));
+  const elsewhere = verdict.not_judged.filter(({ reason }) => NEEDS_COMMAND.test(reason));
+  const unjudged = verdict.not_judged.filter((entry) => !untried.includes(entry) && !elsewhere.includes(entry));
   return (
     <section class="card stack remainder">
       {verdict.ruled_out.length > 0 && (
@@ -153,6 +155,21 @@ function Remainder({ verdict }: { verdict: Verdict }) {
           </summary>
           <ul class="names">
             {untried.map(({ check }) => (
+              <li class="mono">{check}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {elsewhere.length > 0 && (
+        <details class="fold">
+          <summary>
+            <b>Not asked</b>{" "}
+            <span class="soft">
+              {plural(elsewhere.length, "question")} about speed and data: <code>clew profile</code>, <code>clew data</code>
+            </span>
+          </summary>
+          <ul class="names">
+            {elsewhere.map(({ check }) => (
               <li class="mono">{check}</li>
             ))}
           </ul>

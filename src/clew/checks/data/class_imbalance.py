@@ -2,7 +2,8 @@
 
 ## What it detects
 One class that makes up nearly all of the training samples, with a loss that counts every sample
-alike. It is a warning if the model misses most samples of the other classes, else advice.
+alike. It is a warning if the model misses most samples of the other classes, else advice. `clew data`
+counts the labels of the dataset, and warns of classes that are evaluated but never trained.
 
 ## Why is this bad?
 A model that always says the frequent class has an accuracy of its share, 95 % or 99 %, and a small
@@ -28,15 +29,19 @@ from dataclasses import dataclass
 
 from clew.checks.api import Check
 from clew.checks.data.feed import ClassCounts, class_counts, is_weighted, training_loaders
+from clew.checks.data.surveyed import evaluation, looked, training, was_surveyed
+from clew.checks.data.surveyed import site as place
 from clew.checks.view import RunView
+from clew.checks.wording import listed
 from clew.records import Evidence, Finding, Severity, Site
+from clew.supply.survey import Labels, Order, Survey
 
 
 @dataclass(frozen=True)
 class ClassImbalance(Check):
     id = "DATA007"
     name = "class-imbalance"
-    needs = ("label.classes",)
+    needs = ("label.classes|fact:data.survey",)
 
     share: float = 0.9  # of the most frequent class: nine to one, where always saying it looks good
     samples: int = 200  # labels counted before it is judged; the share's error is then 0.02
@@ -44,6 +49,11 @@ class ClassImbalance(Check):
     rare: int = 8  # rare samples in the later part of the run, to judge whether they are missed
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = list(self._recorded(run))
+        yield from found or self._surveyed(run)
+
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
+        """In the batches that were trained on."""
         if any("Weighted" in loader.sampler for loader in training_loaders(run)):
             return
         for site, _ in run.series("label.classes", "train"):
@@ -53,6 +63,51 @@ class ClassImbalance(Check):
             top, share = max(counts[-1].shares.items(), key=lambda item: (item[1], -item[0]))
             if share >= self.share and not is_weighted(run, site):
                 yield self._finding(site, counts, top, share)
+
+    def _surveyed(self, run: RunView) -> Iterator[Finding]:
+        for survey in training(run):
+            said, order = survey.labels, survey.order
+            if said is None or said.kind != "class":
+                continue
+            unknown = self._never_trained(run, survey, said)
+            if unknown is not None:
+                yield unknown
+            top = said.counts[0]
+            share = top.samples / said.samples
+            drawn = order.top_share if order is not None and order.batches and not _in_order(order) else share
+            enough = said.samples >= self.samples and said.classes > 1 and min(share, drawn) >= self.share
+            if enough and not _any_weights(run):
+                yield self.finding(
+                    Severity.ADVICE,
+                    message=f"{share:.1%} of the labels of {survey.split} are class {top.what}",
+                    fix="nn.CrossEntropyLoss(weight=len(y) / (classes * torch.bincount(y)))",
+                    site=place(survey),
+                    step=0,
+                    evidence=[Evidence(f"labels: {_counted(said)}"), looked(survey)],
+                )
+
+    def _never_trained(self, run: RunView, survey: Survey, said: Labels) -> Finding | None:
+        """Classes of an evaluation split that a wholly read training split does not have."""
+        known = {c.what for c in said.counts}
+        for other in evaluation(run) if survey.whole and said.classes == len(said.counts) else ():
+            theirs = other.labels
+            if theirs is None or theirs.kind != "class":
+                continue
+            new = [c for c in theirs.counts if c.what not in known]
+            if new and len(new) < theirs.classes and sum(c.samples for c in new) >= self.rare:
+                names = listed([c.what for c in new], 8)
+                return self.finding(
+                    Severity.WARNING,
+                    message=f"{other.split} has classes that are not in {survey.split}: {names}",
+                    fix="split so that every class is on both sides: train_test_split(…, stratify=y)",
+                    site=place(other),
+                    step=0,
+                    evidence=[
+                        Evidence(f"{survey.split}: {_counted(said)}"),
+                        Evidence(f"{other.split}: {_counted(theirs)}"),
+                    ],
+                )
+        return None
 
     def _finding(self, site: Site, counts: list[ClassCounts], top: int, share: float) -> Finding:
         recall = self._recall(counts, top)
@@ -82,7 +137,23 @@ class ClassImbalance(Check):
     def unjudged(self, run: RunView) -> str | None:
         sites = [site for site, _ in run.series("label.classes", "train")]
         most = max((c[-1].total for c in (class_counts(run, s) for s in sites) if c), default=0)
-        return None if most >= self.samples else f"needs {self.samples} labels, has counted {most}"
+        if most >= self.samples or was_surveyed(run):
+            return None
+        return f"needs {self.samples} labels, has counted {most}"
+
+
+def _in_order(order: Order) -> bool:
+    """The first batches tell nothing about all where the data comes in its own order."""
+    return order.sampler in ("", "SequentialSampler")
+
+
+def _any_weights(run: RunView) -> bool:
+    sites = [Site(file=f.data.get("file"), line=f.data.get("line")) for f in run.facts("loss")]
+    return any(is_weighted(run, site) for site in sites)
+
+
+def _counted(said: Labels) -> str:
+    return ", ".join(f"class {c.what}: {c.samples:,}" for c in said.counts[:10])
 
 
 def _fix(kind: str, counts: ClassCounts, top: int) -> str:

@@ -3,7 +3,7 @@
 ## What it detects
 A model that is fed the same everywhere: batches in which every value is the same, batches whose
 samples are all copies of one, samples most of which are blank, or a table most of whose columns
-never vary.
+never vary. `clew data` looks for the same in the dataset.
 
 ## Why is this bad?
 What does not vary can't tell one sample from another. The best that a model can do with a
@@ -31,15 +31,22 @@ import numpy as np
 
 from clew.checks.api import Check
 from clew.checks.data.feed import at, feeding_site
+from clew.checks.data.surveyed import looked, surveys, was_surveyed
+from clew.checks.data.surveyed import site as place
 from clew.checks.view import RunView
 from clew.records import Evidence, Finding, Severity, Site
+from clew.supply.survey import Survey
 
 
 @dataclass(frozen=True)
 class ConstantInput(Check):
     id = "DATA003"
     name = "constant-input"
-    needs = ("sample.constant", "sample.distinct", "sample.count")
+    needs = (
+        "sample.constant|fact:data.survey",
+        "sample.distinct|fact:data.survey",
+        "sample.count|fact:data.survey",
+    )
 
     samples: int = 5  # sampled batches, all of which must be so
     batch: int = 4  # samples in a batch, from which on copies of one are no accident
@@ -49,6 +56,11 @@ class ConstantInput(Check):
     per_column: int = 20  # samples for each column of a table before its columns are judged
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = list(self._recorded(run))
+        yield from found or self._surveyed(run)
+
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
+        """In the batches that were trained on."""
         for site, counts in run.series("sample.count", "train"):
             found = self._judge(run, site, float(np.median(counts.values)))
             if found is not None and len(counts) >= self.samples:
@@ -62,6 +74,38 @@ class ConstantInput(Check):
                     step=int(counts.steps[0]),
                     evidence=evidence,
                 )
+
+    def _surveyed(self, run: RunView) -> Iterator[Finding]:
+        for survey in surveys(run):
+            told = self._in_dataset(survey)
+            if told is not None:
+                yield self.finding(
+                    told[0],
+                    message=told[1],
+                    fix="print(dataset[0][0], dataset[1][0])  # they must differ; then mend __getitem__ or"
+                    " the preprocessing",
+                    site=place(survey),
+                    step=0,
+                    evidence=looked(survey),
+                )
+
+    def _in_dataset(self, survey: Survey) -> tuple[Severity, str] | None:
+        """The same of all samples that were looked at."""
+        field = survey.main
+        if field is None or field.samples < max(self.batch, self.samples):
+            return None
+        if field.low is not None and field.low == field.high:
+            return Severity.ERROR, f"every value of field {field.name} is {field.low:.4g}, in every sample"
+        if survey.exact.copies >= survey.looked - 1 > 0:
+            return Severity.ERROR, f"all {survey.looked:,} samples that were looked at are the same"
+        if field.features >= self.features and field.blank >= self.blank * field.samples:
+            share = field.blank / field.samples
+            return Severity.WARNING, f"{share:.0%} of the samples are blank: all their values are the same"
+        many = field.samples >= self.per_column * field.features >= self.per_column * self.features
+        if field.kind == "vector" and many and field.constant >= self.columns * field.features:
+            share = field.constant / field.features
+            return Severity.WARNING, f"{share:.0%} of the {field.features} columns of the input never vary"
+        return None
 
     def _judge(self, run: RunView, site: Site, batch: float) -> tuple[Severity, str, Evidence] | None:
         constant, distinct = at(run, "sample.constant", site), at(run, "sample.distinct", site)
@@ -98,7 +142,11 @@ class ConstantInput(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         most = max((len(s) for _, s in run.series("sample.count", "train")), default=0)
-        return None if most >= self.samples else f"needs {self.samples} sampled batches, has {most}"
+        return (
+            None
+            if most >= self.samples or was_surveyed(run)
+            else f"needs {self.samples} sampled batches, has {most}"
+        )
 
 
 def _spread(run: RunView, site: Site) -> float | None:

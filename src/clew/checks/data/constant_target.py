@@ -1,7 +1,8 @@
 """DATA008 constant-target
 
 ## What it detects
-Targets that are the same for every sample of every batch: one class only, or one number.
+Targets that are the same for every sample of every batch: one class only, or one number. `clew data`
+looks for the same in the dataset; a label that no loss was seen to use gives a hint only.
 
 ## Why is this bad?
 There is nothing to learn but that constant. The loss falls to zero in a few steps, which looks
@@ -30,9 +31,12 @@ import numpy as np
 
 from clew.checks.api import Check
 from clew.checks.data.feed import at, training_loaders
+from clew.checks.data.surveyed import looked, training, was_surveyed
+from clew.checks.data.surveyed import site as place
 from clew.checks.series import Series
 from clew.checks.view import RunView
 from clew.records import Finding, Severity, Site
+from clew.supply.survey import LABEL
 
 JUDGED = {
     "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
@@ -44,13 +48,22 @@ JUDGED = {
 class ConstantTarget(Check):
     id = "DATA008"
     name = "constant-target"
-    needs = ("target.min", "target.max", "target.given")
+    needs = (
+        "target.min|fact:data.survey",
+        "target.max|fact:data.survey",
+        "target.given|fact:data.survey",
+    )
 
     samples: int = 10  # sampled batches, all of which must hold the same value
     labels: int = 50  # targets seen in all, below which chance may do it
     epochs: float = 1.0  # passes over the loader's data: sorted data begins with one class
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = list(self._recorded(run))
+        yield from found or self._surveyed(run)
+
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
+        """In the batches that were trained on."""
         if len({(s.file, s.line) for s, _ in run.series("target.given", "train")}) != 1:
             return  # several losses: some of them may rightly have a constant target
         for site, given in run.series("target.given", "train"):
@@ -60,6 +73,26 @@ class ConstantTarget(Check):
             values = np.concatenate([low.values, high.values])
             if (values == values[0]).all() and self._is_data(run, given, float(values[0]), site):
                 yield self._finding(run, site, low, float(values[0]))
+
+    def _surveyed(self, run: RunView) -> Iterator[Finding]:
+        used = any((s.values == 1.0).any() for _, s in run.series("target.given", "train"))
+        for survey in training(run):
+            field = next((f for f in survey.fields if f.role == LABEL), None)
+            if field is None or field.samples < self.labels:
+                continue
+            said = survey.labels
+            one_class = said is not None and said.kind == "class" and said.classes == 1
+            if one_class or (field.low is not None and field.low == field.high):
+                value = said.counts[0].what if said is not None and one_class else f"{field.low:.6g}"
+                yield self.finding(
+                    Severity.ERROR if used else Severity.ADVICE,
+                    message=f"every label of {survey.split} is {value}: there is nothing to learn but that",
+                    fix="print(y.unique(return_counts=True))  # over all of it; then mend the labels",
+                    site=place(survey),
+                    step=0,
+                    evidence=looked(survey),
+                    confidence="likely" if used else "possible",
+                )
 
     def _is_data(self, run: RunView, given: Series, value: float, site: Site) -> bool:
         if not self._seen_all(run):
@@ -87,4 +120,8 @@ class ConstantTarget(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         most = max((len(s) for _, s in run.series("target.given", "train")), default=0)
-        return None if most >= self.samples else f"needs {self.samples} sampled batches, has {most}"
+        return (
+            None
+            if most >= self.samples or was_surveyed(run)
+            else f"needs {self.samples} sampled batches, has {most}"
+        )

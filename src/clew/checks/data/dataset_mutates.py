@@ -3,7 +3,8 @@
 ## What it detects
 Arrays held by the training dataset that are not what they were an epoch ago: something, usually a
 transform, has changed the stored data in place. `clew check` reads samples again and again, on a
-copy and under the same random numbers, and looks whether they and the stored arrays stay the same.
+copy and under the same random numbers, and looks whether they and the stored arrays stay the same;
+`clew data` does so with a few samples before it looks through the rest.
 
 ## Why is this bad?
 The same index gives other data each time it is read. Normalised in place, the data is normalised
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 
 from clew.checks.api import Check
 from clew.checks.data.feed import Loader, training_loaders
+from clew.checks.data.surveyed import site, surveys
 from clew.checks.experiments.outcome import numbers, place
 from clew.checks.facts import Data, names, text, whole
 from clew.checks.view import RunView
@@ -38,7 +40,7 @@ from clew.records import Evidence, Finding, Severity
 class DatasetMutates(Check):
     id = "DATA014"
     name = "dataset-mutates"
-    needs = ("fact:loader|fact:experiment.dataset-mutates",)
+    needs = ("fact:loader|fact:experiment.dataset-mutates|fact:data.survey",)
 
     change: float = 0.01  # of mean or standard deviation, over the larger of the two: rounding is far less
     times: int = 1  # epochs after which it had changed
@@ -48,6 +50,10 @@ class DatasetMutates(Check):
         if tried is not None:
             yield from self._read_again(tried)
             return
+        seen = list(self._surveyed(run))
+        if seen:
+            yield from seen
+            return
         for loader in training_loaders(run):
             changes = [f for f in run.facts("dataset_changed") if whole(f.data.get("loader")) == loader.index]
             changes = [f for f in changes if self._is_change(f.data)]
@@ -56,6 +62,29 @@ class DatasetMutates(Check):
                 first = min(arrays)
                 course = [f.data for f in changes if text(f.data.get("array")) == first]
                 yield self._finding(loader, first, course, min(f.step for f in changes))
+
+    def _surveyed(self, run: RunView) -> Iterator[Finding]:
+        """What the survey says, of a few samples that were read several times."""
+        for survey in surveys(run):
+            change = survey.mutation
+            if change is None or not change.arrays:
+                continue
+            course = ", then ".join(f"{value:.3g}" for value in change.deviations[:3])
+            yield self.finding(
+                Severity.ERROR,
+                message=f"reading a sample changes it: {survey.dataset}.{change.arrays[0]} is changed in "
+                f"place; standard deviation of the samples {course}",
+                fix="x = self.data[i].clone()  # .copy() for NumPy; then transform the copy",
+                site=site(survey),
+                step=0,
+                evidence=Evidence(
+                    "mean of a few samples that were read again, under the same random numbers",
+                    values=change.means,
+                    x=tuple(float(n) for n in range(len(change.means))),
+                    x_label="read",
+                ),
+                confidence="certain",
+            )
 
     def _read_again(self, data: Data) -> Iterator[Finding]:
         """What the experiment says: samples and stored arrays that change by being read."""

@@ -2,7 +2,8 @@
 
 ## What it detects
 NaN or infinite values in the batch itself, in the model's first input or in the targets, at or
-before the step at which the loss or the gradients became non-finite.
+before the step at which the loss or the gradients became non-finite. `clew data` looks through the
+samples of the dataset and lists those that hold any.
 
 ## Why is this bad?
 One NaN in a batch makes the loss NaN, its gradients make every weight NaN, and from then on
@@ -28,9 +29,12 @@ from dataclasses import dataclass
 
 from clew.checks.api import Check
 from clew.checks.data.feed import feeding_site
+from clew.checks.data.surveyed import at, looked, surveys
+from clew.checks.data.surveyed import site as place
 from clew.checks.facts import NonFinite
 from clew.checks.view import RunView
 from clew.records import Evidence, Finding, Severity, Site
+from clew.supply.survey import INPUT, LABEL
 
 FIRST = "input[0]"
 
@@ -39,11 +43,16 @@ FIRST = "input[0]"
 class NonfiniteInput(Check):
     id = "DATA002"
     name = "nonfinite-input"
-    needs = ("input.nonfinite|target.nonfinite|fact:nonfinite",)
+    needs = ("input.nonfinite|target.nonfinite|fact:nonfinite|fact:data.survey",)
 
     values: int = 1  # non-finite numbers in a batch; one is enough to spoil all weights
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = list(self._recorded(run))
+        yield from found or self._surveyed(run)
+
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
+        """In the batches that were trained on."""
         broke = _first_break(run)
         if broke is None:
             return
@@ -68,6 +77,23 @@ class NonfiniteInput(Check):
                     run, site, "the model's input", report.step, "non-finite values", evidence
                 )
                 return
+
+    def _surveyed(self, run: RunView) -> Iterator[Finding]:
+        """In the dataset; what is made of it before the loss is not known."""
+        for survey in surveys(run):
+            bad = [f for f in survey.fields if f.nonfinite >= self.values and "mask" not in f.name.lower()]
+            for field in [f for f in bad if f.role in (INPUT, LABEL)][:1]:
+                what = "the targets" if field.role == LABEL else f"field {field.name}"
+                many = f"{field.nonfinite_samples:,} of {field.samples:,} samples of {survey.split}"
+                yield self.finding(
+                    Severity.WARNING,
+                    message=f"{many} hold NaN or infinite values in {what} ({field.nonfinite:,} values)",
+                    fix=f"leave them out, or fill what is missing: look at dataset[{field.nonfinite_at[0]}]",
+                    site=place(survey),
+                    step=0,
+                    evidence=[Evidence(f"samples by index: {at(field.nonfinite_at, 12)}"), looked(survey)],
+                    confidence="certain",
+                )
 
     def _finding(
         self, run: RunView, site: Site, what: str, step: int, how_many: str, evidence: Evidence

@@ -1,7 +1,8 @@
 """DATA006 single-label-batches
 
 ## What it detects
-Batches that hold a single class each, while the class changes from batch to batch.
+Batches that hold a single class each, while the class changes from batch to batch. `clew data` looks at
+the batches that the loader's sampler would put together.
 
 ## Why is this bad?
 Each step pulls the whole model towards one class, and the next step towards another: the
@@ -28,23 +29,32 @@ from dataclasses import dataclass
 from clew.checks.api import Check
 from clew.checks.data.feed import training_loaders
 from clew.checks.data.order import label_orders
+from clew.checks.data.surveyed import looked, training, was_surveyed
+from clew.checks.data.surveyed import site as place
 from clew.checks.view import RunView
-from clew.records import Finding, Severity
+from clew.records import Evidence, Finding, Severity
+from clew.supply.survey import Survey
 
 
 @dataclass(frozen=True)
 class SingleLabelBatches(Check):
     id = "DATA006"
     name = "single-label-batches"
-    needs = ("label.top_share",)
+    needs = ("label.top_share|fact:data.survey",)
 
     samples: int = 8  # sampled batches before they are judged
     batch: int = 4  # labels in a batch; small ones hold one class by chance
     single: float = 0.9  # share of the batches that hold one class only
     by_chance: float = 0.1  # share of neighbours that differ in a random order; below, one class is all
+    drawn: int = 4  # batches of the sampler; so many of one class are no chance
     runs: float = 0.5  # from here on the batches come sorted, which is another fault
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = list(self._recorded(run))
+        yield from found or self._surveyed(run)
+
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
+        """In the batches that were trained on."""
         loader = next(iter(training_loaders(run)), None)
         for order in label_orders(run):
             if order.samples < self.samples or order.count.median < self.batch or order.classes < 2:
@@ -65,8 +75,39 @@ class SingleLabelBatches(Check):
                 ],
             )
 
+    def _surveyed(self, run: RunView) -> Iterator[Finding]:
+        for survey in training(run):
+            said, order = survey.labels, survey.order
+            if said is None or order is None or said.classes < 2 or said.by_chance < self.by_chance:
+                continue
+            enough = order.batches >= self.drawn and order.batch_size >= self.batch
+            if not enough or order.single < self.single * order.batches or self._in_order(survey):
+                continue
+            yield self.finding(
+                Severity.WARNING,
+                message=f"{order.single} of the first {order.batches} batches of {survey.split} hold one "
+                f"class only, out of {said.classes} classes",
+                fix="DataLoader(dataset, batch_size=…, shuffle=True)  # mixes classes within a batch",
+                site=place(survey),
+                step=0,
+                evidence=[
+                    Evidence(f"put together by {order.sampler or 'the sampler'}, {order.batch_size} a batch"),
+                    looked(survey),
+                ],
+            )
+
+    def _in_order(self, survey: Survey) -> bool:
+        """Sorted data, which is another fault."""
+        said, order = survey.labels, survey.order
+        if said is None or order is None or order.shuffled:
+            return False
+        in_a_row = (order.runs - (1 - said.by_chance)) / said.by_chance
+        return order.sampler == "SequentialSampler" or in_a_row >= self.runs
+
     def unjudged(self, run: RunView) -> str | None:
         most = max((order.samples for order in label_orders(run)), default=0)
         return (
-            None if most >= self.samples else f"needs {self.samples} sampled batches of classes, has {most}"
+            None
+            if most >= self.samples or was_surveyed(run)
+            else f"needs {self.samples} sampled batches of classes, has {most}"
         )

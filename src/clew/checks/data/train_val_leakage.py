@@ -2,7 +2,8 @@
 
 ## What it detects
 Samples in evaluation that training has seen, bit by bit: part of a validation set, or all of what
-the program calls its validation or test data.
+the program calls its validation or test data. `clew data` compares the datasets themselves, and finds near
+copies too: a picture that was saved again, a text with a few words changed.
 
 ## Why is this bad?
 The score on samples that were trained on says how well they were learned by heart. It looks fine
@@ -38,8 +39,12 @@ from clew.checks.data.feed import (
     sources,
     training_loaders,
 )
+from clew.checks.data.surveyed import between, by_nature, exhibits
+from clew.checks.data.surveyed import site as place
 from clew.checks.view import RunView
+from clew.checks.wording import listed
 from clew.records import Evidence, Finding, Severity, Site
+from clew.supply.survey import Between
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class Overlap:
 class TrainValLeakage(Check):
     id = "DATA011"
     name = "train-val-leakage"
-    needs = ("eval.seen",)
+    needs = ("eval.seen|fact:data.survey",)
 
     share: float = 0.05  # of the evaluated samples, known from training; chance gives none
     seen: int = 8  # samples known from training; fewer may be accidents
@@ -74,6 +79,11 @@ class TrainValLeakage(Check):
     copies: float = 0.01  # share of copies within a training batch: above, samples repeat by nature
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = list(self._recorded(run))
+        yield from found or self._surveyed(run)
+
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
+        """In the batches that were trained on."""
         for overlap in _overlaps(run):
             source = overlap.source
             if overlap.share < self.share or overlap.seen < self.seen or says_training(source.names):
@@ -82,6 +92,46 @@ class TrainValLeakage(Check):
                 continue
             if not self._repeats_by_nature(run, source.root):
                 yield self._finding(run, overlap)
+
+    def _surveyed(self, run: RunView) -> Iterator[Finding]:
+        for pair in between(run):
+            known = pair.exact.copies if not pair.same_dataset else pair.shared
+            exact = pair.exact.share >= self.share and known >= self.seen and not by_nature(pair.exact)
+            if says_training((pair.second,)):
+                continue
+            if pair.same_dataset or (exact and pair.exact.share >= self.whole):
+                if says_validation((pair.second,)):
+                    yield self._pair(pair, known, ": it is the training data", "exact")
+            elif exact or pair.shared >= self.seen:
+                yield self._pair(pair, max(known, pair.shared), "", "exact")
+            elif self._is_near(pair):
+                yield self._pair(pair, pair.near.copies, "", "near")
+
+    def _is_near(self, pair: Between) -> bool:
+        return pair.near.share >= self.share and pair.near.copies >= self.seen
+
+    def _pair(self, pair: Between, known: int, also: str, about: str) -> Finding:
+        copies = pair.near if about == "near" else pair.exact
+        are = "are nearly the same as samples of" if about == "near" else "are in"
+        told = listed([f"{p.second} is {p.first}" for p in copies.pairs], 6)
+        return self.finding(
+            Severity.WARNING,
+            message=f"{known:,} samples of {pair.second} {are} {pair.first} too{also}",
+            fix="train, val = torch.utils.data.random_split(dataset, [0.8, 0.2])  # one split for both"
+            if pair.shared or pair.same_dataset
+            else "split by file, person or time before samples are cut, copied or augmented from them; "
+            "drop copies first",
+            site=place(pair),
+            step=0,
+            evidence=[
+                Evidence(
+                    f"{copies.compared:,} samples of {pair.second} were compared with {pair.coverage:.0%} of "
+                    f"{pair.first}" + (f"; {told}" if told else "")
+                )
+            ],
+            confidence="likely" if about == "near" else "certain",
+            exhibits=exhibits(pair, about),
+        )
 
     def _repeats_by_nature(self, run: RunView, root: str) -> bool:
         distinct = at(run, "sample.distinct", Site("", "input[0]", phase="train", root=root))

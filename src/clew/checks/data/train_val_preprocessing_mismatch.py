@@ -3,7 +3,8 @@
 ## What it detects
 Evaluation inputs of another scale or level than training inputs of the same model: standard
 deviations that differ more than twofold, or means that lie three standard deviations apart, and
-by much more than batches differ among themselves.
+by much more than batches differ among themselves. `clew data` compares the datasets: their scale, their
+level and their type of numbers.
 
 ## Why is this bad?
 A model trained on normalised data and evaluated on raw data (or the other way round) sees
@@ -32,23 +33,37 @@ import numpy as np
 
 from clew.checks.api import Check
 from clew.checks.data.feed import at, sources
+from clew.checks.data.surveyed import evaluation, looked, training, was_surveyed
+from clew.checks.data.surveyed import site as place
 from clew.checks.series import Series
 from clew.checks.view import RunView
 from clew.records import Finding, Severity, Site
+from clew.supply.survey import FieldSurvey
 
 
 @dataclass(frozen=True)
 class TrainValPreprocessingMismatch(Check):
     id = "DATA010"
     name = "train-val-preprocessing-mismatch"
-    needs = ("input.mean", "input.std", "eval_input.mean", "eval_input.std")
+    needs = (
+        "input.mean|fact:data.survey",
+        "input.std|fact:data.survey",
+        "eval_input.mean|fact:data.survey",
+        "eval_input.std|fact:data.survey",
+    )
 
     ratio: float = 2.2  # of the standard deviations; mixing two samples (mixup) makes 1.4
     shift: float = 3.0  # distance of the means, in standard deviations of the training inputs
     spread: float = 4.0  # times the difference must exceed what batches of training differ by
     samples: int = 5  # sampled training batches before it is judged
+    few: int = 50  # samples of a dataset, below which its scale is not known
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = list(self._recorded(run))
+        yield from found or self._surveyed(run)
+
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
+        """In the batches that were trained on."""
         for site, means in run.series("eval_input.mean", "eval"):
             train = Site(site.module, site.op, phase="train", root=site.root)
             mean, std = at(run, "input.mean", train), at(run, "input.std", train)
@@ -57,6 +72,33 @@ class TrainValPreprocessingMismatch(Check):
                 continue
             if self._ratio_is_off(std, eval_std) or self._shift_is_off(mean, std, means):
                 yield self._finding(run, site, mean, std, means, eval_std)
+
+    def _surveyed(self, run: RunView) -> Iterator[Finding]:
+        for first in training(run)[:1]:
+            for second in evaluation(run):
+                ours, theirs = first.main, second.main
+                if ours is None or theirs is None or not self._differ(ours, theirs):
+                    continue
+                yield self.finding(
+                    Severity.WARNING,
+                    message=f"a sample of {second.split} has {_told(theirs)}, one of {first.split} "
+                    f"{_told(ours)}, at the median: they are not prepared alike",
+                    fix="x_val = (x_val - x_train.mean(0)) / x_train.std(0)  # the training data's numbers",
+                    site=place(second),
+                    step=0,
+                    evidence=[looked(first), looked(second)],
+                )
+
+    def _differ(self, ours: FieldSurvey, theirs: FieldSurvey) -> bool:
+        if ours.kind != theirs.kind or ours.kind in ("tokens", "text", "object", "number"):
+            return False
+        if min(ours.samples, theirs.samples) < self.few or not ours.contrast or not theirs.contrast:
+            return False
+        ratio = abs(math.log(theirs.contrast / ours.contrast))
+        own = max(ours.contrast_spread, theirs.contrast_spread)
+        apart = abs((ours.level or 0.0) - (theirs.level or 0.0))
+        moved = apart > max(self.shift * ours.contrast, self.spread * ours.level_spread)
+        return ratio > max(math.log(self.ratio), self.spread * own) or moved
 
     def _ratio_is_off(self, std: Series, other: Series) -> bool:
         logs, others = np.log(std.finite().values), np.log(other.finite().values)
@@ -91,4 +133,10 @@ class TrainValPreprocessingMismatch(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         most = max((len(s.finite()) for _, s in run.series("input.mean", "train")), default=0)
-        return None if most >= self.samples else f"needs {self.samples} sampled batches, has {most}"
+        if most >= self.samples or was_surveyed(run):
+            return None
+        return f"needs {self.samples} sampled batches, has {most}"
+
+
+def _told(field: FieldSurvey) -> str:
+    return f"mean {field.level or 0.0:.3g} and standard deviation {field.contrast or 0.0:.3g}"

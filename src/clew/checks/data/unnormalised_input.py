@@ -3,7 +3,8 @@
 ## What it detects
 Values far from unit scale that arrive at the first layer of a model: a root mean square above
 10, or features whose spreads differ a hundredfold, with large values among them. What counts is
-what the layer gets, after any normalisation inside the model.
+what the layer gets, after any normalisation inside the model. Where no layer was watched, `clew data`
+gives a hint from the dataset alone.
 
 ## Why is this bad?
 Initialisation, learning rates and normalisation layers assume inputs of about unit scale. Large
@@ -30,9 +31,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.data.surveyed import looked, training, was_surveyed
+from clew.checks.data.surveyed import site as place
 from clew.checks.series import Series
 from clew.checks.view import RunView
 from clew.records import Finding, Severity, Site
+from clew.supply.survey import FieldSurvey
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,12 @@ class Scale:
 class UnnormalisedInput(Check):
     id = "DATA001"
     name = "unnormalised-input"
-    needs = ("first_input.mean", "first_input.std", "first_input.min", "first_input.max")
+    needs = (
+        "first_input.mean|fact:data.survey",
+        "first_input.std|fact:data.survey",
+        "first_input.min|fact:data.survey",
+        "first_input.max|fact:data.survey",
+    )
 
     # At a root mean square of r the first layer's curvature grows as r²: at 10 it needs a learning
     # rate a hundred times smaller than the other layers. Standardised data has 1, images in 0..1 less.
@@ -67,14 +76,46 @@ class UnnormalisedInput(Check):
     large: float = 10.0  # absolute value that counts as large: ten standard deviations of unit data
     samples: int = 3  # sampled batches before it is judged
     window: int = 20  # sampled batches judged, from the first on
+    few: int = 20  # samples of a dataset, below which its scale is not known
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = list(self._recorded(run))
+        yield from found or self._surveyed(run)
+
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
+        """In the batches that were trained on."""
         for site, means in run.series("first_input.mean"):
             scale = self._scale(run, site)
             if scale is None or not math.isfinite(scale.rms):
                 continue
             if scale.rms > self.rms or (scale.spread >= self.spread and scale.largest > self.large):
                 yield self._finding(run, site, means, scale)
+
+    def _surveyed(self, run: RunView) -> Iterator[Finding]:
+        """From the data alone: only a hint, since the model may normalise it first."""
+        if run.has("first_input.mean"):
+            return
+        for survey in training(run):
+            field = survey.main
+            if field is None or not _is_measured(field) or field.samples < self.few:
+                continue
+            if any(outlier.field == field.name for outlier in survey.outliers):
+                continue  # which are to be mended first
+            scale = _scale_of(field)
+            if scale.rms > self.rms or (scale.spread >= self.spread and scale.largest > self.large):
+                uneven = scale.spread >= self.spread
+                spread = f"; the columns' spreads differ {scale.spread:.0f}-fold" if uneven else ""
+                yield self.finding(
+                    Severity.ADVICE,
+                    message=f"the samples of {survey.split} range from {scale.low:.4g} to {scale.high:.4g} "
+                    f"(mean {scale.mean:.3g}, standard deviation {scale.std:.3g}{spread}): are they "
+                    "normalised before the first layer?",
+                    fix=_fix(scale, self.spread),
+                    site=place(survey),
+                    step=0,
+                    evidence=looked(survey),
+                    confidence="possible",
+                )
 
     def _finding(self, run: RunView, site: Site, means: Series, scale: Scale) -> Finding:
         uneven = scale.spread >= self.spread
@@ -115,7 +156,20 @@ class UnnormalisedInput(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         most = max((len(s.finite()) for _, s in run.series("first_input.mean")), default=0)
-        return None if most >= self.samples else f"needs {self.samples} sampled batches, has {most}"
+        if most >= self.samples or was_surveyed(run):
+            return None
+        return f"needs {self.samples} sampled batches, has {most}"
+
+
+def _is_measured(field: FieldSurvey) -> bool:
+    """Floating-point values: whole numbers have to be converted anyway, or are indices."""
+    return field.kind in ("image", "vector", "wave", "array") and "float" in field.dtypes[0].what
+
+
+def _scale_of(field: FieldSurvey) -> Scale:
+    """As most samples are: one odd value must not speak for all."""
+    mean, std, low, high = (v or 0.0 for v in (field.level, field.contrast, field.low, field.high))
+    return Scale(mean, std, low, high, field.spread)
 
 
 def _fix(scale: Scale, uneven: float) -> str:

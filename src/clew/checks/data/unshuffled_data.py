@@ -3,7 +3,8 @@
 ## What it detects
 Training data that comes in the order of its labels: neighbours in a batch nearly always have the
 same class, and batch after batch begins with the class of the one before. A loader that gives
-mixed labels in the same order in every epoch is mentioned as advice.
+mixed labels in the same order in every epoch is mentioned as advice. `clew data` looks at the order of
+the labels in the dataset, and at the first batches that the loader's sampler puts together.
 
 ## Why is this bad?
 Stochastic gradient descent takes a batch for a fair sample of the data. If all of one class comes
@@ -31,15 +32,18 @@ from dataclasses import dataclass
 from clew.checks.api import Check
 from clew.checks.data.feed import Loader, training_loaders
 from clew.checks.data.order import LabelOrder, label_orders
+from clew.checks.data.surveyed import looked, training, was_surveyed
+from clew.checks.data.surveyed import site as place
 from clew.checks.view import RunView
 from clew.records import Evidence, Finding, Severity
+from clew.supply.survey import Labels, Order
 
 
 @dataclass(frozen=True)
 class UnshuffledData(Check):
     id = "DATA005"
     name = "unshuffled-data"
-    needs = ("label.switches",)
+    needs = ("label.switches|fact:data.survey",)
 
     samples: int = 8  # sampled batches before the order is judged
     batch: int = 4  # labels in a batch, fewer have too few neighbours
@@ -50,6 +54,11 @@ class UnshuffledData(Check):
     epochs: int = 2  # passes over the data before an unchanging order is mentioned
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = list(self._recorded(run))
+        yield from found or self._surveyed(run)
+
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
+        """In the batches that were trained on."""
         loader = next(iter(training_loaders(run)), None)
         for order in label_orders(run):
             if not self._judgeable(order):
@@ -60,6 +69,40 @@ class UnshuffledData(Check):
                 yield self._sorted(order, loader)
             elif loader is not None and self._keeps_order(run, loader):
                 yield self._same_order(order, loader)
+
+    def _surveyed(self, run: RunView) -> Iterator[Finding]:
+        for survey in training(run):
+            said, order = survey.labels, survey.order
+            if said is None or order is None or order.shuffled or not self._in_classes(said, order):
+                continue
+            overall = said.counts[0].samples / said.samples
+            lumping = (order.lean - overall) / (1 - overall) if overall < 1 else 0.0
+            mixing = min(said.switches, order.switches) / said.by_chance
+            if mixing <= self.mixing and lumping >= self.lumping and self._one_after_another(said, order):
+                yield self.finding(
+                    Severity.WARNING,
+                    message=f"{survey.split} delivers its samples sorted by their labels: "
+                    f"{order.switches:.0%} of the neighbours differ in class, {said.by_chance:.0%} would by "
+                    "chance",
+                    fix=f"DataLoader(dataset, batch_size={order.batch_size}, shuffle=True)",
+                    site=place(survey),
+                    step=0,
+                    evidence=[
+                        Evidence(f"{order.sampler or 'no sampler'}, {order.batches} batches looked at"),
+                        looked(survey),
+                    ],
+                )
+
+    def _in_classes(self, said: Labels, order: Order) -> bool:
+        several = said.kind == "class" and said.classes > 1 and said.by_chance >= self.by_chance
+        return several and order.batch_size >= self.batch and order.batches >= 2
+
+    def _one_after_another(self, said: Labels, order: Order) -> bool:
+        """The dataset itself is sorted, or batch after batch begins with the class of the one before."""
+        if order.sampler == "SequentialSampler":
+            return said.switches <= self.mixing * said.by_chance
+        in_a_row = (order.runs - (1 - said.by_chance)) / said.by_chance
+        return order.batches >= self.samples and in_a_row >= self.runs
 
     def _judgeable(self, order: LabelOrder) -> bool:
         enough = order.samples >= self.samples and order.count.median >= self.batch
@@ -98,7 +141,9 @@ class UnshuffledData(Check):
     def unjudged(self, run: RunView) -> str | None:
         most = max((order.samples for order in label_orders(run)), default=0)
         return (
-            None if most >= self.samples else f"needs {self.samples} sampled batches of classes, has {most}"
+            None
+            if most >= self.samples or was_surveyed(run)
+            else f"needs {self.samples} sampled batches of classes, has {most}"
         )
 
 

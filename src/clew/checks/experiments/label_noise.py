@@ -4,7 +4,7 @@
 Samples whose labels look wrong. Cheap learners (ridge regression, straight and with a kernel, and
 nearest neighbours) predict each sample from those of other folds, and the share of samples that are
 labelled otherwise is taken where the learners are surest. The suspects are listed with the label they
-have and the one they look like.
+have and the one they look like. `clew data` counts samples that are the same and labelled differently.
 
 ## Why is this bad?
 The network has to learn each of the wrong labels by heart, which takes capacity and training time from
@@ -32,6 +32,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.checks.api import Check
+from clew.checks.data.surveyed import by_nature, exhibits, looked, surveys
+from clew.checks.data.surveyed import site as line_of
 from clew.checks.experiments.outcome import curve, number, place, why_not
 from clew.checks.facts import rows
 from clew.checks.view import RunView
@@ -43,15 +45,44 @@ from clew.records import Evidence, Finding, Severity
 class LabelNoise(Check):
     id = "EXP023"
     name = "label-noise"
-    needs = ("fact:experiment.label-noise",)
+    needs = ("fact:experiment.label-noise|fact:data.survey",)
     confidence = "possible"
 
     rate: float = 0.05  # share of wrong labels; well-kept data sets have 1 to 3 per cent
     errors: float = 2.0  # standard errors by which the share found must exceed half of that
     clear: float = 0.65  # share of samples with a clear prediction; where classes overlap it is 0.5 to 0.6
+    conflicts: int = 5  # samples that are there twice with different labels; fewer are slips
+    contradicted: float = 0.005  # of all samples; large data sets of the web have 0.0002
     above: float = 0.1  # accuracy of the best learner above that of the most frequent class
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = list(self._tried(run))
+        yield from found or self._surveyed(run)
+
+    def _surveyed(self, run: RunView) -> Iterator[Finding]:
+        """The same sample with two labels: one of them is wrong."""
+        for survey in surveys(run):
+            copies = survey.exact
+            classes = survey.labels is not None and survey.labels.kind == "class"
+            if not classes or copies.conflicting < self.conflicts or by_nature(copies):
+                continue
+            if copies.conflicting < self.contradicted * survey.looked:
+                continue
+            told = [f"{p.first} ({p.first_label}) and {p.second} ({p.second_label})" for p in copies.pairs]
+            yield self.finding(
+                Severity.WARNING,
+                message=f"{copies.conflicting:,} samples of {survey.split} are there twice, with different "
+                "labels",
+                fix="look at the pairs shown, then correct or drop them: Subset(dataset, kept)",
+                site=line_of(survey),
+                step=0,
+                evidence=[Evidence(f"the same values: {listed(told, 4)}"), looked(survey)],
+                confidence="certain",
+                exhibits=exhibits(survey, "exact"),
+            )
+
+    def _tried(self, run: RunView) -> Iterator[Finding]:
+        """What the experiment says."""
         data = run.experiment(self.name)
         if data is None or self._weak(data) or not self._noisy(data):
             return

@@ -20,7 +20,7 @@ LARGEST_NOTES = 1 << 20
 PARTS = ("data", "forward", "backward", "optimizer", "rest", "clew")
 
 NO_GRAPH = "the graph was not recorded; record it with: clew run --graph train.py"
-NO_PROFILE = "no profile was recorded; the times of every step are shown as they are in each run"
+NO_PROFILE = "the times above are recorded in every run; look inside the steps with: clew profile train.py"
 NO_DATA = "no samples or batches were recorded"
 
 

@@ -1,0 +1,82 @@
+"""Which samples are in which batch: the indices that a loader's iterator draws, remembered for a while.
+
+A worker's exception names no sample, and a batch does not know its own; the iterator did, when it asked
+its sampler. One short entry per batch, for the batches that are on their way.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from clew.attach.probes import Probes
+
+MOST = 4096  # batches on their way; no loader prefetches more
+
+
+class Indices:
+    """By iterator and number of the batch."""
+
+    def __init__(self) -> None:
+        self._drawn: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
+
+    def note(self, iterator: Any, index: Any) -> None:
+        """An iterator drew the indices of its next batch."""
+        drawn = self._drawn.get(iterator)
+        if drawn is None:
+            drawn = self._drawn[iterator] = {}
+        drawn[self._number(iterator)] = index
+        if len(drawn) > 64:
+            waiting = getattr(iterator, "_rcvd_idx", self._number(iterator)) - 8
+            for number in [n for n in drawn if n < waiting or len(drawn) > MOST]:
+                del drawn[number]
+
+    @staticmethod
+    def _number(iterator: Any) -> int:
+        """Of the batch that is being drawn for."""
+        number = getattr(iterator, "_send_idx", None)
+        return int(iterator._num_yielded if number is None else number)
+
+    def of(self, iterator: Any, number: int) -> list[int] | None:
+        """The indices of that batch."""
+        return _plain(self._drawn.get(iterator, {}).get(number))
+
+    def iterators(self) -> list[Any]:
+        """Those that are still there."""
+        return list(self._drawn)
+
+    def last(self, iterator_id: int) -> list[int] | None:
+        """Of the batch that this iterator delivered last."""
+        for iterator, drawn in list(self._drawn.items()):
+            if id(iterator) == iterator_id:
+                number = getattr(iterator, "_rcvd_idx", None)
+                if number is None:
+                    return _plain(drawn.get(iterator._num_yielded - 1))
+                return _plain(drawn.get(number - 1)) if iterator._in_order else None
+        return None
+
+
+def _plain(drawn: Any) -> list[int] | None:
+    try:
+        given = drawn if isinstance(drawn, (list, tuple)) else drawn.tolist()
+        return [int(i) for i in given]
+    except (AttributeError, TypeError, ValueError):
+        return [drawn] if isinstance(drawn, int) else None
+
+
+def watch_indices(probes: Probes, indices: Indices) -> None:
+    """The seam: what fails here costs only this."""
+    noted = probes.guard.inner("indices", indices.note)
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(iterator: Any) -> Any:
+            index = original(iterator)
+            noted(iterator, index)
+            return index
+
+        return wrapper
+
+    probes.patches.wrap(_BaseDataLoaderIter, "_next_index", wrap)

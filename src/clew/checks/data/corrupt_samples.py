@@ -1,0 +1,84 @@
+"""DATA020 corrupt-samples
+
+## What it detects
+Samples that can't be read: the dataset raises an exception for their index, or returns None. `clew data`
+goes on to the next one, counts them and lists them by index, with the error and the line.
+
+## Why is this bad?
+The loader ends the training with an exception when it comes to one of them, in the first epoch or after
+hours. In a worker process the traceback says little about which sample it was.
+
+## How to fix
+Repair or delete the files behind the indices shown, or leave them out: `Subset(dataset, good)`. If the
+last indices are out of range, `__len__` returns more than there is.
+
+## Known problems
+Samples that fail only now and then (a network, a locked file) are counted if they failed once. A dataset
+that returns None on purpose, for a collate function that leaves such samples out, gets a hint only.
+
+## References
+- PyTorch docs, torch.utils.data: multi-process data loading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.surveyed import at, called, looked, site, surveys
+from clew.checks.view import RunView
+from clew.checks.wording import counted
+from clew.records import Evidence, Finding, Severity, Site
+from clew.supply.survey import Survey
+
+
+@dataclass(frozen=True)
+class CorruptSamples(Check):
+    id = "DATA020"
+    name = "corrupt-samples"
+    needs = ("fact:data.survey",)
+    confidence = "certain"
+
+    samples: int = 1  # one is enough to end a training
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = surveys(run)
+        for survey in found:
+            if survey.corrupt_count >= self.samples:
+                yield self._finding(survey, called(survey, found))
+
+    def _finding(self, survey: Survey, where: str) -> Finding:
+        skipped = survey.corrupt_count == survey.nothing and not survey.stacked
+        first = survey.corrupt[0] if survey.corrupt else None
+        place = Site(file=first.file, line=first.line) if first is not None and first.file else site(survey)
+        return self.finding(
+            Severity.ADVICE if skipped else Severity.ERROR,
+            message=_words(survey, where),
+            fix=_fix(survey),
+            site=place,
+            step=0,
+            evidence=[Evidence(f"sample {c.index}: {c.error}") for c in survey.corrupt[:3]]
+            + [Evidence(f"by index: {at((c.index for c in survey.corrupt), 12)}"), looked(survey)],
+        )
+
+
+def _words(survey: Survey, where: str) -> str:
+    if survey.past_end is not None and survey.total is not None:
+        return (
+            f"len(dataset) is {survey.total:,}, but from index {survey.past_end:,} on there are no samples"
+            f"{where}"
+        )
+    all_read = survey.looked + survey.corrupt_count
+    if survey.corrupt_count == survey.nothing:
+        return f"the dataset returns None for {survey.nothing:,} of {all_read:,} samples{where}"
+    errors = {c.error.partition(":")[0] for c in survey.corrupt}
+    named = f" ({min(errors)})" if len(errors) == 1 else ""
+    return f"{counted(survey.corrupt_count, 'sample')} of {all_read:,}{where} can't be read{named}"
+
+
+def _fix(survey: Survey) -> str:
+    if survey.past_end is not None:
+        return "make __len__ return the number of samples that __getitem__ can give"
+    bad = sorted(c.index for c in survey.corrupt)
+    return f"bad = {set(bad[:8]) or '{…}'}; Subset(dataset, [i for i in range(len(dataset)) if i not in bad])"

@@ -1,0 +1,111 @@
+"""DATA018 duplicate-samples
+
+## What it detects
+Samples that are in a dataset more than once: the same bit by bit, or nearly the same (a picture saved
+again, resized or brightened; a text with a few words changed). `clew data` compares the hashes of the
+samples it reads, without their random augmentation.
+
+## Why is this bad?
+Copies count double in the loss, and a split made after copying puts the same sample on both sides:
+the validation score then measures memory. In validation data they make a few samples decide the score.
+
+## How to fix
+Drop the copies before anything is split: `keep = list({hash(x): i for i, x in enumerate(data)}.values())`,
+then `Subset(dataset, keep)`. Look for a folder that was merged twice or a download that was repeated.
+
+## Known problems
+Where not all samples are read, the share is an estimate. Tables of few different values, short texts and
+blank samples repeat by nature and are not counted; nor are repetitions that the program asks for
+(the same dataset twice in a `ConcatDataset`, the same index twice in a `Subset`). Near copies that stand
+side by side, as windows of a series or frames of a film do, are not reported.
+
+## References
+- Barz and Denzler, Do we train on test data? Purging CIFAR of near-duplicates, 2020.
+- Lee et al., Deduplicating training data makes language models better, 2022.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.surveyed import by_nature, called, exhibits, looked, site, surveys
+from clew.checks.view import RunView
+from clew.checks.wording import listed
+from clew.records import Evidence, Finding, Severity
+from clew.supply.survey import Duplicates, Survey
+
+HOW = {"picture": "pictures", "features": "values", "shingles": "texts"}
+
+
+@dataclass(frozen=True)
+class DuplicateSamples(Check):
+    id = "DATA018"
+    name = "duplicate-samples"
+    needs = ("fact:data.survey",)
+
+    copies: int = 5  # samples that came before; well-kept data sets have one or two
+    share: float = 0.01  # of all samples; well-kept data sets have 0.001 and less
+    many: float = 0.05  # of all samples, from which on the loss counts something else than was meant
+    same: float = 0.9  # of the samples: from here on the input is constant, which is another fault
+    windows: float = 0.5  # share of near copies that stand side by side, above which they are meant
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = surveys(run)
+        for survey in found:
+            where = called(survey, found)
+            if self._counts(survey.exact, survey):
+                yield self._exact(survey, where)
+            elif self._counts(survey.near, survey) and not self._are_windows(survey.near):
+                yield self._near(survey, where)
+
+    def _counts(self, copies: Duplicates, survey: Survey) -> bool:
+        if copies.meant or by_nature(copies) or copies.copies < self.copies:
+            return False
+        return copies.share >= self.share and copies.copies < self.same * max(survey.looked - 1, 1)
+
+    def _are_windows(self, copies: Duplicates) -> bool:
+        return copies.neighbours >= self.windows * copies.copies
+
+    def _exact(self, survey: Survey, where: str) -> Finding:
+        copies = survey.exact
+        return self.finding(
+            Severity.WARNING if copies.share >= self.many else Severity.ADVICE,
+            message=f"{copies.copies:,} of {survey.looked:,} samples{where} are copies of others"
+            + _estimated(survey, copies),
+            fix="first = {}; [first.setdefault(x.numpy().tobytes(), i) for i, (x, y) in enumerate(dataset)]; "
+            "dataset = Subset(dataset, list(first.values()))  # before it is split",
+            site=site(survey),
+            step=0,
+            evidence=[looked(survey), Evidence(f"the same values: {_pairs(copies)}")],
+            confidence="certain",
+            exhibits=exhibits(survey, "exact"),
+        )
+
+    def _near(self, survey: Survey, where: str) -> Finding:
+        copies = survey.near
+        return self.finding(
+            Severity.ADVICE,
+            message=f"{copies.copies:,} of {survey.looked:,} samples{where} are nearly the same as others"
+            + _estimated(survey, copies),
+            fix="look at the pairs shown; drop one of each: Subset(dataset, kept)",
+            site=site(survey),
+            step=0,
+            evidence=[
+                looked(survey),
+                Evidence(f"{HOW.get(copies.method, 'samples')} that hardly differ: {_pairs(copies)}"),
+            ],
+            exhibits=exhibits(survey, "near"),
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        return next((s.exact.reason for s in surveys(run) if s.exact.reason), None)
+
+
+def _estimated(survey: Survey, copies: Duplicates) -> str:
+    return "" if survey.whole else f", about {copies.share:.0%} of all"
+
+
+def _pairs(copies: Duplicates) -> str:
+    return listed([f"{p.first} and {p.second}" for p in copies.pairs], 4)

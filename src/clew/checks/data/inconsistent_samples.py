@@ -1,0 +1,131 @@
+"""DATA021 inconsistent-samples
+
+## What it detects
+Samples whose fields differ in shape, type or presence where they can't: tensors of different sizes that
+are to be stacked into one batch, a picture with one channel among those with three, a float64 among
+float32, a key that some samples lack.
+
+## Why is this bad?
+`default_collate` raises as soon as two such samples meet in a batch, which may take many steps. Where it
+does not, a batch is silently converted to the wider type, or a model gets what it was not made for.
+
+## How to fix
+Bring all samples to one form in `__getitem__` (`.convert("RGB")`, `Resize`, `.float()`), or give the
+loader a `collate_fn` that pads them.
+
+## Known problems
+With a collate function of the program's own, samples may have different sizes: then only a few that
+differ in the number of dimensions, in channels or in type are reported.
+
+## References
+- PyTorch docs, torch.utils.data: working with collate_fn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.surveyed import at, called, looked, site, surveys
+from clew.checks.view import RunView
+from clew.checks.wording import counted
+from clew.records import Evidence, Finding, Severity
+from clew.supply.survey import Count, FieldSurvey, Survey
+
+
+@dataclass(frozen=True)
+class InconsistentSamples(Check):
+    id = "DATA021"
+    name = "inconsistent-samples"
+    needs = ("fact:data.survey",)
+    confidence = "certain"
+
+    few: float = 0.05  # share of samples of another form, up to which it is a slip rather than a kind
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = surveys(run)
+        for survey in found:
+            for told in (self._lacking(survey), *(self._field(survey, f) for f in survey.fields)):
+                if told is not None:
+                    severity, words, others, fix = told
+                    yield self.finding(
+                        severity,
+                        message=f"{words}{called(survey, found)}",
+                        fix=fix,
+                        site=site(survey),
+                        step=0,
+                        evidence=[*_examples(others), looked(survey)],
+                    )
+                    break
+
+    def _lacking(self, survey: Survey) -> tuple[Severity, str, Sequence[Count], str] | None:
+        if not survey.missing_fields or not survey.stacked:
+            return None
+        field = survey.missing_fields[0]
+        words = f"{counted(field.samples, 'sample')} of {survey.looked:,} have no field {field.what}"
+        return Severity.ERROR, words, (), "return the same fields for every sample"
+
+    def _field(self, survey: Survey, field: FieldSurvey) -> tuple[Severity, str, Sequence[Count], str] | None:
+        name = f"field {field.name}" if len(survey.fields) > 1 else "the samples"
+        others = field.shapes[1:]
+        if others and field.kind not in ("text", "object") and (survey.stacked or self._odd(field)):
+            words = f"{name} has different shapes: {_counted(field.shapes)}"
+            severity = Severity.ERROR if survey.stacked else Severity.WARNING
+            return severity, words, others, _shape_fix(field)
+        others = field.dtypes[1:]
+        if others and _rest(field.dtypes) <= self.few * field.samples and not _are_numbers(field):
+            words = f"{name} has different types: {_counted(field.dtypes)}"
+            severity = Severity.ERROR if survey.stacked and _unstackable(others) else Severity.WARNING
+            return severity, words, others, f"convert every sample to {field.dtypes[0].what}"
+        return None
+
+    def _odd(self, field: FieldSurvey) -> bool:
+        """A few of another number of dimensions, or of channels; sizes may differ."""
+        if _rest(field.shapes) == 0 or field.kind != "image":
+            usual = field.shapes[0].what.count("×")
+            odd = sum(c.samples for c in field.shapes if c.what.count("×") != usual)
+        else:
+            usual_channels = _channels(field.shapes[0].what)
+            odd = sum(c.samples for c in field.shapes if _channels(c.what) != usual_channels)
+        return 0 < odd <= self.few * field.samples
+
+
+def _channels(shape: str) -> str:
+    sizes = shape.split("×")
+    if len(sizes) != 3:
+        return f"{len(sizes)} dimensions"
+    return next((n for n in (sizes[0], sizes[2]) if n in ("1", "2", "3", "4")), "other")
+
+
+def _rest(counts: Sequence[Count]) -> int:
+    return sum(c.samples for c in counts[1:])
+
+
+def _are_numbers(field: FieldSurvey) -> bool:
+    """Plain int and float mix in Python, and become one tensor."""
+    return {c.what for c in field.dtypes} <= {"int", "float", "bool"}
+
+
+def _unstackable(others: Sequence[Count]) -> bool:
+    return any(c.what in ("NoneType", "str", "bytes", "object") or c.what.startswith("PIL") for c in others)
+
+
+def _counted(counts: Sequence[Count]) -> str:
+    told = ", ".join(f"{c.samples:,} of {c.what}" for c in counts[:3])
+    rest = sum(c.samples for c in counts[3:])
+    return f"{told} and {rest:,} of others" if rest else told
+
+
+def _examples(others: Sequence[Count]) -> Iterator[Evidence]:
+    for count in others[:3]:
+        if count.first:
+            yield Evidence(f"{count.what}: samples {at(count.first)}")
+
+
+def _shape_fix(field: FieldSurvey) -> str:
+    if field.kind == "image":
+        return 'transforms.Resize((224, 224)) and image.convert("RGB") in __getitem__'
+    if field.kind in ("tokens", "wave", "vector"):
+        return "DataLoader(…, collate_fn=lambda rows: pad_sequence([x for x, y in rows], batch_first=True))"
+    return "bring all samples to one shape in __getitem__, or pad them in a collate_fn"

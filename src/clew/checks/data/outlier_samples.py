@@ -1,0 +1,90 @@
+"""DATA019 outlier-samples
+
+## What it detects
+A few samples that are unlike all others, with a gap between them and the rest: a picture of 0 to 255
+among those of 0 to 1, a blank one, an empty text or one a hundred times as long, a -999 in a column of
+small numbers, a target with three zeros too many.
+
+## Why is this bad?
+One sample a hundred times as large has a gradient ten thousand times as large, and pushes the weights of
+a whole epoch. Placeholders for missing values are learned as if they had been measured.
+
+## How to fix
+Look at the samples by their index: `dataset[i]`. Mend how they are read, replace placeholders by a
+missing-value marker and fill that, or drop them.
+
+## Known problems
+A long tail is no outlier: only what lies beyond a gap is reported, at most one sample in a hundred.
+Where not all samples are read, others of the kind may be left.
+
+## References
+- Tukey, Exploratory Data Analysis, 1977.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.api import Check
+from clew.checks.data.surveyed import at, called, exhibits, looked, site, surveys
+from clew.checks.view import RunView
+from clew.checks.wording import counted
+from clew.records import Evidence, Finding, Severity
+from clew.supply.survey import Outlier, Survey
+
+MILD = ("blank", "length")  # odd, but training bears them
+
+
+@dataclass(frozen=True)
+class OutlierSamples(Check):
+    id = "DATA019"
+    name = "outlier-samples"
+    needs = ("fact:data.survey",)
+
+    samples: int = 1  # unlike all others; a single one can push the weights
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = surveys(run)
+        for survey in found:
+            kinds: dict[tuple[str, int | None], list[Outlier]] = {}
+            for outlier in survey.outliers:
+                kinds.setdefault((outlier.why, outlier.feature), []).append(outlier)
+            for outliers in sorted(kinds.values(), key=lambda some: (some[0].why in MILD, -len(some))):
+                if len(outliers) >= self.samples:
+                    yield self._finding(survey, outliers, called(survey, found))
+
+    def _finding(self, survey: Survey, outliers: list[Outlier], where: str) -> Finding:
+        first = outliers[0]
+        indices = sorted({o.index for o in outliers})
+        exact = [e for e in exhibits(survey, "outlier") if f", {first.why}" in f"{e.caption},"]
+        return self.finding(
+            Severity.ADVICE if first.why in MILD else Severity.WARNING,
+            message=f"{counted(len(indices), 'sample')}{where} {_words(first, len(indices))}",
+            fix=f"look at dataset[{indices[0]}]; then mend how it is read, or leave it out",
+            site=site(survey),
+            step=0,
+            evidence=[Evidence(f"samples by index: {at(indices, 12)}"), looked(survey)],
+            exhibits=exact,
+        )
+
+
+def _words(outlier: Outlier, many: int) -> str:
+    are = "is" if many == 1 else "are"
+    value, usual, rest = (f"{n:.4g}" for n in (outlier.value, outlier.usual, outlier.farthest))
+    column = "" if outlier.feature is None else f" in column {outlier.feature}"
+    if outlier.why == "scale":
+        return (
+            f"{are} of another scale: root mean square {value}, at the median {usual}, of the others "
+            f"at the farthest {rest}"
+        )
+    if outlier.why == "length":
+        return f"{are} of an unusual length: {value}, at the median {usual}, of the others at most {rest}"
+    if outlier.why == "blank":
+        return f"{are} blank: all values are the same"
+    if outlier.why == "empty":
+        return f"{are} empty"
+    return (
+        f"{'holds' if many == 1 else 'hold'} an extreme value{column}: {value}; the median is {usual}, "
+        f"the next farthest {rest}"
+    )

@@ -1,0 +1,198 @@
+"""`clew profile`: where the time and the memory of a training script go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from clew.cli.arguments import (
+    Refusal,
+    fail_on_option,
+    folder_option,
+    ignore_option,
+    known_checks,
+    runs_folder,
+)
+from clew.cli.profile_records import ScriptOrRuns, compare_runs, export_run, show_run
+from clew.cli.run import must_exist
+from clew.options import ProfileOptions, RunOptions
+
+FORMATS = ("csv", "chrome", "pstats", "speedscope", "html")
+MOST_SIZES = 32
+LARGEST_SIZE = 1 << 20
+SAY_WHAT = "say what to run: clew profile train.py, or clew profile -m package.train"
+
+
+def formats(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Kinds of files, one by one or with commas between them."""
+    names = tuple(name.strip().lower() for text in given for name in text.split(",") if name.strip())
+    unknown = next((name for name in names if name not in FORMATS), None)
+    if unknown is not None:
+        raise Refusal(f"no such format: {unknown}; there are {', '.join(FORMATS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tuple[int, ...]:
+    """`8,16,32` as numbers, each once and in order."""
+    texts = [text.strip() for text in (given or "").split(",") if text.strip()]
+    try:
+        numbers = sorted({int(text) for text in texts})
+    except ValueError:
+        numbers = [0]
+    if given is not None and (not numbers or not 0 < numbers[0] <= numbers[-1] <= LARGEST_SIZE):
+        raise Refusal(f"{given!r} is no list of batch sizes, as 8,16,32")
+    if len(numbers) > MOST_SIZES:
+        raise Refusal(f"{len(numbers)} batch sizes are too many: {MOST_SIZES} at most")
+    return tuple(numbers)
+
+
+@click.command(
+    "profile",
+    cls=ScriptOrRuns,
+    context_settings={"allow_interspersed_args": False},
+    options_metavar="[OPTIONS]",
+    short_help="Say where the time and the memory of a training script go.",
+)
+@click.option("-m", "module", is_flag=True, help="SCRIPT names a module, as for python -m.")
+@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="End the run after N steps.")
+@click.option(
+    "--windows",
+    type=click.IntRange(min=1, max=20),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="How often to look in detail.",
+)
+@click.option(
+    "--steps-per-window",
+    type=click.IntRange(min=1, max=100),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="Steps looked at each time.",
+)
+@click.option("--no-python", is_flag=True, help="Leave Python's stacks out.")
+@click.option("--cprofile", is_flag=True, help="Count every call of Python's, too: slow.")
+@click.option("--try", "attempts", is_flag=True, help="Try faster settings on a snapshot at the end.")
+@click.option(
+    "--batch-sizes", callback=sizes, metavar="8,16,…", help="Try batches of these sizes on a snapshot."
+)
+@click.option(
+    "--try-limit",
+    type=click.FloatRange(min=1.0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For what --try does, and as much again for --batch-sizes.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the profile's files here, for other tools.",
+)
+@click.option(
+    "--format",
+    "kinds",
+    multiple=True,
+    callback=formats,
+    metavar="KIND",
+    help=f"Of which kinds: {', '.join(FORMATS)} (a,b or repeated).  [default: all]",
+)
+@click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write all of it as JSON."
+)
+@folder_option
+@click.option("--name", help="A word for the run's id.  [default: the script's name]")
+@fail_on_option
+@ignore_option
+@click.option("--quiet", is_flag=True, help="Print nothing.")
+@click.option("--show", is_flag=True, help="The profile of a recorded run: clew profile --show RUN.")
+@click.option("--all", "full", is_flag=True, help="The same, and leave nothing out.")
+@click.option("--export", "exports", is_flag=True, help="The files of a recorded run.")
+@click.option("--compare", is_flag=True, help="What became slower: clew profile --compare RUN_A RUN_B.")
+@click.argument("script", required=False)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def command(
+    script: str | None,
+    args: tuple[str, ...],
+    module: bool,
+    steps: int | None,
+    windows: int,
+    steps_per_window: int,
+    no_python: bool,
+    cprofile: bool,
+    attempts: bool,
+    batch_sizes: tuple[int, ...],
+    try_limit: float,
+    out: Path | None,
+    kinds: tuple[str, ...],
+    json_path: Path | None,
+    folder: Path | None,
+    name: str | None,
+    fail_on: str | None,
+    ignore: tuple[str, ...],
+    quiet: bool,
+    show: bool,
+    full: bool,
+    exports: bool,
+    compare: bool,
+) -> RunOptions | int:
+    """Run a training script and say where the time of its steps goes, and its memory.
+
+    By part of the step, module, operation and line. A few short windows are looked at in detail while it
+    trains on; nothing that it computes is changed.
+
+    \b
+      clew profile train.py --lr 0.1
+      clew profile --steps 200 --out files -m package.train
+      clew profile --compare RUN_A RUN_B
+    """
+    if compare:
+        return _compare(script, args, folder, full, json_path)
+    if exports:
+        return export_run(_one_run(script, args), folder, out, kinds)
+    if show or full:
+        return show_run(_one_run(script, args), folder, full=full, json_path=json_path)
+    if script is None:
+        raise Refusal(SAY_WHAT)
+    if not module:
+        must_exist(script)
+    return RunOptions(
+        script=script,
+        args=args,
+        module=module,
+        root=runs_folder(folder).absolute(),  # the script may change the working folder
+        name=name,
+        json_path=json_path.absolute() if json_path else None,
+        steps=steps,
+        fail_on=fail_on,
+        ignore=known_checks(ignore),
+        quiet=quiet,
+        profile=ProfileOptions(
+            windows=windows,
+            steps=steps_per_window,
+            python=not no_python,
+            cprofile=cprofile,
+            attempts=attempts,
+            batch_sizes=batch_sizes,
+            try_limit=try_limit,
+            out=out.absolute() if out else None,
+            formats=kinds,
+        ),
+    )
+
+
+def _one_run(run: str | None, more: tuple[str, ...]) -> str | None:
+    if more:
+        raise Refusal(f"one run at a time: what is {more[0]!r}?")
+    return run
+
+
+def _compare(
+    before: str | None, more: tuple[str, ...], folder: Path | None, full: bool, json_path: Path | None
+) -> int:
+    if before is None or len(more) != 1:
+        raise Refusal("two runs are compared: clew profile --compare RUN_A RUN_B")
+    return compare_runs(before, more[0], folder, full=full, json_path=json_path)

@@ -1,0 +1,31 @@
+"""After an exception that came out of a DataLoader: which sample it was, said and recorded."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clew.session import Session
+
+
+def explain_failure(session: Session, error: BaseException) -> bool:
+    """Whether it was one, and has been explained."""
+    if session._watcher is None or session._seams is None:
+        return False
+    from clew.pipeline.failing import traced_back
+    from clew.show.data_failure import render_failure
+    from clew.trace.alarm import unwatched
+
+    with unwatched(session._watcher):
+        failure = traced_back(error, session._seams.indices)
+    if failure is None:
+        return False
+    session._writer.fact("data.failure", session.step, failure.to_json())
+    drawn = random.getstate()  # rich draws names for its styles from the program's generator
+    options = session.options
+    script = f"-m {options.script}" if options.module else options.script
+    render_failure(failure, script, stream=sys.stderr)
+    random.setstate(drawn)
+    return True

@@ -1,0 +1,64 @@
+"""`clew profile` names what every program planted for it wastes, and where; the repaired program does not."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from clew.checks.catalog import CHECKS
+from running import TESTS, run_warm
+from test_faults import points_at
+
+FAULTS = TESTS.parent / "faults" / "profile"
+NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
+TRIED = {"memory-format-unfit", "eager-overhead"}  # say only what `--try` has measured: test_speed.py
+
+
+def fault(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"profile.{name}", FAULTS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def profiled(name: str, variant: str, folder: Path) -> dict[str, Any]:
+    """The report of `clew profile` on one half of a pair, from a process of its own."""
+    report = folder / f"{variant}.json"
+    options = ["--quiet", "--dir", folder / "runs", "--json", report, *getattr(fault(name), "OPTIONS", ())]
+    ended = run_warm(["-m", "clew", "profile", *options, TESTS / "preflight_play.py", FAULTS, name, variant])
+    assert ended.code == 0, ended.err
+    return json.loads(report.read_text())
+
+
+def named(report: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return [f for f in report["findings"] if f["check"] == name.replace("_", "-")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_program_wastes_is_named_with_its_line_and_the_gain(name: str, tmp_path: Path) -> None:
+    module, report = fault(name), profiled(name, "buggy", tmp_path)
+    found = named(report, name)
+    assert found, [f["message"] for f in report["findings"]]
+    assert points_at(found[0], module.EXPECT), found[0]
+    assert found[0]["fix"]
+    if module.GAIN is not None:
+        gain = found[0]["evidence"][0]
+        assert "gain" in gain["text"]
+        assert gain["values"][0] >= module.GAIN
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_repaired_program_is_not_said_to_waste_it(name: str, tmp_path: Path) -> None:
+    assert named(profiled(name, "healthy", tmp_path), name) == []
+
+
+def test_every_check_of_a_profile_has_a_program_that_wastes_what_it_names() -> None:
+    asked = {kind.name for kind in CHECKS if any("fact:profile" in need for need in kind.needs)}
+    assert (asked | {"memory-growth"}) - TRIED == {name.replace("_", "-") for name in NAMES}
