@@ -152,7 +152,7 @@ def test_fields_are_told_apart_by_key_place_and_nesting() -> None:
         (torch.zeros(4, dtype=torch.complex64), "array", (4, 2)),
         (10**400, "number", ()),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_a_value_is_read_as_what_it_is(value: object, kind: str, shape: tuple[int, ...]) -> None:
     found = leaf(value)

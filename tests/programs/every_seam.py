@@ -27,7 +27,7 @@ def train(epochs: int = 4) -> tuple[nn.Module, torch.optim.Optimizer, list[float
     torch.manual_seed(50)
     rule = torch.randn(6, 3)
     features = torch.randn(320, 6)
-    loader = DataLoader(TensorDataset(features, (features @ rule).argmax(1)), batch_size=16, shuffle=True)
+    data = TensorDataset(features, (features @ rule).argmax(1))
     model = make()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=20, gamma=0.8)
@@ -35,7 +35,7 @@ def train(epochs: int = 4) -> tuple[nn.Module, torch.optim.Optimizer, list[float
     losses = []
     for _epoch in range(epochs):
         model.train()
-        for batch, label in loader:
+        for batch, label in DataLoader(data, batch_size=16, shuffle=True):
             optimizer.zero_grad()
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 loss = nn.functional.cross_entropy(model(batch), label)
