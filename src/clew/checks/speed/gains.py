@@ -61,7 +61,12 @@ def expected(gain: float, why: str, *, measured: bool = False) -> Evidence:
 
 
 def times(gain: float) -> str:
-    return f"{gain:.2f}x" if gain < 1.95 else f"{gain:.2g}x"
+    return f"{gain:.2f}x" if gain < 1.95 else f"{_two(gain)}x"
+
+
+def _two(value: float) -> str:
+    """Two digits, or all that stand before the point."""
+    return f"{value:.2g}" if value < 99.5 else f"{value:.0f}"
 
 
 def duration(seconds: float) -> str:
@@ -83,8 +88,8 @@ def size(count: float) -> str:
 def of_step(part: float, costs: Costs) -> str:
     """`41 of 92 ms per step`"""
     if costs.step >= 1.0:
-        return f"{part:.2g} of {costs.step:.3g} s per step"
-    return f"{part * 1e3:.2g} of {costs.step * 1e3:.3g} ms per step"
+        return f"{_two(part)} of {costs.step:.3g} s per step"
+    return f"{_two(part * 1e3)} of {costs.step * 1e3:.3g} ms per step"
 
 
 @dataclass(frozen=True)

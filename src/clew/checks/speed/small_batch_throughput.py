@@ -103,7 +103,7 @@ class SmallBatchThroughput(Check):
             yield self.finding(
                 Severity.ADVICE,
                 message=f"batches of {batch} leave the machine idle: operations take "
-                f"{busy / calls * 1e6:.2g} µs each, mostly for being called",
+                f"{busy / calls * 1e6:.3g} µs each, mostly for being called",
                 fix=f"try DataLoader(..., batch_size={batch * self.factor}), with the learning rate scaled "
                 "along; clew profile --batch-sizes measures what is best",
                 site=self._site(run),
