@@ -112,7 +112,8 @@ export function plural(count: number, one: string, many = `${one}s`): string {
 
 /** A path as it is seen from the folder that the run was started in. */
 export function shortPath(path: string, home: string): string {
-  return home && path.startsWith(`${home}/`) ? path.slice(home.length + 1) : path;
+  if (home && path.startsWith(`${home}/`)) return path.slice(home.length + 1);
+  return path.replace(/^.*\/(site|dist)-packages\//, ""); // a library is known by its own name
 }
 
 /** Lines of code without the indentation that all of them share. */

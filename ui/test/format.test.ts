@@ -46,4 +46,5 @@ test("code loses the indentation that all lines share, and paths the folder of t
   assert.deepEqual(dedented(["    a", "", "      b"]), ["a", "", "  b"]);
   assert.equal(shortPath("/home/me/train.py", "/home/me"), "train.py");
   assert.equal(shortPath("/home/mercury/train.py", "/home/me"), "/home/mercury/train.py");
+  assert.equal(shortPath("/opt/env/lib/python3.11/site-packages/numpy/core.py", "/home/me"), "numpy/core.py");
 });
