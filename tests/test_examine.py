@@ -163,7 +163,9 @@ def test_a_loader_with_a_generator_of_its_own_goes_on_from_where_it_was() -> Non
 def test_the_fix_of_a_fault_is_tried_and_the_finding_says_what_came_of_it() -> None:
     model, _ = made()
     optimizer = torch.optim.SGD(model.parameters(), lr=300.0)
-    report = clew.examine(model, nn.CrossEntropyLoss(), data(), optimizer, only=["learning-rate-too-high"])
+    report = clew.examine(
+        model, nn.CrossEntropyLoss(), data(), optimizer, only=["learning-rate-too-high"], time_limit=600
+    )
     assert report.failed == ("learning-rate-too-high",)
     proof = report.verdict.findings[0].proof
     assert proof is not None

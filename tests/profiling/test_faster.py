@@ -20,7 +20,7 @@ def test_from_python_a_model_is_tried_and_left_as_it_was(monkeypatch: pytest.Mon
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     model.eval()
     before = everything(model, optimizer)
-    report = clew.try_faster(model, F.cross_entropy, data(), optimizer, time_limit=2.0)
+    report = clew.try_faster(model, F.cross_entropy, data(), optimizer, time_limit=120.0)
     after = everything(model, optimizer)
     assert [name for name in before if not same(before[name], after[name])] == []
     assert report[FOREACH].tried
@@ -33,7 +33,7 @@ def test_from_python_a_model_is_tried_and_left_as_it_was(monkeypatch: pytest.Mon
 
 def test_from_python_batch_sizes_are_those_around_the_batch_given():
     model = nn.Sequential(nn.Linear(4, 4))
-    report = clew.batch_sizes(model, F.cross_entropy, data(8), time_limit=5.0)
+    report = clew.batch_sizes(model, F.cross_entropy, data(8), time_limit=120.0)
     assert [row.size for row in report.sizes.rows] == [2, 4, 8, 16, 32]
     assert report.sizes.current == 8
     assert report.to_json()["rows"][0]["size"] == 2

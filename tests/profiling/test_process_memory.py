@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import psutil
 import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -60,8 +61,13 @@ def test_readings_are_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> 
     assert readings[-1][0] == processes.MOST_READINGS + 49
 
 
-def test_children_are_those_that_were_there_last(clock: Clock) -> None:
+def test_children_are_those_that_were_there_last(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loader's workers of one epoch are gone in the next; those of the last are what is shown."""
+    every = psutil.Process.children
+    before = set(every(psutil.Process()))  # other tests' may be there all the time
+    monkeypatch.setattr(
+        psutil.Process, "children", lambda *a, **k: [c for c in every(*a, **k) if c not in before]
+    )
     watch, shown = ProcessWatch(), []
     for step in range(2):
         child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)

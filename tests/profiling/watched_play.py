@@ -61,7 +61,7 @@ def watched() -> Iterator[Watched]:
         yield program
     finally:
         program.seams.remove()
-    assert program.incidents == []
+    assert program.incidents == [], program.incidents
 
 
 def run_file(folder: Path, text: str, name: str = "program.py", **given: Any) -> Path:

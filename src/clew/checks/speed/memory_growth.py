@@ -45,9 +45,7 @@ class MemoryGrowth(Check):
     name = "memory-growth"
     needs = ("memory.rss",)
 
-    kept: float = (
-        1e4  # bytes a step of tensors that somebody keeps: a hundred megabytes in ten thousand steps
-    )
+    kept: float = 1e4  # bytes a step of tensors that somebody keeps: 100 MB in ten thousand steps
     owned: float = 3e7  # bytes by which memory must have grown for anything else that somebody keeps
     unowned: float = 4e8  # bytes, where it is not known who holds them
     share: float = 0.3  # of the memory at first, by which it must have grown then

@@ -42,7 +42,7 @@ class PaddingWaste(Check):
 
     saved: float = 0.2  # share of all elements that would go, at least
     samples: int = 32  # whose lengths are known, at least
-    batches: int = 4
+    batches: int = 4  # looked at, at least: one or two say little about the others
     length: int = 32  # positions that the longest sample has, at least: shorter ones cost next to nothing
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
