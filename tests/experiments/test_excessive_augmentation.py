@@ -96,7 +96,7 @@ def program(dataset: Any) -> Subject:
     ],
 )
 def test_transforms_that_leave_nothing_are_named(dataset: Callable[[], Any], name: str) -> None:
-    result = tried(ExcessiveAugmentation(), program(dataset()))
+    result = tried(ExcessiveAugmentation(seconds=120.0), program(dataset()))
     (finding,) = judged(Check(), result)
     assert result.data["transforms"] == [name]
     assert name in finding.fix
@@ -107,13 +107,13 @@ def test_transforms_that_leave_nothing_are_named(dataset: Callable[[], Any], nam
     "transform", [Compose(scale, shift), Compose(scale, Noise(0.5)), Compose(Erase(3), scale)]
 )
 def test_ordinary_augmentation_passes(transform: Any) -> None:
-    result = tried(ExcessiveAugmentation(), program(Images(transform)))
+    result = tried(ExcessiveAugmentation(seconds=120.0), program(Images(transform)))
     assert result.data["random"]
     assert judged(Check(), result) == []
 
 
 def test_transforms_that_are_not_random_pass() -> None:
-    result = tried(ExcessiveAugmentation(), program(Images(scale)))
+    result = tried(ExcessiveAugmentation(seconds=120.0), program(Images(scale)))
     assert result.data["random"] is False
     assert judged(Check(), result) == []
 
@@ -128,22 +128,22 @@ def test_values_that_the_loop_made_of_the_loader_s_are_found_again() -> None:
     subject.batches = made
     model = subject.model
     subject.step = lambda batch: F.cross_entropy(model(batch.values["images"]), batch.values["y"])
-    (finding,) = judged(Check(), tried(ExcessiveAugmentation(), subject))
+    (finding,) = judged(Check(), tried(ExcessiveAugmentation(seconds=120.0), subject))
     assert "Noise" in finding.fix
 
 
 def test_noise_inside_the_dataset_can_not_be_judged() -> None:
     with pytest.raises(CannotJudge, match="switched off"):
-        tried(ExcessiveAugmentation(), program(Images(scale, inside=0.5)))
+        tried(ExcessiveAugmentation(seconds=120.0), program(Images(scale, inside=0.5)))
 
 
 def test_a_few_samples_can_not_be_judged() -> None:
     with pytest.raises(CannotJudge, match="20 samples"):
-        tried(ExcessiveAugmentation(), program(Subset(Images(Noise(8.0)), range(20))))
+        tried(ExcessiveAugmentation(seconds=120.0), program(Subset(Images(Noise(8.0)), range(20))))
 
 
 def test_the_program_s_own_dataset_is_left_as_it_is() -> None:
     dataset = Images(Compose(scale, Noise(8.0)))
     before = copy.copy(dataset.transform.transforms)
-    tried(ExcessiveAugmentation(), program(dataset))
+    tried(ExcessiveAugmentation(seconds=120.0), program(dataset))
     assert dataset.transform.transforms == before

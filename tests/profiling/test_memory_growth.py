@@ -40,7 +40,7 @@ def batches(n=40):
 
 @pytest.fixture(autouse=True)
 def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All tests of the project are the user's modules here: a survey of them takes longer than of a program."""
+    """All tests are the user's modules here: a survey of them takes longer than one of a program."""
     monkeypatch.setattr("clew.profiling.survey.MOST_VISITED", 2_000_000)
     monkeypatch.setattr("clew.profiling.survey.MOST_SECONDS", 60.0)
 
