@@ -9,6 +9,7 @@ import torch
 from watched_play import run_file, watched
 
 from clew.costs import KINDS
+from clew.profiling.holdings import Holdings
 from clew.profiling.kineto import Courtesy
 from clew.profiling.memory import MemoryWindow, TensorMemory
 from clew.profiling.quiet import LEVEL, _log_level
@@ -136,3 +137,13 @@ def test_a_program_that_profiles_itself_is_left_alone(tmp_path: Path) -> None:
         assert window.stop() is None
         assert window.note is not None
     assert any(event.key == "aten::add" for event in theirs.key_averages())
+
+
+def test_a_compilers_tensors_hold_nothing_and_are_not_asked() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        stand_in = torch.empty(64)
+    found = Holdings()
+    found.add(stand_in, "other")
+    assert found.held == {}

@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from clew.attach.models import ModelBook, unwrap
 from clew.attach.optimizers import OptimizerBook
 
+STAND_INS = "torch._subclasses"  # a compiler's tensors without memory; asked for an address, they warn
 MOST_OBJECTS = 5_000_000  # of the garbage collector's that are looked through
 
 
@@ -36,13 +37,15 @@ class Holdings:
 
     def add(self, tensor: Any, kind: str, root: str = "", module: str = "") -> None:
         """Note a tensor's storage, unless it is known or lives elsewhere."""
+        if type(tensor).__module__.startswith(STAND_INS):
+            return
         try:
             if tensor.device.type != self.device:
                 return
             storage = tensor.untyped_storage()
             address, size = storage.data_ptr(), storage.nbytes()
         except (RuntimeError, NotImplementedError, TypeError, AttributeError):
-            return  # without storage: a fake tensor, one of a transform
+            return  # without storage: one of a transform
         if address and size:
             self.held.setdefault(address, Held(size, kind, root, module))
 
