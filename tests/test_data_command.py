@@ -64,6 +64,7 @@ if __name__ == "__main__":
 NO_LOADER = """
 import torch
 from torch import nn
+torch.manual_seed(0)
 text = "the quick brown fox jumps over the lazy dog " * 8
 itos = sorted(set(text))
 data = torch.tensor([itos.index(c) for c in text])

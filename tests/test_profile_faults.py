@@ -16,6 +16,7 @@ from test_faults import points_at
 
 FAULTS = TESTS.parent / "faults" / "profile"
 NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
+TRIES = 3  # what others do on the machine can hide a waste for a moment, and never for long
 TRIED = {"memory-format-unfit", "eager-overhead"}  # say only what `--try` has measured: test_speed.py
 
 
@@ -30,6 +31,7 @@ def fault(name: str) -> ModuleType:
 
 def profiled(name: str, variant: str, folder: Path) -> dict[str, Any]:
     """The report of `clew profile` on one half of a pair, from a process of its own."""
+    folder.mkdir(exist_ok=True)
     report = folder / f"{variant}.json"
     options = ["--quiet", "--dir", folder / "runs", "--json", report, *getattr(fault(name), "OPTIONS", ())]
     ended = run_warm(["-m", "clew", "profile", *options, TESTS / "preflight_play.py", FAULTS, name, variant])
@@ -41,11 +43,23 @@ def named(report: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [f for f in report["findings"] if f["check"] == name.replace("_", "-")]
 
 
+def told(report: dict[str, Any]) -> str:
+    """What the report says instead, for whoever reads that a test failed."""
+    profile = {key: value for key, value in report["profile"].items() if len(str(value)) < 200}
+    parts = [(part["name"], part["median"], part["share"]) for part in report["profile"]["parts"]]
+    messages = [f["message"] for f in report["findings"]]
+    return f"findings: {messages}\nnot judged: {report['not_judged']}\n{profile}\n{parts}"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_program_wastes_is_named_with_its_line_and_the_gain(name: str, tmp_path: Path) -> None:
-    module, report = fault(name), profiled(name, "buggy", tmp_path)
-    found = named(report, name)
-    assert found, [f["message"] for f in report["findings"]]
+    module = fault(name)
+    for attempt in range(TRIES):
+        report = profiled(name, "buggy", tmp_path / str(attempt))
+        found = named(report, name)
+        if found:
+            break
+    assert found, told(report)
     assert points_at(found[0], module.EXPECT), found[0]
     assert found[0]["fix"]
     if module.GAIN is not None:

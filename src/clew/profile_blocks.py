@@ -173,7 +173,8 @@ class Block:
             return None
         steps = np.arange(len(self._times), dtype=np.int64)
         timed = Timed(steps, np.array(self._times), {}, np.zeros(len(steps)))
-        usual = timed.without(self._windows.looked_at | {0}).quantile(0.5)
+        others = timed.without(self._windows.looked_at | {0})
+        usual = (others if len(others.steps) else timed).quantile(0.5)
         if not reading.step:
             return timed
         scale = min(usual / reading.step, 1.0)

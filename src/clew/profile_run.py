@@ -35,6 +35,7 @@ LARGEST_TRACE = 20 << 20  # bytes of the compressed trace that is kept
 TRACE = "steps.pt.trace.json.gz"
 CALLS = "python.prof"
 COLD = 2  # first steps, which do what is done once: left out where there are more
+ENOUGH = 5  # timed steps: with fewer, those that are looked at without being slowed much count as well
 
 
 class ProfileRun:
@@ -179,11 +180,17 @@ class ProfileRun:
 
     def _collect_times(self, found: Found) -> None:
         assert self._windows is not None
-        timed = times_of(self._session._judge.data)
-        if timed is not None:
-            after = {step + 1 for step in self._windows.looked_at}
-            found.timed = timed.without(self._windows.looked_at | after | set(range(COLD)))
-            found.timed = found.timed.without(sampled_steps(self._session._judge.data))
+        timed, windows = times_of(self._session._judge.data), self._windows
+        if timed is None:
+            return
+        sampled, cold = sampled_steps(self._session._judge.data), set(range(COLD))
+        choices = [
+            timed.without(cold | sampled | with_following(windows.looked_at)),
+            timed.without(cold | sampled | with_following(windows.slowed)),
+            timed.without(cold | with_following(windows.slowed)),
+            timed.without(cold),
+        ]
+        found.timed = next((some for some in choices if len(some.steps) >= ENOUGH), timed)
 
     def _collect_detail(self, found: Found) -> None:
         from clew.profiling.reading import read
@@ -337,6 +344,11 @@ def times_of(data: Any) -> Timed | None:
     parts["clew"] = np.clip(column("time.clew"), 0.0, np.maximum(whole - known, 0.0))  # partly an estimate
     parts["rest"] = np.maximum(whole - known - parts["clew"], 0.0)
     return Timed(steps, whole, parts, column("batch.size"))
+
+
+def with_following(steps: set[int]) -> set[int]:
+    """Steps, and those right after one: what was opened in the first is closed in the second."""
+    return steps | {step + 1 for step in steps}
 
 
 def sampled_steps(data: Any) -> set[int]:

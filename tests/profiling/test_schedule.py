@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clew.profiling.schedule import CALLS, DETAIL, MEMORY, STACKS, WATCH, Schedule
+from clew.profiling.schedule import CALLS, DETAIL, MEMORY, PLAIN, STACKS, WATCH, Schedule
 from clew.profiling.windows import Skipped, Windows
 
 
@@ -122,3 +122,18 @@ def test_steps_in_windows_are_known() -> None:
     windows, said, _ = run(Schedule(1, 3, (DETAIL,)), 30)
     assert windows.looked_at == {1, 2, 5, 6, 7, 8}
     assert said
+
+
+def test_after_a_window_in_detail_steps_are_left_alone_to_be_timed() -> None:
+    windows, said, _ = run(Schedule(3, 8), 90)
+    first, number = spans(said, DETAIL)[1]
+    ended = first + number
+    assert not set(range(ended + 1, ended + PLAIN)) & windows.looked_at
+    assert spans(said, STACKS)[1][0] == ended + PLAIN
+
+
+def test_steps_that_a_window_makes_slower_are_told_apart() -> None:
+    windows, said, _ = run(Schedule(3, 8), 90)
+    for kind in (DETAIL, MEMORY):
+        assert {first for first, _ in spans(said, kind)} <= windows.slowed
+    assert spans(said, STACKS)[1][0] in windows.looked_at - windows.slowed

@@ -74,11 +74,11 @@ def command(
     local = is_loopback(host)
 
     def ready() -> None:
+        if not local:
+            _say("clew: warning: open to the network, unencrypted; whoever has the address sees all runs")
         print(link, flush=True)
         _say(f"clew: showing {root}; Ctrl-C ends it")
         _say(f"clew: from another machine: {tunnel(number)}  then open the address above")
-        if not local:
-            _say("clew: warning: open to the network, unencrypted; whoever has the address sees all runs")
         if index_file() is None:
             _say("clew: warning: the page is not built; run scripts/build-ui")
         if not no_open and has_screen():

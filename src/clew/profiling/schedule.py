@@ -19,6 +19,7 @@ DETAIL_SECONDS = 2.0  # that a window in detail takes, at most about
 STACKS_SECONDS = 1.0  # that stacks are sampled for, at least about
 MOST_STACK_STEPS = 400
 MOST_EVENTS = 60_000  # in a window
+PLAIN = 10  # steps after a window in detail in which nothing is looked at: they are the ones that are timed
 
 DETAIL, STACKS, WATCH, MEMORY, CALLS = "detail", "stacks", "watch", "memory", "calls"
 
@@ -69,6 +70,12 @@ class Schedule:
         while self._queue and self._is_past(step):
             self._queue.pop(0)
         return self._queue[0][1] if self._queue and step >= self._queue[0][0] else None
+
+    def closed(self, kind: str, early: bool, step: int) -> None:
+        """A window ended before this step. However long the others are, some steps are left to be timed."""
+        if kind == DETAIL and not early and self._queue:
+            first, following, is_early = self._queue[0]
+            self._queue[0] = max(first, step + PLAIN), following, is_early
 
     def drop(self, kind: str) -> None:
         """No more windows of this kind."""

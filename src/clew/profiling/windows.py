@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any, Protocol
 
-from clew.profiling.schedule import DETAIL, MEMORY, Schedule
+from clew.profiling.schedule import CALLS, DETAIL, MEMORY, Schedule
 
 # These use torch's profiler. Between two of them a step must pass: a range that was entered under one and
 # is left under the next (an optimizer's step, in which we are called) writes into memory that is gone.
@@ -46,10 +46,11 @@ class Windows:
     ) -> None:
         self.schedule = schedule
         self._failed = failed  # told of a kind of window that does not work: there are no more of it
-        self._kind = ""
+        self._kind, self._early = "", False
         self.due = schedule.next - 1
         self.notes: list[str] = []
-        self.looked_at: set[int] = set()  # steps that were in some window, or right after one
+        self.looked_at: set[int] = set()  # steps that were in some window
+        self.slowed: set[int] = set()  # those that take longer for it
         self._make = make
         self._open: Window | None = None
         self._ends = 0
@@ -69,10 +70,11 @@ class Windows:
         self._time(step)
         was_open = self._open is not None
         if self._open is not None:
-            self.looked_at.add(step)
+            self._note(step)
             self._safely(self._open.mark, step)
         if self._open is not None and (step >= self._ends or self._open.over):
             self._close(whole=True)
+            self.schedule.closed(self._kind, self._early, step)
         again = was_open and self._kind in TRACED and self.schedule.kind(step) in TRACED
         if self._open is None and not again:
             self._begin(step)
@@ -88,10 +90,10 @@ class Windows:
         taken = self.schedule.take(step, self._seconds)
         if taken is None:
             return
-        self._kind, steps, early = taken
+        self._kind, steps, self._early = taken
         self._ends = step + steps
         try:
-            window = self._make[self._kind](early)
+            window = self._make[self._kind](self._early)
             window.start(step)
         except Skipped as skipped:
             self.notes += [str(skipped)] if str(skipped) else []
@@ -99,7 +101,12 @@ class Windows:
             self._give_up(error)
         else:
             self._open = window
-            self.looked_at.add(step)
+            self._note(step)
+
+    def _note(self, step: int) -> None:
+        self.looked_at.add(step)
+        if self._kind in (*TRACED, CALLS):
+            self.slowed.add(step)
 
     def _close(self, whole: bool) -> None:
         window, self._open = self._open, None
