@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from benchmarks.workloads import Workload
-from clew.session import attach
+from clew.attaching import attach
 
 WARM_UP = 40  # steps: Clew looks at the first 32 one by one, on credit
 

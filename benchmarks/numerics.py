@@ -20,7 +20,7 @@ from torch import nn
 
 from benchmarks.contenders import WARM_UP
 from benchmarks.workloads import WORKLOADS, Workload
-from clew.session import attach
+from clew.attaching import attach
 from clew.store.reader import open_run
 
 TIMED = 15  # ordinary steps, of which the median counts

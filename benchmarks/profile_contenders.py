@@ -14,6 +14,7 @@ import torch
 from benchmarks.contenders import Contender, raw
 from benchmarks.workloads import Workload
 from clew.options import ProfileOptions, RunOptions
+from clew.parts.profile import ProfileRun
 from clew.session import Session
 
 WARM_UP = 60  # steps: Clew looks at the first 32 one by one, on credit, and opens its first windows
@@ -61,8 +62,8 @@ def clew_profile(work: Workload) -> Iterator[Contender]:
 
 def near_a_window(session: Session) -> bool:
     """Whether one is open, or about to be."""
-    windows = session._profile._windows if session._profile is not None else None
-    return windows is not None and windows.is_near(session.step + 20)
+    found = [part._windows for part in session._parts if isinstance(part, ProfileRun)]
+    return any(windows is not None and windows.is_near(session.step + 20) for windows in found)
 
 
 @contextmanager

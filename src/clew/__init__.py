@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 # Not lazily: the function `attach` must come after the room of that name, or the import system
 # would put the room in its place.
-from clew.session import attach, config, ignore, log
+from clew.attaching import attach, config, ignore, log
 from clew.version import __version__
 
 if TYPE_CHECKING:

@@ -34,7 +34,8 @@ from clew.experiments.running import (
     run_experiments,
 )
 from clew.experiments.trials import try_fixes
-from clew.preflighting import PROOFS, untouched
+from clew.parts.first_steps import untouched
+from clew.parts.preflight import PROOFS
 from clew.records import Severity, Verdict
 from clew.session import active
 from clew.show import preflight as states

@@ -21,7 +21,7 @@ from clew.errors import CannotExamine
 from clew.examining import _as_in_training
 from clew.experiments.building import subject_of
 from clew.experiments.subject import Subject
-from clew.preflighting import untouched
+from clew.parts.first_steps import untouched
 from clew.profiling import attempts as attempting
 from clew.profiling import batch_sizes as sweeping
 from clew.session import active

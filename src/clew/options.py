@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+SAW_NOTHING = 2  # the exit code of a check or a look at data that found nothing to look at
 FAILED_ON = 3  # the exit code of --fail-on: neither the script's 1 nor a usage error's 2
 
 

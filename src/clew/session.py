@@ -3,15 +3,15 @@
     program → attach.seams → attach.watcher → store.writer → log
                                                    └→ store.data → checks.runner → show
 
-A `Session` is one recorded run. `clew run` starts one around a script (`start_run`), `attach`
-around a block of code; there is at most one in a process, and a second `attach` joins it.
+A `Session` is one recorded run. `clew run` starts one around a script (`start_run`), `clew.attach`
+around a block of code (`attaching`); there is at most one in a process, and a second `attach` joins it.
+What else a run may do (experiments, a profile, ...) are its parts.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
-import random
 import sys
 import threading
 from collections.abc import Callable
@@ -24,7 +24,9 @@ from clew.attach.importing import AfterImport
 from clew.checks.ignoring import Rule, rules_of
 from clew.live import LiveJudge, RunStopped, say
 from clew.meta import argv_config, git_state, rank_and_run_id, run_meta
-from clew.options import FAILED_ON, RunOptions, enabled
+from clew.options import FAILED_ON, SAW_NOTHING, RunOptions
+from clew.parts.choosing import parts_of
+from clew.parts.part import undrawn
 from clew.records import Severity, Site, Verdict
 from clew.show.summary import NO_STEP, RunSummary, unrecorded
 from clew.store.errors import CannotCreate, RunError
@@ -34,19 +36,11 @@ from clew.store.writer import LogWriter
 if TYPE_CHECKING:
     from clew.attach.launcher import Outcome
     from clew.attach.seams import Seams
-    from clew.attach.shapes import ShapePrinter
     from clew.attach.watcher import Watcher
-    from clew.data_run import DataRun
-    from clew.fixes_tried import ProofRun
-    from clew.graph_recording import GraphRecorder
-    from clew.preflighting import PreflightRun
-    from clew.profile_run import ProfileRun
-    from clew.profiling.growth import GrowthWatch
     from clew.sources import SourceKeeper
     from clew.trace.held import HeldStep
     from clew.trace.replay import Answer
     from clew.trace.repro import ReproWriter
-    from clew.trace.window import TraceWindow
 
 _active: Session | None = None
 _fork_handler_installed = False
@@ -72,22 +66,14 @@ class Session:
         self.rank, run_id = rank_and_run_id(options)
         self.meta = run_meta(options, self.rank)
         self._lost: list[str] = []
-        self._recording = True
+        self.recording = True  # False: there is no folder to write to
         self._verdict: Verdict | None = None
         self._closed = False
         self._joined = 0
         self._watcher: Watcher | None = None
         self._seams: Seams | None = None
         self._repro: ReproWriter | None = None
-        self._window: TraceWindow | None = None
-        self._shapes: ShapePrinter | None = None
-        self._graphs: GraphRecorder | None = None
         self._sources: SourceKeeper | None = None
-        self._preflight: PreflightRun | None = None
-        self._data: DataRun | None = None
-        self._profile: ProfileRun | None = None
-        self._growth: GrowthWatch | None = None
-        self._proofs: ProofRun | None = None
         self._guard = Guard(self._incident)
         self._metric_tables: dict[tuple[str, Site], int] = {}
         self._pending: list[Any] = []  # models and optimizers given by name, until torch is attached
@@ -100,18 +86,7 @@ class Session:
             after_flush=self._judge.look,
         )
         self._importing = AfterImport("torch", self._attach_to_torch)
-        if options.check is not None:
-            from clew.preflighting import PreflightRun
-
-            self._preflight = PreflightRun(self, options.check)
-        if options.data is not None:
-            from clew.data_run import DataRun
-
-            self._data = DataRun(self, options.data)
-        if options.profile is not None:
-            from clew.profile_run import ProfileRun
-
-            self._profile = ProfileRun(self, options.profile)
+        self._parts = parts_of(self)
 
     # -- beginning --
 
@@ -135,7 +110,7 @@ class Session:
             return create_run(root, self.meta, run_id=run_id, rank=self.rank)
         except CannotCreate as error:
             self._say_lost(f"{error}; training goes on unrecorded")
-            self._recording = False
+            self.recording = False
             return Path(os.devnull, "unrecorded")  # nothing can be written below this
 
     def _attach_to_torch(self) -> None:
@@ -147,7 +122,6 @@ class Session:
     def _wire_torch(self) -> None:
         from clew.attach.seams import Seams
         from clew.attach.watcher import Watcher
-        from clew.profiling.growth import GrowthWatch
         from clew.trace.alarm import Alarm
 
         torch = sys.modules["torch"]
@@ -162,67 +136,19 @@ class Session:
         self.alarm.listeners.append(self._guard.probe("repro", self._save_repro))
         self._watcher.on_alarm = self._look_at_alarm
         self._watcher.between_steps += [self._seams.between_steps, self._judge.stop_if_asked]
-        if self.options.check is not None and self._preflight is not None:
-            self._preflight.wire(self._watcher, self._guard)
-        if self._data is not None:
-            self._data.wire(self._watcher, self._guard, self._seams)
-        if self._profile is not None:
-            self._profile.wire(self._watcher, self._guard)
-        self._growth = GrowthWatch(self._watcher, self._guard)
-        if self._profile is not None:
-            self._growth.look_closely()
-        self._watcher.between_steps.append(self._growth.step_begins)
-        if self.options.prove and self._preflight is None:
-            from clew.fixes_tried import ProofRun
-
-            self._proofs = ProofRun(self, self._watcher, self._guard)
-        if self.options.trace_numerics is not None:
-            self._open_window(self.options.trace_numerics)
+        for part in self._parts:
+            part.wire(self._watcher, self._guard, self._seams)
         self._seams.install()
-        if self.options.print_shapes:
-            self._print_shapes()
-        if self.options.graph and self.rank == 0:
-            self._record_graph()
+        for part in self._parts:
+            part.attached(self._guard)
         for thing in self._pending:
             self._watcher.introduce(thing)
         if os.environ.get(INJECT) == "list":
-            self._say("probes: " + " ".join(self.probes()))
-
-    def _print_shapes(self) -> None:
-        from clew.attach.shapes import ShapePrinter
-
-        self._shapes = ShapePrinter(lambda line: self._say(line, prefix=""))
-        self._shapes.install(self._guard.probe)
-
-    def _record_graph(self) -> None:
-        """`--graph`: the models are drawn in the first steps, one more forward each."""
-        from clew.graph_recording import GraphRecorder
-        from clew.show.json_out import write_json
-
-        assert self._watcher is not None
-        self._graphs = GraphRecorder(self._watcher, self.path / "traces", write_json)
-        self._watcher.before_update = self._guard.inner("graph", self._graphs)
+            self.say("probes: " + " ".join(self.probes()))
 
     def _look_at_alarm(self, where: str, step: int, state: Any) -> None:
         """A loss or gradient is not finite: not one of the probes, which run all the time."""
         self._guarded("replay", lambda: self.alarm(where, step, state))
-
-    def _open_window(self, level: str) -> None:
-        """`--trace-numerics`: the steps in it are looked at whatever they cost."""
-        from clew.trace.window import TraceWindow
-
-        assert self._watcher is not None
-        first, last = self.options.from_step, self.options.to_step
-        self._watcher.sampler.also = range(first, sys.maxsize if last is None else last + 2)
-        self._window = TraceWindow(self._writer, level, first, last)
-        begins = self._guard.probe("trace-numerics", self._window.step_begins)
-        self._watcher.between_steps.append(begins)
-        begins(0)
-
-    def _close_window(self) -> None:
-        if self._window is not None:
-            report, self._window = self._window.close(self.step), None
-            self._say(f"--trace-numerics: {report}")
 
     def _rules(self) -> list[Rule]:
         """What is to be left out, by the command line and by the project's settings."""
@@ -231,7 +157,7 @@ class Session:
         try:
             return [*rules_of(self.options.ignore), *project_rules(Path.cwd())]
         except (BadSettings, OSError) as error:
-            self._say(f"{error}; these settings are not used")
+            self.say(f"{error}; these settings are not used")
             return rules_of(self.options.ignore)
 
     def _save_repro(self, held: HeldStep, found: Answer) -> None:
@@ -248,6 +174,10 @@ class Session:
     def ignore(self, check: str, where: str = "", why: str = "") -> None:
         """Leave out a check, or its findings at some places, from here on and in later readings."""
         self._writer.fact("ignore", self.step, Rule(check.strip().lower(), where, why).to_json())
+
+    def join(self) -> None:
+        """Somebody attaches again: it is closed when all have closed it."""
+        self._joined += 1
 
     def introduce(self, *things: Any) -> None:
         """Name models and optimizers before they are seen at work."""
@@ -281,8 +211,8 @@ class Session:
         """Detach for a while; nothing of Clew's is left in torch."""
         if self._seams is not None:
             self._seams.remove()
-        if self._shapes is not None:
-            self._shapes.remove()
+        for part in self._parts:
+            part.detached()
 
     def resume(self) -> None:
         """Attach again."""
@@ -300,19 +230,17 @@ class Session:
         if outcome.exception is not None:
             self._note_exception(outcome.exception)
             self._explain(outcome.exception)
-        if self._preflight is not None:
-            self._preflight.script_ended()
-        if self._data is not None:
-            self._data.script_ended()
+        for part in self._parts:
+            part.script_ended()
         self.close("finished" if outcome.exit_code == 0 else "failed", outcome.exit_code)
-        if self._preflight is not None and not self._preflight.done and outcome.exit_code == 0:
-            return self._preflight.NOTHING_CHECKED
-        if self._data is not None and self._data.saw_nothing and outcome.exit_code == 0:
-            return self._data.NOTHING_SEEN
-        verdict = self._data.verdict if self._data is not None else self.verdict
-        worst = verdict.worst()
-        wanted = self.options.fail_on
-        if wanted is None or worst is None or outcome.exit_code != 0:
+        if outcome.exit_code != 0:
+            return None
+        if any(part.saw_nothing for part in self._parts):
+            return SAW_NOTHING
+        own = [verdict for part in self._parts if (verdict := part.verdict) is not None]
+        verdict = own[0] if own else self.verdict
+        worst, wanted = verdict.worst(), self.options.fail_on
+        if wanted is None or worst is None:
             return None
         return FAILED_ON if worst.rank <= Severity(wanted).rank else None
 
@@ -329,28 +257,19 @@ class Session:
             _active = None
         atexit.unregister(self.close)
         self._importing.remove()
-        if self._profile is not None:
-            self._guarded("profile", self._profile.stop)
+        for part in self._parts:
+            self._guarded(part.name, part.stop)
         self.pause()
-        self._guarded("trace-numerics", self._close_window)
-        if self._graphs is not None:
-            self._guarded("graph", self._graphs.close)
         if self._watcher is not None:
             self._guarded("last-values", self._watcher.finish)
-        if self._growth is not None:
-            self._growth.finish(max(self.step - 1, 0))
-        self._guarded("custom-checks", self._record_own_checks)
-        if self._proofs is not None:
-            self._guarded("proofs", self._proofs.conduct)
-        if self._profile is not None:
-            self._guarded("profile", self._profile.close)
+        for part in reversed(self._parts):
+            self._guarded(part.name, part.close)
         self.keep_sources()
         if self.step == 0:
-            self._writer.fact("idle", 0, {"reason": self._why_idle()})
+            self._writer.fact("idle", 0, {"reason": self.why_idle()})
         self._writer.close(state, exit_code)
-        drawn = random.getstate()  # rich draws names for its styles from the program's generator
-        self._guarded("report", self._report)
-        random.setstate(drawn)
+        with undrawn():
+            self._guarded("report", self._report)
 
     def abandon(self) -> None:
         """This is a forked child: the run belongs to the parent."""
@@ -399,7 +318,7 @@ class Session:
 
     def keep_sources(self) -> None:
         """The user's own files that the recording names go into the run's folder. Off the training thread."""
-        if self._watcher is not None and self.rank == 0 and self._recording:
+        if self._watcher is not None and self.rank == 0 and self.recording:
             self._guarded("sources", self._keep_sources)
 
     def _keep_sources(self) -> None:
@@ -411,22 +330,13 @@ class Session:
             self._sources = SourceKeeper(self.path, homes)
         self._sources.keep(self._judge.data)
 
-    def _record_own_checks(self) -> None:
-        """What the user's own checks say, for readers who do not have them."""
-        if self._watcher is None:
-            return
-        from clew.checks.custom import own_checks, to_fact
-        from clew.checks.runner import ask
-        from clew.checks.view import RunView
+    @property
+    def watches(self) -> bool:
+        """Torch is there and attached to."""
+        return self._watcher is not None
 
-        checks = own_checks()
-        if checks:
-            self._writer.flush()
-            run = RunView(self._judge.data)
-            for check in checks:
-                self._writer.fact("custom_check", self.step, to_fact(check, *ask(check, run)))
-
-    def _why_idle(self) -> str:
+    def why_idle(self) -> str:
+        """Why there is nothing to judge."""
         if self._importing.not_found:
             return "the script asks for torch, which is not installed here: pip install torch"
         return "the script never imported torch" if self._watcher is None else NO_STEP
@@ -438,24 +348,14 @@ class Session:
             return
         if self._watcher is not None and not self.options.quiet:
             self._say_unknown_rules()
-        if self._preflight is not None and not self._preflight.options.go_on:
-            self._preflight.report()
+        if any(part.report() for part in self._parts):
             return
-        if self._data is not None:
-            self._data.say_all()
-            if not self._data.trains_on:
-                return
-        if self._profile is not None:
-            self._profile.report()
-            return
-        if self._preflight is not None:
-            self._preflight.write_files()
-        elif self.options.json_path is not None and (self._data is None or self._data.options.bare):
+        if self.options.json_path is not None and not any(part.writes_json for part in self._parts):
             self._write_json(self.options.json_path)
         if self.options.quiet or sys.stderr is None:
             return
         if self._watcher is None:
-            self._say(f"nothing to judge: {self._why_idle()}")
+            self.say(f"nothing to judge: {self.why_idle()}")
             return
         from clew.show.terminal import render_verdict
 
@@ -470,7 +370,7 @@ class Session:
             try:
                 find(name)
             except UnknownCheck as error:
-                self._say(f"nothing to ignore: {error}")
+                self.say(f"nothing to ignore: {error}")
 
     def _write_json(self, path: Path) -> None:
         from clew.show.json_out import verdict_json, write_json
@@ -478,26 +378,27 @@ class Session:
         try:
             write_json(path, verdict_json(self.verdict, self.summary()))
         except OSError as error:
-            self._say(f"the verdict could not be written to {path}: {error.strerror or error}")
+            self.say(f"the verdict could not be written to {path}: {error.strerror or error}")
 
     def _say_header(self) -> None:
         if self.rank == 0 and not self.options.quiet and sys.stderr is not None:
             from clew import __version__
             from clew.show.terminal import header_line
 
-            self._say(header_line(__version__, str(self.path), sys.stderr), prefix="")
+            self.say(header_line(__version__, str(self.path), sys.stderr), prefix="")
 
-    def _say(self, line: str, prefix: str = "clew: ") -> None:
+    def say(self, line: str, prefix: str = "clew: ") -> None:
+        """On stderr, in one piece."""
         say(prefix + line)
 
     def _recording_failed(self, line: str) -> None:
-        if self._recording:  # else it has been said why
+        if self.recording:  # else it has been said why
             self._say_lost(line)
 
     def _say_lost(self, line: str) -> None:
         if line not in self._lost:
             self._lost.append(line)
-            self._say(line)
+            self.say(line)
 
     def _incident(self, probe: str, error: BaseException) -> None:
         """A failure of our own: recorded, said once, and never the program's problem."""
@@ -546,97 +447,6 @@ class Session:
         state = git_state()
         if state is not None:
             self._writer.fact("git", 0, state)
-
-
-def attach(
-    *things: Any,
-    run_root: str | Path | None = None,
-    name: str | None = None,
-    budget: float = 0.02,
-    every_step: bool = False,
-    stop_on: str | None = None,
-    ignore: tuple[str, ...] = (),
-    quiet: bool = False,
-) -> Session | Disabled:
-    """Record and judge the training in this process: as a `with` block, or until `close()`.
-
-    Models and optimizers may be given; without, they are found when they are first used.
-    """
-    if not enabled():
-        return Disabled()
-    if _active is not None:
-        _active._joined += 1
-        _active.introduce(*things)
-        return _active
-    session = Session(
-        RunOptions(
-            script=sys.argv[0] if sys.argv and sys.argv[0] else "python",
-            args=(),
-            root=Path(run_root) if run_root is not None else None,
-            name=name,
-            budget=budget,
-            every_step=every_step,
-            stop_on=stop_on,
-            ignore=tuple(ignore),
-            quiet=quiet,
-        )
-    )
-    session.start()
-    atexit.register(session.close)
-    try:
-        session.introduce(*things)
-    except TypeError:
-        session.close("failed")
-        raise
-    return session
-
-
-class Disabled:
-    """What `attach` gives when `CLEW=off`: everything works and nothing happens."""
-
-    verdict = Verdict()
-    path: Path | None = None
-
-    def __enter__(self) -> Disabled:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def close(self, *_: object) -> None:
-        """Nothing to close."""
-
-    def pause(self) -> None:
-        """Nothing to detach."""
-
-    def resume(self) -> None:
-        """Nothing to attach."""
-
-    def probes(self) -> list[str]:
-        """There are none."""
-        return []
-
-
-def log(values: dict[str, Any] | None = None, /, **named: Any) -> None:
-    """Record metrics of your own: `clew.log(accuracy=0.93)`. Does nothing when nothing records."""
-    if _active is not None:
-        _active._guarded("log", lambda: _active.log({**(values or {}), **named}) if _active else None)
-
-
-def ignore(check: str, where: str = "", why: str = "") -> None:
-    """Leave out a check in this run, everywhere or only `where` (a module, a file, a line), and say why.
-
-    `where` may hold `*`: `clew.ignore("dead-units", where="gate.*", why="sparse by design")`.
-    """
-    if _active is not None:
-        _active._guarded("ignore", lambda: _active.ignore(check, where, why) if _active else None)
-
-
-def config(values: Any = None, /, **named: Any) -> None:
-    """Record hyperparameters: `clew.config(lr=0.1)` or `clew.config(vars(args))`."""
-    if _active is not None:
-        given = vars(values) if hasattr(values, "__dict__") else dict(values or {})
-        _active._guarded("config", lambda: _active.config({**given, **named}) if _active else None)
 
 
 def _watch_forks() -> None:

@@ -6,12 +6,15 @@ from collections.abc import Collection
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from clew.live import say
+from clew.parts.first_steps import watch_first_steps
+from clew.parts.part import Part
 from clew.records import Severity
 
 if TYPE_CHECKING:
     from clew.attach.guard import Guard
+    from clew.attach.seams import Seams
     from clew.attach.watcher import Watcher
+    from clew.experiments.capturing import Capture
     from clew.experiments.subject import Subject
     from clew.session import Session
 
@@ -19,24 +22,24 @@ BATCHES = 16  # of the script's own that trials run on
 SECONDS = 60.0  # for all trials at the end of a run
 
 
-class ProofRun:
+class ProofRun(Part):
     """Captures the first steps of a run, for trials when it is over."""
 
-    def __init__(self, session: Session, watcher: Watcher, guard: Guard) -> None:
-        from clew.preflighting import watch_first_steps
+    name = "proofs"
+    _capture: Capture | None = None
 
-        self._session = session
-        self._watcher = watcher
+    def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
+        """Look at all of the first steps."""
         self._capture = watch_first_steps(watcher, guard, BATCHES)
 
-    def conduct(self) -> None:
-        """The run is over and detached: models and data are still there."""
-        if not self._capture.began:
+    def close(self) -> None:
+        """Try what would mend the causes that were found."""
+        if self._capture is None or not self._capture.began:
             return
         subject = self._capture.subject()
-        if subject.step is None and not self._session.options.quiet:
-            say(f"clew: no fix could be tried: {subject.reasons.get('step', 'no step was seen')}")
-        prove_findings(self._session, subject, max(self._watcher.step - 1, 0), SECONDS)
+        if subject.step is None:
+            self._say(f"no fix could be tried: {subject.reasons.get('step', 'no step was seen')}")
+        prove_findings(self._session, subject, max(self._session.step - 1, 0), SECONDS)
 
 
 def prove_findings(

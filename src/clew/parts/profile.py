@@ -7,7 +7,6 @@ training is over; opening and closing them is off the clock of the steps.
 from __future__ import annotations
 
 import contextlib
-import random
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,14 +14,17 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from clew.live import say
 from clew.options import ProfileOptions
+from clew.parts.first_steps import write_report
+from clew.parts.part import Part, undrawn
 
 if TYPE_CHECKING:
     from clew.attach.guard import Guard
+    from clew.attach.seams import Seams
     from clew.attach.watcher import Watcher
-    from clew.attempting import AttemptRun
     from clew.costs import Profile
+    from clew.parts.attempts import AttemptRun
+    from clew.parts.growth import GrowthPart
     from clew.profiling.assembling import Found
     from clew.profiling.looking import Lenses
     from clew.profiling.observing import Observer
@@ -38,12 +40,16 @@ COLD = 2  # first steps, which do what is done once: left out where there are mo
 ENOUGH = 5  # timed steps: with fewer, those that are looked at without being slowed much count as well
 
 
-class ProfileRun:
+class ProfileRun(Part):
     """The profile of one session: when to look, and what is made of it."""
 
-    def __init__(self, session: Session, options: ProfileOptions) -> None:
-        self._session = session
+    name = PROBE
+    writes_json = True
+
+    def __init__(self, session: Session, options: ProfileOptions, growth: GrowthPart) -> None:
+        super().__init__(session)
         self.options = options
+        self._growth = growth
         self.profile: Profile | None = None
         self._watcher: Watcher | None = None
         self._guard: Guard | None = None
@@ -53,8 +59,8 @@ class ProfileRun:
         self._attempts: AttemptRun | None = None
         self._stopped = False
 
-    def wire(self, watcher: Watcher, guard: Guard) -> None:
-        """Torch is there. Of several processes only the first is looked at in detail."""
+    def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
+        """Of several processes only the first is looked at in detail."""
         self._watcher, self._guard = watcher, guard
         if self._session.rank != 0:
             return
@@ -68,7 +74,7 @@ class ProfileRun:
         self._lenses.courtesy.install()
         self._windows = Windows(self._schedule(), self._lenses.makers(), self._failed)
         if self.options.attempts or self.options.batch_sizes:
-            from clew.attempting import AttemptRun
+            from clew.parts.attempts import AttemptRun
 
             self._attempts = AttemptRun(self._session, watcher, guard, self.options)
         watcher.sampler.paused = self._windows.is_near(0)
@@ -153,7 +159,7 @@ class ProfileRun:
 
         self._session._writer.fact("profile", step, trimmed(self.profile).to_json())
         if self._attempts is not None:
-            self._session._guarded("attempts", self._attempts.conduct)
+            self._session._guarded("attempts", self._attempts.close)
 
     def _assembled(self, step: int) -> Profile:
         from clew.profiling.assembling import Found, assemble
@@ -238,9 +244,9 @@ class ProfileRun:
         assert self._lenses is not None
         if self._lenses.seen.memory:
             found.memory, found.by_module = tensor_memory(self._lenses.seen.memory[-1], found)
-        growth = self._session._growth
-        if growth is not None:
-            found.memory = replace(found.memory, processes=growth.processes(), growth=growth.growth)
+        watch = self._growth.watch
+        if watch is not None:
+            found.memory = replace(found.memory, processes=watch.processes(), growth=watch.growth)
 
     def _note_python(self, profile: Profile, step: int) -> None:
         from clew.profiling.python_time import python_time
@@ -255,22 +261,22 @@ class ProfileRun:
         from clew.show.json_out import write_json
 
         assert self.profile is not None
-        if self._session._recording:
+        if self._session.recording:
             write_json(self._session.path / "traces" / "profile.json", self.profile.to_json(), dense=True)
 
     # -- saying what came out --
 
-    def report(self) -> None:
-        """At the end of the run: the exported files, and the table."""
+    def report(self) -> bool:
+        """The exported files, and the table."""
         if self.profile is None:
-            if not self._session.options.quiet and self._session.rank == 0:
-                say(f"clew: nothing was profiled: {self._session._why_idle()}")
-            return
+            self._say(f"nothing was profiled: {self._session.why_idle()}")
+            return True
         self._session._guarded("export", self._export)
         self._session._guarded("export", self._write_json)
         self.render()
         if self._attempts is not None:
             self._attempts.report()
+        return True
 
     def _export(self) -> None:
         from clew.show.profile_files import CannotExport, export
@@ -281,39 +287,29 @@ class ProfileRun:
         out = out if out is not None else Path.cwd() / f"{self._session.path.name}-profile"
         try:
             for file in export(profile, self._session.path, out, self.options.formats):
-                self._say(f"clew: wrote {file}")
+                self._say(f"wrote {file}")
         except CannotExport as error:
-            self._say(f"clew: {error}")
+            self._say(str(error))
 
     def _write_json(self) -> None:
         from clew.costs_attempts import recorded_json
         from clew.show.json_out import verdict_json, write_json
 
-        path, session = self._session.options.json_path, self._session
-        if path is None or self.profile is None:
+        profile, session = self.profile, self._session
+        if session.options.json_path is None or profile is None:
             return
         report = verdict_json(session.verdict, session.summary())
-        try:
-            tried = recorded_json(session._judge.data.facts)
-            write_json(path, {**report, "profile": self.profile.to_json(), **tried})
-        except OSError as error:
-            self._say(f"clew: the profile could not be written to {path}: {error.strerror or error}")
-
-    def _say(self, line: str) -> None:
-        if not self._session.options.quiet:
-            say(line)
+        report |= {"profile": profile.to_json(), **recorded_json(session._judge.data.facts)}
+        write_report(session.options.json_path, lambda path: write_json(path, report))
 
     def render(self) -> None:
         """The profile and the recommendations, on stderr."""
-        if self.profile is None or self._session.options.quiet or sys.stderr is None:
+        if self.profile is None or not self._speaks:
             return
         from clew.show.profile_terminal import render_profile
 
-        drawn = random.getstate()  # rich draws names for its styles from the program's generator
-        try:
+        with undrawn():
             render_profile(self.profile, self._session.verdict, self._session.summary(), sys.stderr)
-        finally:
-            random.setstate(drawn)
 
 
 def times_of(data: Any) -> Timed | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from clew.live import say
+from clew.parts.first_steps import untouched, watch_first_steps
+from clew.parts.part import Part
 
 if TYPE_CHECKING:
     from clew.attach.guard import Guard
@@ -25,7 +26,7 @@ HINT = (
 )
 
 
-class AttemptRun:
+class AttemptRun(Part):
     """Captures the first steps of a run, to try things on when it is over."""
 
     def __init__(self, session: Session, watcher: Watcher, guard: Guard, options: ProfileOptions) -> None:
@@ -33,19 +34,15 @@ class AttemptRun:
         import concurrent.futures.process
         import concurrent.futures.thread  # noqa: F401
 
-        from clew.preflighting import watch_first_steps
-
-        self._session = session
+        super().__init__(session)
         self._watcher = watcher
         self._options = options
         self._capture = watch_first_steps(watcher, guard, BATCHES)
         self.attempts: list[Attempt] = []
         self.sizes: BatchSizes | None = None
 
-    def conduct(self) -> None:
-        """The run is over and detached: models and data are still there."""
-        from clew.preflighting import untouched
-
+    def close(self) -> None:
+        """Try everything that was asked for."""
         if not self._capture.began or self._ended_badly():
             return
         subject = self._capture.subject()
@@ -93,28 +90,17 @@ class AttemptRun:
             self._say("nothing is tried, as the script did not end by itself")
         return bool(ends)
 
-    def _say(self, line: str) -> None:
-        if self._session.rank == 0 and not self._session.options.quiet:
-            say(f"clew: {line}")
-
     def _evaluates_with_gradients(self) -> bool:
         self._session._writer.flush()
         return any(f.kind == "profile.evaluation" for f in self._session._judge.data.facts)
 
-    def _progress(self) -> Any:
-        session = self._session
-        if session.rank != 0 or session.options.quiet or sys.stderr is None or not sys.stderr.isatty():
-            return None
-        from clew.show.progress_line import ProgressLine
-
-        return ProgressLine(sys.stderr)
-
-    def report(self) -> None:
+    def report(self) -> bool:
         """What came out, on stderr."""
-        if self._session.options.quiet or self._session.rank != 0 or sys.stderr is None:
-            return
+        if not self._speaks:
+            return False
         from clew.show.attempts_terminal import render_tried
 
         if not self._capture.began:
             self._say("nothing was tried: no training step was seen")
         render_tried(self.attempts, self.sizes, stream=sys.stderr)
+        return False

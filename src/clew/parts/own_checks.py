@@ -1,0 +1,24 @@
+"""The user's own checks: what they say is written down, for readers of the run who do not have them."""
+
+from __future__ import annotations
+
+from clew.parts.part import Part
+
+
+class OwnChecks(Part):
+    """Asked when the run is over."""
+
+    name = "custom-checks"
+
+    def close(self) -> None:
+        """Ask them about all that was recorded."""
+        from clew.checks.custom import own_checks, to_fact
+        from clew.checks.runner import ask
+        from clew.checks.view import RunView
+
+        session, checks = self._session, own_checks()
+        if checks and session.watches:
+            session._writer.flush()
+            run = RunView(session._judge.data)
+            for check in checks:
+                session._writer.fact("custom_check", session.step, to_fact(check, *ask(check, run)))
