@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clew.options import FAILED_ON
+from clew.options import FAILED_ON, RunOptions
 
 if TYPE_CHECKING:
     from clew.checks.api import UnknownCheck
@@ -52,6 +54,85 @@ def ignore_option(function: Command) -> Command:
         metavar="CHECK[@WHERE]",
         help="Leave a check out, or its findings at a module, file or line (may be repeated).",
     )(function)
+
+
+def module_flag(function: Command) -> Command:
+    return click.option("-m", "module", is_flag=True, help="SCRIPT names a module, as for python -m.")(
+        function
+    )
+
+
+def name_option(function: Command) -> Command:
+    return click.option("--name", help="A word for the run's id.  [default: the script's name]")(function)
+
+
+def quiet_flag(function: Command) -> Command:
+    return click.option("--quiet", is_flag=True, help="Print nothing.")(function)
+
+
+def continue_flag(function: Command) -> Command:
+    return click.option(
+        "--continue", "go_on", is_flag=True, help="Train on afterwards, as if nothing had been."
+    )(function)
+
+
+def time_limit_option(default: float, what: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--time-limit",
+        type=click.FloatRange(min=0, min_open=True),
+        default=default,
+        show_default=True,
+        metavar="SECONDS",
+        help=what,
+    )
+
+
+def file_option(flag: str, what: str) -> Callable[[Command], Command]:
+    """`--json FILE` as `json_path`: absolute, as the script may change the working folder."""
+    return click.option(
+        f"--{flag}",
+        f"{flag}_path",
+        type=click.Path(path_type=Path),
+        callback=lambda ctx, param, path: path.absolute() if path is not None else None,
+        metavar="FILE",
+        help=what,
+    )
+
+
+def script_argument(function: Command) -> Command:
+    """The script, and all that follows it, which is its own."""
+    args = click.argument("args", nargs=-1, type=click.UNPROCESSED)
+    return click.argument("script")(args(function))
+
+
+def must_exist(script: str) -> None:
+    """Refuse a script that is not there, with a name that comes near."""
+    if os.path.exists(script):
+        return
+    folder, wanted = os.path.split(script)
+    try:
+        there = os.listdir(folder or ".")
+    except OSError:
+        there = []
+    scripts = {name.removesuffix(".py"): name for name in there if name.endswith(".py")}
+    close = [scripts[n] for n in difflib.get_close_matches(wanted.removesuffix(".py"), scripts, n=1)]
+    hint = f"; did you mean {os.path.join(folder, close[0])}?" if close else ""
+    raise Refusal(f"no such script: {script}{hint}")
+
+
+def run_options(
+    script: str, *, module: bool, folder: Path | None, ignore: tuple[str, ...], **others: Any
+) -> RunOptions:
+    """What all verbs that run a script hand on; refuses a script that is not there."""
+    if not module:
+        must_exist(script)
+    return RunOptions(
+        script=script,
+        module=module,
+        root=runs_folder(folder).absolute(),  # the script may change the working folder
+        ignore=known_checks(ignore),
+        **others,
+    )
 
 
 def runs_folder(folder: Path | None) -> Path:

@@ -6,8 +6,20 @@ from pathlib import Path
 
 import click
 
-from clew.cli.arguments import Refusal, folder_option, ignore_option, known_checks, runs_folder
-from clew.cli.run import BeforeTheScript, must_exist
+from clew.cli.arguments import (
+    Refusal,
+    continue_flag,
+    file_option,
+    folder_option,
+    ignore_option,
+    module_flag,
+    name_option,
+    quiet_flag,
+    run_options,
+    script_argument,
+    time_limit_option,
+)
+from clew.cli.run import BeforeTheScript
 from clew.options import CheckOptions, RunOptions
 
 LEVELS = click.Choice(["error", "warning", "none"])
@@ -25,20 +37,13 @@ def names(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) ->
     options_metavar="[OPTIONS]",
     short_help="Ask a network questions in its first steps, before training it for long.",
 )
-@click.option("-m", "module", is_flag=True, help="SCRIPT names a module, as for python -m.")
+@module_flag
 @click.option(
     "--only", multiple=True, callback=names, metavar="NAME", help="These experiments (a,b or repeated)."
 )
 @click.option("--skip", multiple=True, callback=names, metavar="NAME", help="All experiments but these.")
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
-    default=120.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For all experiments together.",
-)
-@click.option("--continue", "go_on", is_flag=True, help="Train on afterwards, as if nothing had been.")
+@time_limit_option(120.0, "For all experiments together.")
+@continue_flag
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
@@ -54,25 +59,14 @@ def names(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) ->
     show_default=True,
     help="Exit with 3 if there is such a finding, or a worse one.",
 )
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the report as JSON."
-)
-@click.option(
-    "--junit", "junit_path", type=click.Path(path_type=Path), metavar="FILE", help="Write it as JUnit XML."
-)
-@click.option(
-    "--html",
-    "html_path",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write it as a page to look at.",
-)
+@file_option("json", "Write the report as JSON.")
+@file_option("junit", "Write it as JUnit XML.")
+@file_option("html", "Write it as a page to look at.")
 @folder_option
-@click.option("--name", help="A word for the run's id.  [default: the script's name]")
+@name_option
 @ignore_option
-@click.option("--quiet", is_flag=True, help="Print nothing.")
-@click.argument("script")
-@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@quiet_flag
+@script_argument
 def command(
     script: str,
     args: tuple[str, ...],
@@ -101,18 +95,16 @@ def command(
       clew check --only cannot-overfit-batch,input-ignored train.py
       clew check --continue train.py
     """
-    if not module:
-        must_exist(script)
     _must_be_known(only, skip)
-    return RunOptions(
-        script=script,
+    return run_options(
+        script,
         args=args,
         module=module,
-        root=runs_folder(folder).absolute(),  # the script may change the working folder
+        folder=folder,
         name=name,
-        json_path=json_path.absolute() if json_path else None,
+        json_path=json_path,
         fail_on=None if fail_on == "none" else fail_on,
-        ignore=known_checks(ignore),
+        ignore=ignore,
         quiet=quiet,
         check=CheckOptions(
             only=only,
@@ -120,8 +112,8 @@ def command(
             time_limit=time_limit,
             batches=steps,
             go_on=go_on,
-            junit_path=junit_path.absolute() if junit_path else None,
-            html_path=html_path.absolute() if html_path else None,
+            junit_path=junit_path,
+            html_path=html_path,
         ),
     )
 

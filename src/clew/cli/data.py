@@ -6,8 +6,21 @@ from pathlib import Path
 
 import click
 
-from clew.cli.arguments import LEVELS, Refusal, folder_option, ignore_option, known_checks, runs_folder
-from clew.cli.run import BeforeTheScript, must_exist
+from clew.cli.arguments import (
+    Refusal,
+    continue_flag,
+    fail_on_option,
+    file_option,
+    folder_option,
+    ignore_option,
+    module_flag,
+    name_option,
+    quiet_flag,
+    run_options,
+    script_argument,
+    time_limit_option,
+)
+from clew.cli.run import BeforeTheScript
 from clew.options import DataOptions, RunOptions
 
 
@@ -18,7 +31,7 @@ from clew.options import DataOptions, RunOptions
     options_metavar="[OPTIONS]",
     short_help="See, measure and judge what a script's loaders deliver.",
 )
-@click.option("-m", "module", is_flag=True, help="SCRIPT names a module, as for python -m.")
+@module_flag
 @click.option(
     "--loader", default="", metavar="NAME", help="Only this one: its name in the script, or number."
 )
@@ -43,32 +56,16 @@ from clew.options import DataOptions, RunOptions
 @click.option("--sweep", is_flag=True, help="Try numbers of workers and of prefetched batches.")
 @click.option("--no-judge", is_flag=True, help="Leave out the look through the whole data set.")
 @click.option("--all", "every", is_flag=True, help="Look through all of it, not a part.")
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For all of it together.",
-)
-@click.option("--continue", "go_on", is_flag=True, help="Train on afterwards, as if nothing had been.")
-@click.option("--fail-on", type=LEVELS, help="Exit with 3 if there is such a finding, or a worse one.")
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the report as JSON."
-)
-@click.option(
-    "--html",
-    "html_path",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write it as a page to look at.",
-)
+@time_limit_option(60.0, "For all of it together.")
+@continue_flag
+@fail_on_option
+@file_option("json", "Write the report as JSON.")
+@file_option("html", "Write it as a page to look at.")
 @folder_option
-@click.option("--name", help="A word for the run's id.  [default: the script's name]")
+@name_option
 @ignore_option
-@click.option("--quiet", is_flag=True, help="Print nothing.")
-@click.argument("script")
-@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@quiet_flag
+@script_argument
 def command(
     script: str,
     args: tuple[str, ...],
@@ -102,23 +99,21 @@ def command(
       clew data --sample 17 train.py          one sample, stage by stage
       clew data --bare train.py               without workers, so that breakpoints work
     """
-    if not module:
-        must_exist(script)
     if bare and (sweep or every or sample is not None or go_on):
         raise Refusal(
             "--bare only runs the script; it goes with none of --sample, --sweep, --all, --continue"
         )
     if sweep and no_measure:
         raise Refusal("--sweep measures; it does not go with --no-measure")
-    return RunOptions(
-        script=script,
+    return run_options(
+        script,
         args=args,
         module=module,
-        root=runs_folder(folder).absolute(),  # the script may change the working folder
+        folder=folder,
         name=name,
-        json_path=json_path.absolute() if json_path else None,
+        json_path=json_path,
         fail_on=fail_on,
-        ignore=known_checks(ignore),
+        ignore=ignore,
         quiet=quiet,
         data=DataOptions(
             loader=loader.strip(),
@@ -130,7 +125,7 @@ def command(
             judge=not no_judge,
             all=every,
             time_limit=time_limit,
-            html_path=html_path.absolute() if html_path else None,
+            html_path=html_path,
             go_on=go_on,
         ),
     )

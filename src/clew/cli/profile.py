@@ -9,13 +9,15 @@ import click
 from clew.cli.arguments import (
     Refusal,
     fail_on_option,
+    file_option,
     folder_option,
     ignore_option,
-    known_checks,
-    runs_folder,
+    module_flag,
+    name_option,
+    quiet_flag,
+    run_options,
 )
 from clew.cli.profile_records import ScriptOrRuns, compare_runs, export_run, show_run
-from clew.cli.run import must_exist
 from clew.options import ProfileOptions, RunOptions
 
 FORMATS = ("csv", "chrome", "pstats", "speedscope", "html")
@@ -54,7 +56,7 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     options_metavar="[OPTIONS]",
     short_help="Say where the time and the memory of a training script go.",
 )
-@click.option("-m", "module", is_flag=True, help="SCRIPT names a module, as for python -m.")
+@module_flag
 @click.option("--steps", type=click.IntRange(min=1), metavar="N", help="End the run after N steps.")
 @click.option(
     "--windows",
@@ -100,14 +102,12 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     metavar="KIND",
     help=f"Of which kinds: {', '.join(FORMATS)} (a,b or repeated).  [default: all]",
 )
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write all of it as JSON."
-)
+@file_option("json", "Write all of it as JSON.")
 @folder_option
-@click.option("--name", help="A word for the run's id.  [default: the script's name]")
+@name_option
 @fail_on_option
 @ignore_option
-@click.option("--quiet", is_flag=True, help="Print nothing.")
+@quiet_flag
 @click.option("--show", is_flag=True, help="The profile of a recorded run: clew profile --show RUN.")
 @click.option("--all", "full", is_flag=True, help="The same, and leave nothing out.")
 @click.option("--export", "exports", is_flag=True, help="The files of a recorded run.")
@@ -157,18 +157,16 @@ def command(
         return show_run(_one_run(script, args), folder, full=full, json_path=json_path)
     if script is None:
         raise Refusal(SAY_WHAT)
-    if not module:
-        must_exist(script)
-    return RunOptions(
-        script=script,
+    return run_options(
+        script,
         args=args,
         module=module,
-        root=runs_folder(folder).absolute(),  # the script may change the working folder
+        folder=folder,
         name=name,
-        json_path=json_path.absolute() if json_path else None,
+        json_path=json_path,
         steps=steps,
         fail_on=fail_on,
-        ignore=known_checks(ignore),
+        ignore=ignore,
         quiet=quiet,
         profile=ProfileOptions(
             windows=windows,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from pathlib import Path
@@ -14,10 +13,14 @@ from clew.cli.arguments import (
     LEVELS,
     Refusal,
     fail_on_option,
+    file_option,
     folder_option,
     ignore_option,
-    known_checks,
-    runs_folder,
+    module_flag,
+    name_option,
+    quiet_flag,
+    run_options,
+    script_argument,
 )
 from clew.options import RunOptions, enabled
 
@@ -61,7 +64,7 @@ class BeforeTheScript(click.Command):
     options_metavar="[OPTIONS]",
     short_help="Run a training script and say what is wrong with it.",
 )
-@click.option("-m", "module", is_flag=True, help="SCRIPT names a module, as for python -m.")
+@module_flag
 @click.option(
     "--budget",
     callback=share,
@@ -72,10 +75,8 @@ class BeforeTheScript(click.Command):
 )
 @click.option("--every-step", is_flag=True, help="Statistics of every layer on every step.")
 @folder_option
-@click.option("--name", help="A word for the run's id.  [default: the script's name]")
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the verdict."
-)
+@name_option
+@file_option("json", "Write the verdict.")
 @click.option("--steps", type=click.IntRange(min=1), metavar="N", help="End the run after N steps.")
 @click.option("--stop-on", type=LEVELS, help="End the run at such a finding.")
 @click.option(
@@ -90,9 +91,8 @@ class BeforeTheScript(click.Command):
 @click.option("--graph", is_flag=True, help="Record the model's graph, from one more forward.")
 @fail_on_option
 @ignore_option
-@click.option("--quiet", is_flag=True, help="Print nothing.")
-@click.argument("script")
-@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@quiet_flag
+@script_argument
 def command(
     script: str,
     args: tuple[str, ...],
@@ -123,46 +123,29 @@ def command(
       clew run --fail-on error -m package.train
       torchrun --nproc-per-node 4 -m clew run train.py
     """
-    if not module:
-        must_exist(script)
     if to_step is not None and to_step < from_step:
         raise Refusal(f"--to-step {to_step} is before --from-step {from_step}")
-    return RunOptions(
-        script=script,
+    return run_options(
+        script,
         args=args,
         module=module,
-        root=runs_folder(folder).absolute(),  # the script may change the working folder
+        folder=folder,
         name=name,
         budget=budget,
         every_step=every_step,
-        json_path=json_path.absolute() if json_path else None,
+        json_path=json_path,
         steps=steps,
         stop_on=stop_on,
         trace_numerics=trace_numerics,
         from_step=from_step,
         to_step=to_step,
         fail_on=fail_on,
-        ignore=known_checks(ignore),
+        ignore=ignore,
         prove=prove,
         print_shapes=print_shapes,
         graph=graph,
         quiet=quiet,
     )
-
-
-def must_exist(script: str) -> None:
-    """Refuse a script that is not there, with a name that comes near."""
-    if os.path.exists(script):
-        return
-    folder, wanted = os.path.split(script)
-    try:
-        there = os.listdir(folder or ".")
-    except OSError:
-        there = []
-    scripts = {name.removesuffix(".py"): name for name in there if name.endswith(".py")}
-    close = [scripts[n] for n in difflib.get_close_matches(wanted.removesuffix(".py"), scripts, n=1)]
-    hint = f"; did you mean {os.path.join(folder, close[0])}?" if close else ""
-    raise Refusal(f"no such script: {script}{hint}")
 
 
 def launch(options: RunOptions) -> NoReturn:
