@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +11,7 @@ import pytest
 
 from clew.experiments.listing import EXPERIMENTS
 from clew.options import FAILED_ON
+from planted import check_of, planted
 from running import TESTS, run_warm
 from test_faults import points_at
 
@@ -20,18 +20,7 @@ NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
 
 
 def fault(name: str) -> ModuleType:
-    """By its path: some of these have a namesake in `faults/`."""
-    spec = importlib.util.spec_from_file_location(f"preflight.{name}", FAULTS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def check_of(module: ModuleType) -> str:
-    own = module.__name__.rpartition(".")[2].replace("_", "-")
-    return str(getattr(module, "CHECK", own))
+    return planted(FAULTS, name)
 
 
 def checked(name: str, variant: str, folder: Path) -> tuple[int, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from clew.checks.catalog import CHECKS
+from planted import planted
 from running import TESTS, run_warm
 from test_faults import points_at
 
@@ -21,12 +21,7 @@ TRIED = {"memory-format-unfit", "eager-overhead"}  # say only what `--try` has m
 
 
 def fault(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"profile.{name}", FAULTS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return planted(FAULTS, name)
 
 
 def profiled(name: str, variant: str, folder: Path) -> dict[str, Any]:
