@@ -15,6 +15,8 @@ import pytest
 import torch
 
 import clew
+from clew.attach.forwards import Forwards
+from clew.attach.modes import Modes
 from clew.attach.plain import PlainSteps
 from clew.attach.watcher import Watcher
 from running import PROGRAMS, Ended, clew_run, start, wait
@@ -54,15 +56,15 @@ PROBES = (
 # These work on steps between samples, on loaded weights and after an alarm: they fail in tests of their own.
 ALL_PROBES = tuple(sorted((*PROBES, "plain", "pretrained", "repro")))
 METHODS = (
-    "enter_module",
-    "leave_module",
-    "mode_set",
-    "loss_called",
-    "scaled",
-    "before_backward",
-    "after_backward",
-    "before_step",
-    "after_step",
+    (Forwards, "enter"),
+    (Forwards, "leave"),
+    (Modes, "were_set"),
+    (Watcher, "loss_called"),
+    (Watcher, "scaled"),
+    (Watcher, "before_backward"),
+    (Watcher, "after_backward"),
+    (Watcher, "before_step"),
+    (Watcher, "after_step"),
 )
 SCRIPT = "every_seam.py"
 
@@ -167,8 +169,9 @@ def test_every_probe_is_among_those_made_to_fail(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", [1, 5])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("owner", "method"), METHODS, ids=[name for _, name in METHODS])
 def test_training_survives_an_exception_anywhere_in_the_watcher(
+    owner: type,
     method: str,
     call: int,
     undisturbed: list[Any],
@@ -176,7 +179,7 @@ def test_training_survives_an_exception_anywhere_in_the_watcher(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    original, calls = getattr(Watcher, method), []
+    original, calls = getattr(owner, method), []
 
     def failing(*args: Any, **kwargs: Any) -> Any:
         calls.append(1)
@@ -184,7 +187,7 @@ def test_training_survives_an_exception_anywhere_in_the_watcher(
             raise MemoryError("made to fail")
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(Watcher, method, failing)
+    monkeypatch.setattr(owner, method, failing)
     with clew.attach(run_root=tmp_path, quiet=True):
         disturbed = outcome()
     assert disturbed == undisturbed

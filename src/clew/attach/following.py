@@ -17,10 +17,11 @@ import torch
 from torch import Tensor, nn
 from torch.compiler import is_compiling
 
+from clew.attach.forwards import being_transformed
 from clew.attach.models import Root
 from clew.attach.patching import Patches
 from clew.attach.plain import FORWARD
-from clew.attach.watcher import Watcher, being_transformed
+from clew.attach.watcher import Watcher
 
 SETTLED_AFTER = 3  # steps in which the models and optimizers of a usual program have all appeared
 
@@ -47,7 +48,7 @@ class Follower:
         return (
             self.active
             and watcher is not None
-            and not watcher.depth
+            and not watcher.forwards.depth
             and not watcher.in_backward
             and threading.get_ident() == watcher.thread
         )
@@ -55,7 +56,7 @@ class Follower:
     def is_plain(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Root | None:
         """The root, if there is nothing about this call that needs a closer look."""
         watcher, root = self._watcher, self.roots[id(module)]
-        if watcher is None or watcher.depth or watcher.in_backward or root.module() is not module:
+        if watcher is None or watcher.forwards.depth or watcher.in_backward or root.module() is not module:
             return None
         if root.training != module.training or not torch.is_grad_enabled() or being_transformed():
             return None

@@ -106,7 +106,8 @@ class PlainSteps:
             kind = event[0]
             if kind == FORWARD:
                 tokens.append(token("f", event[1]))
-                watcher.note_training_mode(watcher.models.roots[event[1]])
+                root = watcher.models.roots[event[1]]
+                watcher.modes.note_training(root, root.training, watcher.sampling)
                 clock.forward += event[2]
                 clock.pending_batch = event[3]
             elif kind == BACKWARD:

@@ -35,22 +35,23 @@ class ModuleSeams:
 
     def _watch_calls(self) -> None:
         watcher, get_ident = self._probes.watcher, threading.get_ident
-        enter = self._probes.probe("forward", watcher.enter_module)
-        leave = self._probes.probe("forward", watcher.leave_module)
+        forwards = watcher.forwards
+        enter = self._probes.probe("forward", watcher.forwards.enter)
+        leave = self._probes.probe("forward", watcher.forwards.leave)
 
         def before(module: nn.Module, args: Any) -> None:
             if is_compiling() or watcher.in_backward or get_ident() != watcher.thread:
                 return
-            if watcher.depth and not watcher.sampling:
-                watcher.depth += 1
+            if forwards.depth and not watcher.sampling:
+                forwards.depth += 1
             else:
                 enter(module, args)
 
         def after(module: nn.Module, args: Any, *rest: Any) -> None:
             if is_compiling() or watcher.in_backward or get_ident() != watcher.thread:
                 return
-            if watcher.depth > 1 and not watcher.sampling:
-                watcher.depth -= 1
+            if forwards.depth > 1 and not watcher.sampling:
+                forwards.depth -= 1
             else:
                 # After an exception torch passes no keyword arguments, and no result.
                 leave(module, args, rest[0] if len(rest) > 1 else {}, rest[-1])
@@ -121,7 +122,7 @@ def watch_construction(probes: Probes) -> None:
 
 def watch_modes(probes: Probes) -> None:
     watcher = probes.watcher
-    note = probes.probe("mode", watcher.mode_set)
+    note = probes.probe("mode", watcher.modes.were_set)
     busy = False
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -48,7 +48,7 @@ def watch_data(probes: Probes) -> None:
         feeding.batch = batch
         watcher.clock.data += seconds
         watcher.pattern.add("d")
-        watcher.reset_depth()
+        watcher.forwards.reset()
 
     note = probes.probe("batch", arrived)
 

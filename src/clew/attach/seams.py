@@ -57,7 +57,7 @@ class Seams:
         self._modules.remove()
         self._modules = None
         self._probes.remove()
-        self._watcher.reset_depth()
+        self._watcher.forwards.reset()
 
     def between_steps(self, step: int) -> None:
         """Prepare for the next step, sampled or not."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import Any
 
@@ -17,11 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from clew.attach.batches import FIRST_LAYERS, Batches, batch_size, tensors_in
+from clew.attach.batches import Batches, tensors_in
 from clew.attach.budget import Sampler
 from clew.attach.cycle import Cycle
 from clew.attach.events import Pattern
 from clew.attach.feeding import Feeding
+from clew.attach.forwards import Forwards, being_transformed
 from clew.attach.frames import user_line
 from clew.attach.function_calls import FunctionCalls
 from clew.attach.guard import Guard
@@ -29,10 +29,11 @@ from clew.attach.histograms import Histograms
 from clew.attach.holding import Holding
 from clew.attach.inventory import owners_of, parameters_fact
 from clew.attach.late import Late
-from clew.attach.layers import ActivationMode, Activations, ParameterStats, first_tensor
+from clew.attach.layers import Activations, ParameterStats, first_tensor
 from clew.attach.loop import Loop
 from clew.attach.losses import Losses
-from clew.attach.models import ModelBook, Root
+from clew.attach.models import ModelBook
+from clew.attach.modes import Modes
 from clew.attach.optimizers import OptimizerBook, OptimizerState, is_finite, nonfinite_names
 from clew.attach.plain import PlainSteps
 from clew.attach.pretrained import Pretrained
@@ -42,8 +43,6 @@ from clew.attach.structure import Structure
 from clew.records import Site
 
 INVENTORY_AFTER = 3  # steps until every optimizer of a usual program has stepped once
-MOST_FORWARDS = 8  # before a backward that are measured: more of them are an evaluation
-MODES_EVERY = 10  # steps at least, on which the mode of a training model is noted
 PATIENCE = 50  # backwards without any optimizer step after which each of them counts as a step
 
 
@@ -67,27 +66,17 @@ class Watcher:
         self.pretrained = Pretrained(sink, self.models, guard, lambda: self.clock.step)
         self.structure = Structure(sink, guard)
         self.calls = FunctionCalls(sink, self.late, self.models)
-        self._look_at_call = guard.probe("functions", self._other_called)
         self.loop = Loop(sink, guard, self.models, self.optimizers)
         self.plain = PlainSteps(self)
         self.between_steps: list[Callable[[int], None]] = []  # told which step begins
         self.limit: int | None = None  # a step before which they must be told
         self.due = sys.maxsize  # and from this one on
         self.thread = threading.get_ident()
-        self.depth = 0
         self.in_backward = False
         self.sampling = self.sampler.wants(0)
-        self.root: Root | None = None  # of the forward that is running
-        self._stack: list[nn.Module] = []
-        self._mode: AbstractContextManager[Any] | None = None
-        self._measuring = False  # this very forward
-        self._evaluating: Root | None = None  # ran without gradients and has not returned
-        self._forwards = 0  # since the last backward
-        self._awaiting: dict[int, tuple[Root, bool]] = {}  # ran since the last backward; mode
-        self._first_layer_due = False
-        self._forward_began = 0.0
-        self._heads: list[tuple[Any, tuple[int, ...]]] = []
-        self._batch: tuple[Any, Any] | None = None
+        self.forwards = Forwards(self, guard)
+        self.modes = Modes(sink, self.clock, self.pattern)
+        self.batch: tuple[Any, Any] | None = None  # what the last root was given
         self.holding = Holding()
         self.on_alarm: Callable[[str, int, OptimizerState | None], None] | None = None
         self.before_update: Callable[[], None] | None = None  # in sampled steps, which are still there
@@ -97,15 +86,13 @@ class Watcher:
         self.cycle = Cycle()
         self._backwards_without_step = 0
         self._loss_tables: dict[tuple[str | None, int | None], int] = {}
-        self._modes: dict[int, tuple[bool, str | None, int | None]] = {}
-        self._mode_facts: set[Any] = set()
         self._inventories: dict[str, Any] = {}
         self._inventory_due = INVENTORY_AFTER
         self._alarmed: set[str] = set()
 
     def hold_batch(self, args: Any, kwargs: Any, module: nn.Module | None = None) -> None:
         """Keep the arguments of a root until the step ends: an alarm will want to see them."""
-        self._batch = (args, kwargs)
+        self.batch = (args, kwargs)
         if module is None:
             self.holding.clear()
         else:
@@ -132,205 +119,18 @@ class Watcher:
         else:
             raise TypeError(f"attach takes models and optimizers, not {type(thing).__name__}")
 
-    # -- forward --
-
-    def enter_module(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        """A module is about to run; only outermost ones and sampled steps are of interest."""
-        self.depth += 1
-        if self.depth > 1:
-            if self.pretrained.root is not None:
-                self.pretrained.module_entered(module, args[0] if args else None)
-            if self._measuring and self.root is not None:
-                self._stack.append(module)
-                self.loop.tell(self.loop.entered, self.root, self._stack, args)
-                if self.structure.flow is not None:
-                    self.structure.enter(module, self.models.path_of(self.root, module) or "", args)
-                if self._first_layer_due and isinstance(module, FIRST_LAYERS):
-                    self._first_layer_due = False
-                    self.batches.first_input(self.root, self.models.path_of(self.root, module) or "", args)
-            return
-        if being_transformed():
-            return
-        self._heads = []
-        known = len(self.models.roots)
-        root = self.models.root_of(module)
-        if len(self.models.roots) > known:
-            self.optimizers.rename()
-            self._inventory_due = self.clock.step + INVENTORY_AFTER
-        if root is None:
-            return
-        self.pretrained.forward_began(root)
-        self._enter_root(root, module, args)
-
-    def _enter_root(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if not torch.is_grad_enabled():
-            from_loader = self.pattern.batch_after_evaluation()
-            self.pattern.add("e", root.index)
-            self.loop.tell(self.loop.evaluations.forward, root, module, from_loader)
-            self._note_mode(root, module)
-            self._evaluating = root
-            return
-        self.root = root
-        self.holding.before_forward()
-        self.pattern.add("f", root.index)
-        self._note_mode(root, module)
-        if self.sampling and self._is_training_forward(root, module):
-            self._begin_measuring(root, module, args)
-        self._forward_began = perf_counter()
-
-    def _is_training_forward(self, root: Root, module: nn.Module) -> bool:
-        """Evaluation without `no_grad` looks like training; a whole validation set must not be measured."""
-        if root.trains_in_train_mode and not module.training:
-            return False
-        self._forwards += 1
-        if self._forwards > MOST_FORWARDS:
-            self._discard()
-        return self._forwards <= MOST_FORWARDS
-
-    def _begin_measuring(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
-        self._measuring = True
-        self._stack = [module]
-        self.structure.begin(root)
-        self._first_layer_due = not isinstance(module, FIRST_LAYERS)
-        if not self._first_layer_due:
-            self.batches.first_input(root, "", args)
-        if self._may_trace(root, module):
-            mode: AbstractContextManager[Any] = ActivationMode(
-                self._function_called, self._dropout_called, self._look_at_call, self._cut_called
-            )
-            self.calls.begin()
-            mode.__enter__()
-            self._mode = mode
-
-    def _discard(self) -> None:
-        for part in (self.activations, self.batches, self.losses, self.calls, self.feeding):
-            part.discard()
-
-    def leave_module(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any) -> None:
-        """A module returned (or raised: then the output is None)."""
-        if self.depth > 1:
-            self.depth -= 1
-            if self._stack and self.root is not None:
-                self._stack.pop()
-                if torch.is_grad_enabled():
-                    self.activations.module_output(self.root, module, output)
-                    if self.structure.flow is not None:
-                        self.structure.leave(module, self.models.path_of(self.root, module) or "", output)
-            return
-        self.depth = 0
-        root, self.root = self.root, None
-        measured, self._measuring = self._measuring, False
-        self._leave_mode()
-        evaluated, self._evaluating = self._evaluating, None
-        if evaluated is not None and root is None and output is not None:
-            self.feeding.evaluated(evaluated, args, kwargs, output)
-        if root is None:
-            return
-        self.clock.forward += perf_counter() - self._forward_began
-        self._leave_root(root, module, args, kwargs, output, measured)
-
-    def _leave_root(
-        self, root: Root, module: nn.Module, args: Any, kwargs: Any, output: Any, measured: bool
-    ) -> None:
-        self._stack = []
-        self._awaiting[root.index] = (root, module.training)
-        self._batch = (args, kwargs)
-        self.holding.after_forward(module, args, kwargs)
-        first = next(tensors_in((args, kwargs)), None)
-        self.clock.pending_batch = 0 if first is None else batch_size(first)
-        for observer in self.observers:
-            observer.forward(root, module, args, kwargs, output)
-        if measured:
-            self.structure.end(tensors_in(output))
-            self.batches.inputs(root, args, kwargs if isinstance(kwargs, dict) else {})
-            self.feeding.training(root, args, kwargs)
-            if not module._modules:
-                self.activations.module_output(root, module, output)
-            self._heads = [(t.grad_fn, tuple(t.shape)) for t in tensors_in(output) if t.grad_fn is not None]
-        if root.announced < 0 or (root.order and root.announced == 0):
-            fact = self.models.model_fact(root)
-            if fact is not None:
-                self.sink.fact("model", self.clock.step, fact)
-
-    def _may_trace(self, root: Root, module: nn.Module) -> bool:
-        if self.models.compile_used:
-            return False  # a mode would make dynamo compile anew
-        return root.tracing_is_safe or all(m.training for m in module.modules())
-
-    def _leave_mode(self) -> None:
-        if self._mode is not None:
-            mode, self._mode = self._mode, None
-            mode.__exit__(None, None, None)
-
-    def _function_called(self, name: str, output: Any) -> None:
-        if self._stack and self.root is not None:
-            self.activations.function_output(self.root, self._stack[-1], name, output)
-
-    def _cut_called(self, name: str, args: Any) -> None:
-        if self.root is not None and self.loop.graph.looking:
-            self.loop.tell(self.loop.graph.cut, self.root, name, args)
-
-    def _other_called(self, name: str, args: Any, kwargs: Any, output: Any) -> None:
-        if self._stack and self.root is not None and not being_transformed():
-            self.calls.called(self.root, self._stack[-1], name, args, kwargs, output)
-
-    def _dropout_called(self, args: Any, kwargs: Any, output: Any) -> None:
-        if self._stack and self.root is not None and self.structure.flow is not None:
-            if "Dropout" in type(self._stack[-1]).__name__:
-                return  # a layer, seen when it returns
-            path = self.models.path_of(self.root, self._stack[-1]) or ""
-            self.structure.dropped(path, args, kwargs, output)
-
-    def reset_depth(self) -> None:
-        """Between steps nothing is running: an exception may have left the count behind."""
-        if self.depth:
-            self.depth = 0
-            self.root = None
-            self._evaluating = None
-            self._measuring = False
-            self._stack = []
-            self._leave_mode()
-
     def halt(self) -> None:
         """Something central failed: leave nothing armed, and look closely no more."""
-        self.reset_depth()
+        self.forwards.reset()
         self.plain.resting = False
         self.sampling = False
         self.in_backward = False
         self.sampler.stop()
 
-    # -- modes --
-
-    def mode_set(self, module: nn.Module, training: bool) -> None:
-        """`.train()` or `.eval()` was called on this module by the user."""
-        file, line = user_line(2)
-        if len(self._modes) > 10_000:
-            self._modes.clear()
-        self._modes[id(module)] = (training, file, line)
-
-    def _note_mode(self, root: Root, module: nn.Module) -> None:
-        training = module.training
-        if root.training is not None and root.training != training:
-            self.pattern.add("m", root.index)
-            _, file, line = self._modes.get(id(module), (training, None, None))
-            data = {"root": root.name, "training": training, "file": file, "line": line}
-            self.sink.event("mode", self.clock.step, data)
-        root.training = training
-        if self.root is not root:
-            return
-        _, file, line = self._modes.get(id(module), (training, None, None))
-        key = (root.index, training, file, line)
-        if key not in self._mode_facts:
-            self._mode_facts.add(key)
-            data = {"root": root.name, "training": training, "file": file, "line": line}
-            data["mode_dependent"] = [list(pair) for pair in root.mode_dependent[:50]]
-            self.sink.fact("mode", self.clock.step, data)
-
-    def note_training_mode(self, root: Root, training: bool | None = None) -> None:
-        """The mode in which a root trains: now and then, and always where it is not the usual one."""
-        training = root.training if training is None else training
-        if self.sampling or not training or self.clock.step % MODES_EVERY == 0:
-            self.clock.modes[root.name] = float(bool(training))
+    def model_appeared(self) -> None:
+        """A new root: names of parameters may change, and all are listed again in a moment."""
+        self.optimizers.rename()
+        self._inventory_due = self.clock.step + INVENTORY_AFTER
 
     # -- losses --
 
@@ -365,31 +165,30 @@ class Watcher:
 
     def before_backward(self, tensors: Any) -> None:
         """`backward()` is about to run on a loss."""
-        self.reset_depth()
+        self.forwards.reset()
         self.in_backward = True
         self.holding.before_backward()
         self.optimizers.look_for_zeroing()
         self.pattern.add("b")
-        self._forwards = 0
-        awaited = [root for root, _ in self._awaiting.values()]
-        for root, training in self._awaiting.values():
+        awaited = []
+        for root, training in self.forwards.take_awaiting().values():
+            awaited.append(root)
             root.trains_in_train_mode |= training
-            self.note_training_mode(root, training)
-        self._awaiting = {}
+            self.modes.note_training(root, training, self.sampling)
         if self.structure.waiting:
             self.structure.settle(self.clock.step)
         loss = first_tensor(tensors)
         if loss is not None:
             if self.sampling:
                 self.loop.tell(self.loop.before_backward, loss, awaited, self.clock.step)
-            if self.sampling and self._heads:
-                self.losses.look_for_broadcast(loss, self._heads)
+            if self.sampling and self.forwards.heads:
+                self.losses.look_for_broadcast(loss, self.forwards.heads)
             if self.sampling and not self.models.compile_used:
                 self.losses.terms.before_backward(loss)
             for observer in self.observers:
                 observer.backward(loss)
             self._record_loss(loss)
-        self._heads = []
+        self.forwards.heads = []
 
     def after_backward(self) -> None:
         """`backward()` returned."""
@@ -399,7 +198,7 @@ class Watcher:
         if self.sampling:
             self.losses.terms.after_backward()
         if self.sampling:
-            self.loop.tell(self.loop.after_backward, self._batch)
+            self.loop.tell(self.loop.after_backward, self.batch)
         self.clock.batch += self.clock.pending_batch
         self.clock.pending_batch = 0
         if not self._steps_come_from_optimizers():
@@ -454,7 +253,7 @@ class Watcher:
 
     def before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """`optimizer.step()` is about to update parameters: they are still intact."""
-        self.reset_depth()
+        self.forwards.reset()
         state = self.optimizers.state_of(optimizer)
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if state.site is None:
@@ -531,10 +330,9 @@ class Watcher:
 
     def begin_step(self) -> None:
         """Forget the last step's batch, and decide how closely to look at the next one."""
-        self._batch = None
+        self.batch = None
         self.holding.clear()
-        self._awaiting = {}
-        self._forwards = 0
+        self.forwards.take_awaiting()
         self.structure.forget()
         self.sampling = self.sampler.wants(self.clock.step)
         if self.sampling:
@@ -569,7 +367,7 @@ class Watcher:
         gradients = nonfinite_names(named, gradients=True) if where == "gradient" else []
         inputs = [
             f"input[{n}]"
-            for n, t in enumerate(tensors_in(self._batch))
+            for n, t in enumerate(tensors_in(self.batch))
             if t.is_floating_point() and not bool(torch.isfinite(t).all())
         ]
         data = {
@@ -587,10 +385,3 @@ class Watcher:
 
     def _announce_pattern(self, number: int, pattern: str) -> None:
         self.sink.fact("pattern", self.clock.step, {"id": number, "pattern": pattern})
-
-
-def being_transformed() -> bool:
-    """Whether tensors stand for something else now: a trace being recorded, vmap, torch.func.grad."""
-    return (
-        torch._C._get_tracing_state() is not None or torch._C._functorch.peek_interpreter_stack() is not None
-    )
