@@ -14,7 +14,7 @@ from clew.model.graphing import graph
 from clew.options import RunOptions
 from clew.session import Session
 from clew.store.reader import open_run
-from running import clew_run, start, wait
+from running import clew_run, run_warm
 
 # Those in which a forward that is run again would show: randomness, buffers, hooks, several models.
 PROGRAMS = [
@@ -32,10 +32,8 @@ PROGRAMS = [
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_whose_graph_is_recorded_ends_as_without_clew(name: str, tmp_path: Path) -> None:
-    plain = start([f"{name}.py"])
-    watched = start([*clew_run(tmp_path, "--quiet", "--graph"), f"{name}.py"])
-    expected, ended = wait(plain), wait(watched)
-    assert ended == expected
+    ended = run_warm([*clew_run(tmp_path, "--quiet", "--graph"), f"{name}.py"])
+    assert ended == run_warm([f"{name}.py"])
     run = open_run(next(tmp_path.iterdir()))
     facts = [fact.data for fact in run.data.facts if fact.kind == "graph_recorded"]
     assert [fact for fact in run.data.facts if fact.kind == "incident"] == []
@@ -47,9 +45,8 @@ def test_a_program_whose_graph_is_recorded_ends_as_without_clew(name: str, tmp_p
 
 
 def test_a_failure_while_recording_costs_the_graph_and_nothing_else(tmp_path: Path) -> None:
-    plain = start(["plain_loop.py"])
-    watched = start([*clew_run(tmp_path, "--graph"), "plain_loop.py"], CLEW_FAULT_INJECTION="graph")
-    expected, ended = wait(plain), wait(watched)
+    expected = run_warm(["plain_loop.py"])
+    ended = run_warm([*clew_run(tmp_path, "--graph"), "plain_loop.py"], CLEW_FAULT_INJECTION="graph")
     assert (ended.code, ended.out) == (expected.code, expected.out)
     assert "the graph probe failed and is off for this run; training goes on" in ended.err
 

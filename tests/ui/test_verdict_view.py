@@ -36,7 +36,7 @@ def test_the_root_cause_comes_first_with_its_severity_and_place(verdict):
 def test_the_evidence_is_drawn_from_the_very_series(verdict):
     canvas = verdict.locator(".finding.lead .evidence-chart canvas")
     expect(canvas.first).to_be_visible()
-    assert canvas.count() == 2
+    expect(canvas).to_have_count(2)
     assert canvas.nth(1).evaluate(INKED) > 500
     expect(verdict.locator(".finding.lead .evidence-chart").nth(1)).to_contain_text("grad.norm")
 
