@@ -54,9 +54,12 @@ def user_line(skip: int = 1) -> tuple[str | None, int | None]:
     frame: FrameType | None = sys._getframe(skip)
     fallback: FrameType | None = None
     while frame is not None:
-        kind = kind_of(frame.f_code.co_filename)
+        filename = frame.f_code.co_filename
+        kind = _kinds.get(filename)  # asked at every backward: a call less for each frame
+        if kind is None:
+            kind = kind_of(filename)
         if kind == USER:
-            return frame.f_code.co_filename, frame.f_lineno
+            return filename, frame.f_lineno
         if kind == LIBRARY and fallback is None:
             fallback = frame
         frame = frame.f_back
