@@ -265,7 +265,7 @@ def main() -> None:
     from clew.show.web.digest import digest
 
     with contextlib.suppress(OSError, AttributeError):
-        os.nice(5)  # a training may be running on this machine
+        os.nice(19)  # a training may be running on this machine, and whoever looks must not wait
     answers, sys.stdout = sys.stdout, sys.stderr  # a check of the user's own may print
     for line in sys.stdin:
         try:

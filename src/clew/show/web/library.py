@@ -98,24 +98,28 @@ class Library:
 
     def path(self, name: str) -> Path:
         """The folder of a run that can be read."""
+        self._readable(name)
+        return self.folder(name)
+
+    def _readable(self, name: str) -> Glance:
         glance = self.glance(name)
         if glance.error is not None:
             raise Unreadable(glance.error)
-        return self.folder(name)
+        return glance
 
     @contextmanager
     def open(self, name: str) -> Iterator[OpenRun]:
         """The run, open and up to date; others may be shut meanwhile, this one is not."""
-        path = self.path(name)
+        glance = self._readable(name)
         with self._lock:
             run = self._open.pop(name, None)
-            run = OpenRun(path) if run is None else run
+            run = OpenRun(self.folder(name)) if run is None else run
             self._open[name] = run
             run.users += 1
             for other in list(self._open)[:-OPEN_RUNS]:
                 self._shut(other)
         try:
-            run.refresh(self.glance(name).stamp)
+            run.refresh(glance.stamp)
             yield run
         finally:
             with self._lock:
