@@ -1,5 +1,5 @@
 // The only door to the data: the HTTP API (docs/api.md), or, in a report, what was inlined into the file.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { answerInlined, type Inlined } from "./inlined";
 
 export type Query = Record<string, string | number | undefined>;
@@ -90,7 +90,8 @@ export function useApi<T>(path: string | null, query: Query = {}, version: numbe
   const latest = useRef(query);
   latest.current = query;
   const flight = useRef<{ of: string | null; stop: AbortController; stale: boolean } | null>(null);
-  useEffect(() => {
+  // Before the page is painted: the answer is on its way meanwhile.
+  useLayoutEffect(() => {
     const old = flight.current;
     // A live run may change faster than a slow line answers: the same question is let arrive, then asked once more.
     if (old && old.of === wanted) return void (old.stale = true);
