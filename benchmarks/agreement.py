@@ -24,6 +24,7 @@ from clew.costs import Profile
 
 HAND = "by hand: "
 LEAST = 0.02  # share of the step from which a module is compared: shorter ones are all overhead
+SHORTEST = 1e-4  # seconds, likewise: the hooks of the ranges by hand run inside Clew's
 
 
 @dataclass
@@ -145,7 +146,7 @@ def compared(profile: Profile, hand: ByHand, steps: Sequence[int]) -> Agreement:
             (module.backward, hand.backwards, backward),
         ):
             taken = list(calls.get(module.module, ()))[: len(steps)]
-            if len(taken) == len(steps) and statistics.fmean(taken) >= LEAST * step:
+            if len(taken) == len(steps) and statistics.fmean(taken) >= max(LEAST * step, SHORTEST):
                 found[module.module] = own / statistics.fmean(taken) - 1.0
     left = profile.unattributed / profile.step_median if profile.step_median else 0.0
     return Agreement(forward, backward, sum(part.share for part in profile.parts), left)

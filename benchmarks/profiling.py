@@ -136,6 +136,8 @@ def _agreement_rows(found: dict[str, Any]) -> list[list[str]]:
         for phase in ("forward", "backward"):
             seen = one[phase]
             numbers = [f"{seen['median']:.1%}", f"{seen['worst']:+.1%}", seen["where"] or "the whole"]
+            if not seen["modules"]:
+                numbers = ["–", "–", "all below 0.1 ms"]
             head, sums = (name, [f"{one['parts']:.1%}", f"{one['left']:.1%}"])
             if phase == "backward":
                 head, sums = "", ["", ""]

@@ -80,8 +80,10 @@ class PlainSteps:
             if full or watcher.sampler.wants(step):
                 self.write()
                 self.telling = True
-                watcher.begin_step()
-                self.telling = False
+                try:
+                    watcher.begin_step()
+                finally:
+                    self.telling = False
 
     def write(self) -> None:
         """Work out and write what was noted."""
