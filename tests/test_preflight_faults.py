@@ -11,7 +11,7 @@ import pytest
 
 from clew.experiments.listing import EXPERIMENTS
 from clew.options import FAILED_ON
-from planted import check_of, planted
+from fault_pairs import check_of, planted
 from running import TESTS, run_warm
 from test_faults import points_at
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clew.checks.catalog import CHECKS
-from planted import planted
+from fault_pairs import planted
 from running import TESTS, run_warm
 from test_faults import points_at
 

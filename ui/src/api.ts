@@ -79,6 +79,7 @@ export interface Loaded<T> {
   data: T | undefined;
   error: ApiError | undefined;
   loading: boolean;
+  fresh: boolean; // what came is the answer to what is asked now
   reload: () => void;
 }
 
@@ -114,7 +115,7 @@ export function useApi<T>(path: string | null, query: Query = {}, version: numbe
       .finally(landed);
   }, [wanted, version, again]);
   useEffect(() => () => flight.current?.stop.abort(), []);
-  return { data: state.data, error: state.error, loading: state.loading, reload: () => setAgain((n) => n + 1) };
+  return { data: state.data, error: state.error, loading: state.loading, fresh: state.of === wanted, reload: () => setAgain((n) => n + 1) };
 }
 
 export function asError(e: unknown): ApiError {

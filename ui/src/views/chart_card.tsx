@@ -44,6 +44,7 @@ export function ChartCard({ frame, keys, title, about, names, height, robust, on
   const fits = answer.data?.x === axis ? answer.data : undefined; // of another axis: not to be drawn on this one
   const parts = (fits?.series ?? []).filter((part) => !part.missing && part.steps.length > 0);
   const shown = useSame(parts);
+  const [within, zoom] = useRange(frame, answer.fresh || !fits);
   const gone = (fits?.series ?? []).filter((part) => part.missing);
   useEffect(() => {
     if (shown[0]) onSteps?.(shown[0].steps);
@@ -54,7 +55,7 @@ export function ChartCard({ frame, keys, title, about, names, height, robust, on
         <b>{title ?? shown[0]?.label ?? "\u00a0"}</b> <Resolution parts={shown} />
       </h3>
       {shown.length > 0 ? (
-        <Chart parts={shown} names={named(names, keys, shown)} axis={axis} height={height} robust={robust} log={frame.log} smooth={frame.smooth} range={range} step={frame.step} markers={frame.markers} flags={height > 150} sync="charts" onZoom={frame.zoom} onPin={frame.pin} />
+        <Chart parts={shown} names={named(names, keys, shown)} axis={axis} height={height} robust={robust} log={frame.log} smooth={frame.smooth} range={within} step={frame.step} markers={frame.markers} flags={height > 150} sync="charts" onZoom={zoom} onPin={frame.pin} />
       ) : (
         <div class="chart-hole" data-height={height}>
           {answer.error ? <Failed error={answer.error} retry={answer.reload} /> : <p class="faint">{nothing(answer.loading || !fits, gone)}</p>}
@@ -62,6 +63,19 @@ export function ChartCard({ frame, keys, title, about, names, height, robust, on
       )}
     </section>
   );
+}
+
+/** What is shown: the chart in hand follows at once, the others as their points come, and are drawn once. */
+function useRange(frame: Frame, settled: boolean): [Frame["range"], Frame["zoom"]] {
+  const kept = useRef(frame.range);
+  const inHand = useRef(false);
+  if (settled || inHand.current) kept.current = frame.range;
+  if (settled) inHand.current = false;
+  const zoom = (range: Frame["range"]) => {
+    inHand.current = true;
+    frame.zoom(range);
+  };
+  return [kept.current, zoom];
 }
 
 function nothing(waiting: boolean, gone: SeriesPart[]): string {
