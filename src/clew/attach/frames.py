@@ -22,6 +22,8 @@ _STDLIB = tuple(
 )
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
+_COMMANDS = ("clew", "clew.exe", "clew-script.py")
+
 USER, LIBRARY, HIDDEN = 2, 1, 0
 _kinds: dict[str, int] = {}
 
@@ -42,6 +44,8 @@ def _classify(filename: str) -> int:
     path = os.path.abspath(filename)
     if path.startswith(_DEMO):
         return USER
+    if os.path.basename(path) in _COMMANDS and os.path.basename(os.path.dirname(path)) in ("bin", "Scripts"):
+        return HIDDEN  # the script that pip made of our entry point
     if path.startswith(_CLEW) or (f"{os.sep}torch{os.sep}" in path and any(p in path for p in _PACKAGES)):
         return HIDDEN
     if any(p in path for p in _PACKAGES):
