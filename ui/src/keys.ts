@@ -1,5 +1,5 @@
 // Keys are declared where they act; the help overlay lists those in force.
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Binding {
   keys: string[]; // as KeyboardEvent.key has them; of a gesture of the mouse its name, for the list alone
@@ -14,7 +14,8 @@ const inForce: Binding[][] = [];
 export function useKeys(bindings: Binding[]): void {
   const latest = useRef(bindings);
   latest.current = bindings;
-  useEffect(() => {
+  // Not after the paint: what is seen can be used.
+  useLayoutEffect(() => {
     const group = bindings.map((binding, i) => ({ ...binding, act: (event: KeyboardEvent) => latest.current[i]?.act(event) }));
     inForce.push(group);
     return () => void inForce.splice(inForce.indexOf(group), 1);
