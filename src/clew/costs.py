@@ -14,6 +14,7 @@ from clew.plain_data import plain, read
 
 VERSION = 1
 PARTS = ("data", "to device", "forward", "backward", "optimizer", "logging", "rest", "clew")
+FEWEST_TIMED = 5  # steps on which anything is said of speed: a median of fewer is one step's chance
 DEEPEST = 150  # frames of a flame that are written or read: JSON survives no much deeper nesting
 KINDS = ("parameters", "gradients", "optimizer state", "activations", "other")
 

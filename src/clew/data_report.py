@@ -10,7 +10,6 @@ Nothing of what is handed over is changed, and no iterator of yours is touched.
 from __future__ import annotations
 
 import io
-import random
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +26,7 @@ from clew.pipeline.api import ITERABLE, MAP, TRAIN, CannotRead, Pipeline, of
 from clew.pipeline.showing import look
 from clew.pipeline.surveying import survey
 from clew.records import Verdict
+from clew.show.undrawn import undrawn
 from clew.supply.report import Report
 
 if TYPE_CHECKING:
@@ -67,11 +67,8 @@ class DataReport(Report):
 
     def __str__(self) -> str:
         paper = io.StringIO()
-        drawn = random.getstate()  # rich draws names for its styles from the program's generator
-        try:
+        with undrawn():
             self.render(stream=paper, width=100)
-        finally:
-            random.setstate(drawn)
         return paper.getvalue().rstrip("\n")
 
     def _repr_html_(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ def explain_failure(session: Session, error: BaseException) -> bool:
         return False
     from clew.pipeline.failing import traced_back
     from clew.show.data_failure import render_failure
+    from clew.show.undrawn import undrawn
     from clew.trace.alarm import unwatched
 
     with unwatched(session._watcher):
@@ -23,9 +23,8 @@ def explain_failure(session: Session, error: BaseException) -> bool:
     if failure is None:
         return False
     session._writer.fact("data.failure", session.step, failure.to_json())
-    drawn = random.getstate()  # rich draws names for its styles from the program's generator
     options = session.options
     script = f"-m {options.script}" if options.module else options.script
-    render_failure(failure, script, stream=sys.stderr)
-    random.setstate(drawn)
+    with undrawn():
+        render_failure(failure, script, stream=sys.stderr)
     return True

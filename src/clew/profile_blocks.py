@@ -12,7 +12,6 @@ no optimizer steps is taken as one step.
 from __future__ import annotations
 
 import os
-import random
 import sys
 from contextlib import suppress
 from time import perf_counter
@@ -189,12 +188,10 @@ class Block:
         if stream is None and sys.stderr is None:
             return
         from clew.show.profile_terminal import render_profile
+        from clew.show.undrawn import undrawn
 
-        drawn = random.getstate()  # rich draws names for its styles from the program's generator
-        try:
+        with undrawn():
             render_profile(self.profile, None, self._summary(), stream, full=self._full)
-        finally:
-            random.setstate(drawn)
 
     def _summary(self) -> RunSummary:
         from clew.show.summary import RunSummary

@@ -26,9 +26,9 @@ from clew.live import LiveJudge, RunStopped, say
 from clew.meta import argv_config, git_state, rank_and_run_id, run_meta
 from clew.options import FAILED_ON, SAW_NOTHING, RunOptions
 from clew.parts.choosing import parts_of
-from clew.parts.part import undrawn
 from clew.records import Severity, Site, Verdict
 from clew.show.summary import NO_STEP, RunSummary, unrecorded
+from clew.show.undrawn import undrawn
 from clew.store.errors import CannotCreate, RunError
 from clew.store.runs import create_run, default_root, rank_folder
 from clew.store.writer import LogWriter

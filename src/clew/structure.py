@@ -5,7 +5,6 @@ No torch here, so that a graph or a summary written as JSON on a cluster is draw
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from io import StringIO
@@ -231,10 +230,10 @@ class Graph:
 
 
 def _drawn(draw: Callable[[StringIO], None]) -> str:
-    """A drawing as text; rich rolls dice for its styles, and the user's random numbers are not ours."""
-    paper, dice = StringIO(), random.getstate()
-    try:
+    """A drawing as text."""
+    from clew.show.undrawn import undrawn
+
+    paper = StringIO()
+    with undrawn():
         draw(paper)
-    finally:
-        random.setstate(dice)
     return paper.getvalue().rstrip("\n")

@@ -84,13 +84,13 @@ class Forwards:
             from_loader = watcher.pattern.batch_after_evaluation()
             watcher.pattern.add("e", root.index)
             watcher.loop.tell(watcher.loop.evaluations.forward, root, module, from_loader)
-            watcher.modes.note(root, module, self.root is root)
+            watcher.modes.note(root, module, trains=False)
             self._evaluating = root
             return
         self.root = root
         watcher.holding.before_forward()
         watcher.pattern.add("f", root.index)
-        watcher.modes.note(root, module, self.root is root)
+        watcher.modes.note(root, module, trains=True)
         if watcher.sampling and self._is_training_forward(root, module):
             self._begin_measuring(root, module, args)
         self._began = perf_counter()

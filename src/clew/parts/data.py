@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from clew.live import say
 from clew.options import DataOptions
 from clew.parts.first_steps import FirstSteps, aside, observe, watch_first_steps, write_report
-from clew.parts.part import undrawn
+from clew.show.undrawn import undrawn
 
 if TYPE_CHECKING:
     from clew.attach.guard import Guard

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -80,13 +79,3 @@ class Part:
         from clew.show.progress_line import ProgressLine
 
         return ProgressLine(sys.stderr)
-
-
-class undrawn:  # noqa: N801 - used as a context manager
-    """Rich draws names for its styles from the program's generator of random numbers."""
-
-    def __enter__(self) -> None:
-        self._state = random.getstate()
-
-    def __exit__(self, *_: object) -> None:
-        random.setstate(self._state)

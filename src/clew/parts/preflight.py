@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from clew.options import CheckOptions
 from clew.parts.first_steps import FirstSteps, aside, untouched, watch_first_steps, write_report
-from clew.parts.part import undrawn
 from clew.parts.proofs import prove_findings
+from clew.show.undrawn import undrawn
 
 if TYPE_CHECKING:
     from clew.attach.guard import Guard

@@ -14,9 +14,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from clew.costs import FEWEST_TIMED
 from clew.options import ProfileOptions
 from clew.parts.first_steps import write_report
-from clew.parts.part import Part, undrawn
+from clew.parts.part import Part
+from clew.show.undrawn import undrawn
 
 if TYPE_CHECKING:
     from clew.attach.guard import Guard
@@ -37,7 +39,6 @@ LARGEST_TRACE = 20 << 20  # bytes of the compressed trace that is kept
 TRACE = "steps.pt.trace.json.gz"
 CALLS = "python.prof"
 COLD = 2  # first steps, which do what is done once: left out where there are more
-ENOUGH = 5  # timed steps: with fewer, those that are looked at without being slowed much count as well
 
 
 class ProfileRun(Part):
@@ -196,7 +197,8 @@ class ProfileRun(Part):
             timed.without(cold | with_following(windows.slowed)),
             timed.without(cold),
         ]
-        found.timed = next((some for some in choices if len(some.steps) >= ENOUGH), timed)
+        # With too few, those that are looked at without being slowed much count as well.
+        found.timed = next((some for some in choices if len(some.steps) >= FEWEST_TIMED), timed)
 
     def _collect_detail(self, found: Found) -> None:
         from clew.profiling.reading import read

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from clew.checks.data.feed import Loader, training_loaders
 from clew.checks.facts import Data, text, whole
 from clew.checks.view import RunView
-from clew.costs import Profile
+from clew.costs import FEWEST_TIMED, Profile
 from clew.costs_attempts import Attempt
 from clew.records import Evidence, Severity, Site
 
 LITTLE = 1.05  # a gain below this is lost in the noise and not worth a change
 MUCH = 1.3  # from here on a run wastes a quarter of its time or more
-FEWEST = 5  # timed steps on which anything is said
 SHORT = 2e-3  # seconds: a batch that is there in less is the overhead of a small example
 MOST = 0.95  # of a step that can be saved at all: something always remains
 
@@ -38,7 +37,7 @@ class Costs:
 def costs_of(run: RunView) -> Costs | None:
     """None if there is no profile, or too few steps to say anything."""
     profile = run.profile()
-    if profile is None or max((p.steps for p in profile.parts), default=0) < FEWEST:
+    if profile is None or max((p.steps for p in profile.parts), default=0) < FEWEST_TIMED:
         return None
     own = sum(p.share for p in profile.parts if p.name == "clew")
     step = profile.step_median * (1 - own)
