@@ -14,6 +14,7 @@ from running import Ended, run_warm
 PROGRAM = """
 import os
 import sys
+import time
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset
@@ -37,7 +38,8 @@ class Pictures(Dataset):
     def load(self, index):
         if kind == "getitem" and index == 37:
             return {"a": 1}["label"]
-        if kind == "killed" and index == 37:
+        if kind.startswith("killed") and index == 37:
+            time.sleep(0.2 if kind == "killed aside" else 0)
             os.kill(os.getpid(), 9)
         if kind == "worker only" and index == 37 and torch.utils.data.get_worker_info():
             raise RuntimeError("only in a worker")
@@ -57,11 +59,12 @@ class Stream(IterableDataset):
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    dataset, shuffle = (Stream(), None) if kind == "stream" else (Pictures(), True)
+    dataset, shuffle = (Stream(), None) if kind == "stream" else (Pictures(), kind != "killed aside")
     train_loader = DataLoader(dataset, 8, shuffle, num_workers=workers)
     model = nn.Linear(64, 2)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     for x, y in train_loader:
+        time.sleep(1 if kind == "killed aside" else 0)
         loss = nn.functional.cross_entropy(model(x.flatten(1)), y)
         optimizer.zero_grad()
         loss.backward()
@@ -118,6 +121,13 @@ def test_a_sample_that_kills_its_worker_is_found_in_another_process(tmp_path):
     assert "a loader's worker died" in said
     assert "index 37 of train_loader" in said
     assert "SIGKILL" in said
+
+
+def test_a_worker_that_dies_while_the_loop_is_elsewhere_is_found_too(tmp_path):
+    """Its end is told by a signal then, and the loop's iterator has ended with the loop."""
+    result = ended(tmp_path, "killed aside", 2)
+    assert "time.sleep" in result.err  # that is where it was told
+    assert "index 37 of train_loader" in told(result.err)
 
 
 class Local(Dataset):

@@ -6,7 +6,9 @@ run; all others go on.
 
 from __future__ import annotations
 
+import functools
 import os
+import signal
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -92,7 +94,9 @@ class Guard:
         return injected
 
     def fail(self, name: str, error: BaseException) -> None:
-        """Switch a probe off and say so once."""
+        """Switch a probe off and say so once; what the program itself raised goes on to it."""
+        if _from_signal_handler(error):
+            raise error
         if name in self.off:
             return
         self.off.add(name)
@@ -100,3 +104,25 @@ class Guard:
             self._report(name, error)
         except Exception:  # noqa: BLE001 - reporting is the last resort; there is nowhere left to report to
             return
+
+
+def _from_signal_handler(error: BaseException) -> bool:
+    """Whether a handler of the program's raised it, which runs in whatever frame is there: perhaps in ours.
+
+    A time limit by `SIGALRM` is one, and torch's word that a loader's worker died.
+    """
+    codes = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code in codes:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _code_of(handler: Any) -> Any:
+    if not callable(handler):  # none, or the system's own
+        return None
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    return getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)

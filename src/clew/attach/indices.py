@@ -7,7 +7,9 @@ its sampler. One short entry per batch, for the batches that are on their way.
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter
@@ -15,6 +17,26 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from clew.attach.probes import Probes
 
 MOST = 4096  # batches on their way; no loader prefetches more
+OUTLIVING = 4  # iterators with workers that are known for a while after their end
+
+
+@dataclass
+class Crew:
+    """An iterator's workers. It outlives the iterator, which a worker's death takes along: the error is
+    raised by a signal anywhere in the program, and the loop that held the iterator is left."""
+
+    pids: tuple[int, ...]
+    dataset: int  # ids, to know the loader by
+    sampler: int
+    ahead: int  # batches that are on their way at most
+    drawn: dict[int, Any] = field(repr=False)
+
+    def waiting(self) -> list[int]:
+        """The samples of the batches that may be on their way."""
+        return [index for number in sorted(self.drawn)[-self.ahead :] for index in self.of(number)]
+
+    def of(self, number: int) -> list[int]:
+        return _plain(self.drawn[number]) or []
 
 
 class Indices:
@@ -22,12 +44,14 @@ class Indices:
 
     def __init__(self) -> None:
         self._drawn: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
+        self._crews: deque[Crew] = deque(maxlen=OUTLIVING)
 
     def note(self, iterator: Any, index: Any) -> None:
         """An iterator drew the indices of its next batch."""
         drawn = self._drawn.get(iterator)
         if drawn is None:
             drawn = self._drawn[iterator] = {}
+            self._note_workers(iterator, drawn)
         drawn[self._number(iterator)] = index
         if len(drawn) > 64:
             waiting = getattr(iterator, "_rcvd_idx", self._number(iterator)) - 8
@@ -44,9 +68,16 @@ class Indices:
         """The indices of that batch."""
         return _plain(self._drawn.get(iterator, {}).get(number))
 
-    def iterators(self) -> list[Any]:
-        """Those that are still there."""
-        return list(self._drawn)
+    def _note_workers(self, iterator: Any, drawn: dict[int, Any]) -> None:
+        workers = getattr(iterator, "_workers", ())
+        if workers:
+            pids = tuple(worker.pid for worker in workers)
+            ahead = len(pids) * int(getattr(iterator, "_prefetch_factor", 2) or 2)
+            self._crews.append(Crew(pids, id(iterator._dataset), id(iterator._index_sampler), ahead, drawn))
+
+    def crew_of(self, pids: set[int]) -> Crew | None:
+        """The iterator's that one of these processes worked for."""
+        return next((crew for crew in reversed(self._crews) if pids & set(crew.pids)), None)
 
     def last(self, iterator_id: int) -> list[int] | None:
         """Of the batch that this iterator delivered last."""

@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter
 
 from clew.attach.frames import USER, kind_of
-from clew.attach.indices import Indices
+from clew.attach.indices import Crew, Indices
 from clew.pipeline.api import MAP, Pipeline, of_loader
 from clew.pipeline.decoding import Decoder
 from clew.pipeline.dying import fatal
@@ -44,13 +44,16 @@ def traced_back(error: BaseException, indices: Indices) -> Failure | None:
     """What an uncaught exception came from, if it came out of a DataLoader. Runs the user's dataset."""
     message = f"{error} {error.__cause__ or ''}"
     killed = KILLED.search(message)
-    iterator = _of_pids(indices, killed.group(1)) if killed else _iterator_in(error.__traceback__)
-    loader = _loader_of(iterator, error.__traceback__) if iterator is not None else None
+    if killed is not None:
+        pids = {int(pid) for pid in re.findall(r"\d+", killed.group(1))}
+        return _killed(error, indices.crew_of(pids), pids, message)
+    iterator = _iterator_in(error.__traceback__)
+    if iterator is None:
+        return None
+    loader = _loader_of(id(iterator._dataset), id(iterator._index_sampler), error.__traceback__)
     if loader is None:
         return None
     pipeline = of_loader(loader, names=_names(error.__traceback__, loader))
-    if killed is not None:
-        return _killed(pipeline, iterator, indices, killed.group(1), message)
     worker = WORKER.search(message)
     if worker is not None:
         drawn = indices.of(iterator, _batch_number(iterator, error.__traceback__)) or []
@@ -60,15 +63,6 @@ def traced_back(error: BaseException, indices: Indices) -> Failure | None:
     ):
         return _unpicklable(pipeline, message)
     return _here(pipeline, iterator, indices, error)
-
-
-def _of_pids(indices: Indices, pids: str) -> Any:
-    """A dead worker is told of by a signal, wherever the program is: the iterator is known by its workers."""
-    wanted = {int(pid) for pid in re.findall(r"\d+", pids)}
-    for iterator in indices.iterators():
-        if wanted & {worker.pid for worker in getattr(iterator, "_workers", ())}:
-            return iterator
-    return None
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
@@ -82,14 +76,13 @@ def _iterator_in(traceback: TracebackType | None) -> Any:
     return next((one for one in held if isinstance(one, _BaseDataLoaderIter)), None)
 
 
-def _loader_of(iterator: Any, traceback: TracebackType | None) -> Any:
-    """The loader of an iterator: a variable in one of the frames, else any that reads the same dataset."""
-    dataset, sampler = getattr(iterator, "_dataset", None), getattr(iterator, "_index_sampler", None)
+def _loader_of(dataset: int, sampler: int, traceback: TracebackType | None) -> Any:
+    """The loader of these (by their ids): a variable in one of the frames, else any that has them."""
     scopes = [scope for f in _frames(traceback) for scope in (f.f_locals, f.f_globals)]
     named = [value for scope in scopes for value in list(scope.values()) if isinstance(value, DataLoader)]
     for value in itertools.chain(named, (one for one in gc.get_objects() if isinstance(one, DataLoader))):
         own = (vars(value).get("batch_sampler"), vars(value).get("sampler"))
-        if value.dataset is dataset and any(sampler is one for one in (*own, None)):
+        if id(value.dataset) == dataset and sampler in {id(one) for one in own}:
             return value
     return None
 
@@ -255,20 +248,17 @@ def _from_stream(pipeline: Pipeline, base: Failure, until: float) -> Failure:
     return replace(base, notes=(f"read again here, {number} samples in a row came without an error",))
 
 
-def _killed(pipeline: Pipeline, iterator: Any, indices: Indices, pids: str, message: str) -> Failure:
+def _killed(error: BaseException, crew: Crew | None, pids: set[int], message: str) -> Failure | None:
     """A worker that died took its traceback along: its batches are tried in processes of our own."""
-    wanted = {int(pid) for pid in re.findall(r"\d+", pids)}
-    numbers = [n for n, w in enumerate(getattr(iterator, "_workers", ())) if w.pid in wanted]
-    waiting = [
-        task for task, info in sorted(getattr(iterator, "_task_info", {}).items())
-        if info[0] in numbers and len(info) == 1
-    ]  # fmt: skip
-    drawn = [index for task in waiting for index in indices.of(iterator, task) or []]
-    worker = numbers[0] if numbers else None
+    loader = _loader_of(crew.dataset, crew.sampler, error.__traceback__) if crew is not None else None
+    if crew is None or loader is None:
+        return None
+    pipeline = of_loader(loader, names=_names(error.__traceback__, loader))
+    worker, drawn = next(n for n, pid in enumerate(crew.pids) if pid in pids), crew.waiting()
     base = Failure("killed", message.strip().splitlines()[0][:300], pipeline.name, worker, tuple(drawn[:64]))
     found = fatal(pipeline, drawn, SECONDS) if pipeline.kind == MAP and drawn else None
     if found is None:
-        note = "read again in another process, none of its samples kills it"
+        note = "read again in another process, none of the samples on their way kills it"
         hint = "most often the memory ran out: fewer workers, a smaller prefetch_factor, or smaller samples"
         return replace(base, notes=(note,) if drawn else (), hint=hint)
     index, how = found
