@@ -15,15 +15,25 @@ EXPECT = {"line_contains": "x.var(dim=0)", "op": "var", "phase": "forward", "mod
 
 
 class BatchNorm(nn.Module):
+    mean: torch.Tensor
+    spread: torch.Tensor
+
     def __init__(self, width: int) -> None:
         super().__init__()
         self.scale = nn.Parameter(torch.ones(width))
         self.shift = nn.Parameter(torch.zeros(width))
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("spread", torch.ones(width))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        centred = x - x.mean(dim=0)
-        spread = x.var(dim=0)
-        return centred / torch.sqrt(spread + 1e-5) * self.scale + self.shift
+        mean, spread = self.mean, self.spread
+        if self.training:
+            mean = x.mean(dim=0)
+            spread = x.var(dim=0)
+            with torch.no_grad():
+                self.mean.lerp_(mean, 0.1)
+                self.spread.lerp_(spread, 0.1)
+        return (x - mean) / torch.sqrt(spread + 1e-5) * self.scale + self.shift
 
 
 class Tumours(nn.Module):

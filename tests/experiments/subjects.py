@@ -260,6 +260,44 @@ def segmentation() -> Subject:
     return subject_of(model, F.binary_cross_entropy_with_logits, made, optimizer)
 
 
+class Distance(nn.Module):
+    """A critic: how far apart two groups of points are. Its output does not go by sample."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.critic = nn.Sequential(nn.Linear(2, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1))
+
+    def forward(self, points: Tensor) -> Tensor:
+        return self.critic(points[:, 0]).mean() - self.critic(points[:, 1]).mean()
+
+
+def critic() -> Subject:
+    """Its loss has no lowest value."""
+    torch.manual_seed(0)
+    model = Distance()
+    points = torch.randn(256, 2, 2) + torch.tensor([[0.5], [-0.5]])
+    pairs = batches(points, torch.arange(256.0), size=32)
+    return subject_of(model, lambda score, _: -score, pairs, torch.optim.RMSprop(model.parameters(), lr=1e-3))
+
+
+def annotators(by_hand: bool = False) -> Subject:
+    """The targets are shares of votes: rows that add up to one."""
+    torch.manual_seed(0)
+    model, features = mlp(20, 3), torch.randn(256, 20)
+    votes = torch.softmax(features @ torch.randn(20, 3) * 0.5, 1)
+
+    def divergence(scores: Tensor, votes: Tensor) -> Tensor:
+        return (torch.xlogy(votes, votes) - votes * scores.log_softmax(1)).sum(1).mean()
+
+    def overlap(scores: Tensor, votes: Tensor) -> Tensor:
+        shares = scores.softmax(1)
+        return 1 - 2 * (shares * votes).sum() / (shares + votes).sum()
+
+    wanted = F.one_hot(votes.argmax(1), 3).float() if by_hand else votes
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    return subject_of(model, overlap if by_hand else divergence, batches(features, wanted), optimizer)
+
+
 HEALTHY: dict[str, Callable[[], Subject]] = {
     "cnn": cnn_classifier,
     "wine": wine_classifier,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from subjects import HEALTHY, digits, judged, tried
+from subjects import HEALTHY, critic, digits, judged, tried
 from torch import Tensor, nn
 
 from clew.checks.experiments.input_ignored import InputIgnored as Check
@@ -75,6 +75,12 @@ def test_a_model_that_learns_passes(options: dict[str, float]) -> None:
     result = tried(InputIgnored(), program(net(**options)))
     assert judged(Check(), result) == []
     assert result.data["tries"][-1]["used"]
+
+
+def test_a_score_of_the_whole_batch_looks_at_its_input_in_whatever_order() -> None:
+    result = tried(InputIgnored(), critic())
+    assert all(attempt["given"] > 0.01 for attempt in result.data["tries"])
+    assert judged(Check(), result) == []
 
 
 @pytest.mark.parametrize("name", HEALTHY)

@@ -21,6 +21,7 @@ from subjects import (
 from clew.checks.advice.hyperparameters_off import HyperparametersOff as RangeCheck
 from clew.checks.optimisation.learning_rate_too_high import LearningRateTooHigh as HighCheck
 from clew.checks.optimisation.learning_rate_too_low import LearningRateTooLow as LowCheck
+from clew.experiments.api import Result
 from clew.experiments.building import subject_of
 from clew.experiments.hyperparameters_off import HyperparametersOff
 from clew.experiments.learning_rate_too_high import LearningRateTooHigh
@@ -59,6 +60,16 @@ def test_a_cautious_rate_is_not_called_too_low() -> None:
     for subject in (cnn_classifier(1e-4), normalised_regression(1e-3)):
         assert judged(LowCheck(), tried(LearningRateTooLow(), subject)) == []
         assert judged(RangeCheck(), tried(HyperparametersOff(), subject)) == []
+
+
+@pytest.mark.parametrize(("start", "found"), [(4000.0, 1), (3999.0, 0), (-0.02, 0)])
+def test_a_loss_without_a_lowest_value_does_not_tell_a_low_rate(start: float, found: int) -> None:
+    rows = [
+        {"factor": 1.0, "rate": 0.01, "gains": [0.5] * 3},
+        {"factor": 1e4, "rate": 100.0, "gains": [4000.0] * 3},
+    ]
+    result = Result({"start": start, "steps": 40, "rate": 0.01, "rows": rows})
+    assert len(judged(LowCheck(), result)) == found
 
 
 def test_loaded_weights_may_want_a_low_rate() -> None:

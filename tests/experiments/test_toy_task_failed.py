@@ -5,7 +5,19 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from subjects import HEALTHY, batches, diabetes, judged, mlp, segmentation, tagger, tried, vae, wine
+from subjects import (
+    HEALTHY,
+    annotators,
+    batches,
+    diabetes,
+    judged,
+    mlp,
+    segmentation,
+    tagger,
+    tried,
+    vae,
+    wine,
+)
 from torch import Tensor, nn
 
 from clew.checks.experiments.toy_task_failed import ToyTaskFailed as Check
@@ -104,10 +116,29 @@ def test_toy_targets_keep_type_shape_and_what_is_not_asked_for() -> None:
             assert toy.shape[1:] == real.shape[1:]
             asked = toy[toy >= 0] if not toy.is_floating_point() else toy
             assert set(asked.unique().tolist()) <= {
-                torch.tensor(v, dtype=real.dtype).item() for v in (values.usual, values.other)
+                v.to(real.dtype).item() for v in (values.usual, values.other)
             }
             if len(toy) == len(real) and not real.is_floating_point():
                 assert torch.equal(toy < 0, real < 0)
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_toy_targets_that_are_vectors_are_two_of_the_real_ones(by_hand: bool) -> None:
+    subject = annotators(by_hand)
+    batch = subject.batch()
+    real = {tuple(row) for row in target_of(batch).tolist()}
+    for task in TASKS.values():
+        toy = {tuple(row) for row in target_of(task(batch, values_of(target_of(batch)))).tolist()}
+        assert toy <= real
+        assert len(toy) == 2 - (task is TASKS["constant"])
+    assert judged(Check(), tried(ToyTaskFailed(), subject)) == []
+
+
+def test_vectors_that_are_all_the_same_offer_no_toy() -> None:
+    with pytest.raises(CannotJudge, match="the same"):
+        values_of(torch.ones(8, 3))
+    with pytest.raises(CannotJudge, match="finite"):
+        values_of(torch.full((8, 3), math.nan))
 
 
 @pytest.mark.parametrize(("start", "found"), [(2.3, 1), (-math.inf, 0), (math.nan, 0)])

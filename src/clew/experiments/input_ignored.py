@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from clew.experiments.api import CannotJudge, Clock, Experiment, OutOfTime, Plot, Result
 from clew.experiments.batch import INPUT, TARGET, Batch
 from clew.experiments.fork import Fork
-from clew.experiments.intervening import inputs_replaced, noise, numbers_in, other_samples
+from clew.experiments.intervening import drawn_samples, inputs_replaced, noise, numbers_in, other_samples
 from clew.experiments.pool import captured, cut
 from clew.experiments.subject import Subject
 
@@ -154,10 +154,10 @@ def _dependence(fork: Fork, subject: Subject, batch: Batch) -> dict[str, Any]:
     """How far the models' outputs change with their inputs, and with the data of the batch."""
     plain = _outputs(fork, batch)
     generator = torch.Generator().manual_seed(0)
-    with inputs_replaced(subject, batch.size, other_samples(generator)) as note:
+    with inputs_replaced(subject, batch.size, drawn_samples(generator)) as note:
         given = _outputs(fork, batch)
     pure = any(role == INPUT and dim is not None for role, dim in zip(batch.roles, batch.dims, strict=True))
-    exchange = other_samples(generator)
+    exchange = drawn_samples(generator)
     moved = batch._each(
         lambda t, role, dim: (
             t if role != INPUT or dim is None else exchange(t.movedim(dim, 0)).movedim(0, dim)

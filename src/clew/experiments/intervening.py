@@ -61,6 +61,16 @@ def other_samples(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
     return change
 
 
+def drawn_samples(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
+    """Samples of the batch drawn anew, some twice and some not at all: a mean over the batch changes too."""
+
+    def change(tensor: Tensor) -> Tensor:
+        drawn = torch.randint(len(tensor), (len(tensor),), generator=generator)
+        return tensor[drawn.to(tensor.device)]
+
+    return change
+
+
 def noise(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
     """Random inputs of the same statistics: every position takes its values from samples drawn anew.
 

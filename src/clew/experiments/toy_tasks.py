@@ -25,10 +25,10 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Values:
-    """Two values that targets may take: the usual one and another."""
+    """Two values that a sample's target may take: the usual one and another. A number, or a vector."""
 
-    usual: float
-    other: float
+    usual: Tensor
+    other: Tensor
 
 
 def target_of(batch: Batch) -> Tensor:
@@ -44,21 +44,43 @@ def target_of(batch: Batch) -> Tensor:
 
 
 def values_of(target: Tensor) -> Values:
-    """The most common class and another; for numbers, two from inside their range."""
+    """The most common class and another; for numbers, two from inside their range; for vectors, two of
+    the targets themselves: what their numbers have in common (they add up to one) is not to be guessed."""
+    if _is_vector(target):
+        return _two_of(target)
     known = target[target >= 0] if not target.is_floating_point() else target[target.isfinite()]
     found, counts = known.double().unique(return_counts=True)
     if len(found) < 2:
         raise CannotJudge("all targets are the same")
     if not target.is_floating_point() or len(found) == 2:
         order = counts.argsort(descending=True, stable=True)
-        return Values(float(found[order[0]]), float(found[order[1]]))
-    middle, high = (float(v) for v in known.double().quantile(known.new_tensor([0.5, 0.9]).double()))
-    return Values(middle, high if high != middle else float(found[-1]))
+        return Values(found[order[0]], found[order[1]])
+    middle, high = known.double().quantile(known.new_tensor([0.5, 0.9]).double())
+    return Values(middle, high if high != middle else found[-1])
+
+
+def _is_vector(target: Tensor) -> bool:
+    return target.is_floating_point() and target.dim() == 2 and target.shape[1] > 1
+
+
+def _two_of(target: Tensor) -> Values:
+    """The target nearest to their mean, and one far from it though not the farthest."""
+    rows = target.detach().double()
+    rows = rows[rows.isfinite().all(1)]
+    if not len(rows):
+        raise CannotJudge("no target is finite")
+    usual = rows[(rows - rows.mean(0)).norm(dim=1).argmin()]
+    far = (rows - usual).norm(dim=1)
+    if not bool(far.any()):
+        raise CannotJudge("all targets are the same")
+    order = far.argsort(stable=True)
+    other = order[int(0.9 * (len(rows) - 1))]
+    return Values(usual, rows[other if far[other] > 0 else order[-1]])
 
 
 def constant_task(batch: Batch, values: Values) -> Batch:
     """The other value, not the usual one: a network may begin at zero."""
-    return batch.map([TARGET], lambda t: _filled(t, torch.full(t.shape[:1], values.other, device=t.device)))
+    return _marked(batch, torch.ones(batch.size, dtype=torch.bool), values)
 
 
 def two_samples_task(batch: Batch, values: Values) -> Batch:
@@ -145,12 +167,12 @@ def _upper_half(column: Tensor) -> Tensor:
 
 def _marked(batch: Batch, which: Tensor, values: Values) -> Batch:
     """The batch with the other value where it is marked, the usual one elsewhere."""
-    wanted = torch.where(which, values.other, values.usual)
-    return batch.map([TARGET], lambda t: _filled(t, wanted.to(t.device)))
+    return batch.map([TARGET], lambda t: _filled(t, which.to(t.device), values))
 
 
-def _filled(target: Tensor, wanted: Tensor) -> Tensor:
+def _filled(target: Tensor, which: Tensor, values: Values) -> Tensor:
     """Each sample's value all over its target; what is not asked for (a class below 0) stays so."""
-    shape = (*wanted.shape, *[1] * (target.dim() - wanted.dim()))
-    filled = wanted.to(target.dtype).reshape(shape).expand_as(target).clone()
+    which = which.reshape(*which.shape, *[1] * (target.dim() - which.dim()))
+    usual, other = (v.to(target.device, target.dtype) for v in (values.usual, values.other))
+    filled = torch.where(which, other, usual).expand_as(target).clone()
     return filled if target.is_floating_point() else torch.where(target < 0, target, filled)
