@@ -88,7 +88,7 @@ def _opened(name: str) -> sqlite3.Connection:
         # Killing a viewer must not tear the cache (hence a journal); a power cut may: it is rebuilt.
         db.executescript(
             "PRAGMA page_size=16384; PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF;"
-            "PRAGMA cache_size=-32000"
+            "PRAGMA cache_size=-8000"
         )
         with transaction(db):
             if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

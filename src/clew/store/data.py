@@ -126,7 +126,7 @@ def _merged(pieces: list[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 
 class _Rows:
-    """The rows of one table in buffers that double as they fill: no per-block bookkeeping."""
+    """The rows of one table in buffers that grow as they fill: no per-block bookkeeping."""
 
     def __init__(self, table: Table, head: int, tail: int | None) -> None:
         self._head, self._tail = head, tail
@@ -137,6 +137,8 @@ class _Rows:
         self._steps: Array = np.empty(0, np.int64)
         self._values: Array = np.empty((0, table.columns), DTYPES[table.dtype])
         self.dropped = 0
+        self._taken: Array = np.empty(0, np.int64)  # the steps as they were given out, for all signals
+        self._taken_after = 0
 
     def add(self, steps: Array, values: Array) -> None:
         while self._limit is not None and self._n + len(steps) > self._limit:
@@ -155,10 +157,11 @@ class _Rows:
         self._n = end
 
     def _grow(self, needed: int) -> None:
-        size = max(needed, 2 * len(self._steps))
+        size = max(needed, len(self._steps) * 5 // 4 + 16)
         size = size if self._limit is None else min(size, self._limit)
-        self._steps = _resized(self._steps, self._n, size)
-        self._values = _resized(self._values, self._n, size)
+        # In place, where the system can: a copy would hold a long run twice. Nobody has a view of them.
+        self._steps.resize(size, refcheck=False)
+        self._values.resize((size, self._values.shape[1]), refcheck=False)
 
     def _drop_middle(self) -> None:
         assert self._tail is not None
@@ -173,10 +176,7 @@ class _Rows:
         """Steps, and sites × steps for the k-th signal: one strided copy for all sites."""
         sites, signals = self._shape
         cube = self._values[: self._n].reshape(self._n, sites, signals)
-        return self._steps[: self._n].copy(), np.array(cube[:, :, k].T, dtype=np.float64, order="C")
-
-
-def _resized(old: Array, used: int, size: int) -> Array:
-    new = np.empty((size, *old.shape[1:]), old.dtype)
-    new[:used] = old[:used]
-    return new
+        if len(self._taken) != self._n or self._taken_after != self.dropped:
+            self._taken, self._taken_after = self._steps[: self._n].copy(), self.dropped
+            self._taken.flags.writeable = False
+        return self._taken, np.array(cube[:, :, k].T, dtype=np.float64, order="C")

@@ -16,7 +16,7 @@ from clew.store.decode import Block, DecodeError, Decoder, Table
 from clew.store.lanes import STEPS_LANE, Band, Lanes, load_band, load_rows
 from clew.store.pyramid import FACTOR, Level, fold, fold_steps, pack
 
-PENDING_BYTES = 8 << 20  # rows held in memory while reading a log; ten times that at the peak
+PENDING_BYTES = 4 << 20  # rows held in memory while reading a log; ten times that at the peak
 NO_STEP = -(2**63)  # before any other
 
 
