@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
     parser.add_argument("--workload", action="append", choices=list(WORKLOADS), help="default: all")
-    parser.add_argument("--pairs", type=int, default=15, help="pairs per column (default 15)")
+    parser.add_argument("--pairs", type=int, help="pairs per column (default 15; 60 for short steps)")
     parser.add_argument("--peers", action="store_true", help="also TensorBoard and wandb, if installed")
     titles = [*contenders.COLUMNS, *contenders.PEERS]
     parser.add_argument("--column", action="append", choices=titles, help="default: all but the peers")
@@ -107,7 +107,7 @@ def measure_steps(
                 watched.step,
                 watched.on,
                 watched.off,
-                pairs=options.pairs,
+                pairs=pairs.how_many(seconds, options.pairs),
                 steps=steps,
                 settle=0.01 if options.quick else pairs.SETTLE,
             )

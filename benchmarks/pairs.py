@@ -19,8 +19,8 @@ import numpy as np
 # A sampled step comes every ten steps or more rarely: in halves of five steps, half of them at
 # most hold one, so the median of pairs sees about the mean. Longer halves drift apart.
 SHORTEST = 5
-# A half must be long against the clock's resolution and a scheduler's time slice.
-SECONDS = 0.1
+# A half must be long against the clock's resolution, and short against the machine's changes of speed.
+SECONDS = 0.05
 # Work that was handed to a background thread is waited for, and counted where it belongs.
 SETTLE = 0.25
 SWITCHING = 2  # steps not timed after attaching or detaching
@@ -91,6 +91,11 @@ def summarise(ratios: list[float]) -> Ratio:
     drawn = np.random.default_rng(0).choice(values, (BOOTSTRAPS, len(values)))
     low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
     return Ratio(float(np.median(values)), float(low), float(high))
+
+
+def how_many(seconds: float, asked: int | None) -> int:
+    """Pairs: short steps vary more, and cost less to repeat."""
+    return asked or (60 if seconds < 0.01 else 15)
 
 
 def steps_per_half(step: Callable[[], None], seconds: float = SECONDS) -> tuple[int, float]:

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.profiling", description=__doc__)
     parser.add_argument("--workload", action="append", choices=list(WORKLOADS), help="default: all")
-    parser.add_argument("--pairs", type=int, default=15, help="pairs per column (default 15)")
+    parser.add_argument("--pairs", type=int, help="pairs per column (default 15; 60 for short steps)")
     questions = ("slowdown", "agreement", "size")
     parser.add_argument("--only", action="append", choices=questions, help="one of the questions")
     parser.add_argument("--long", type=int, default=1000, help="steps of a long run (default 1000)")
@@ -74,7 +74,7 @@ def measure_slowdown(name: str, options: argparse.Namespace) -> dict[str, Any]:
                 watched.step,
                 watched.on,
                 watched.off,
-                pairs=options.pairs,
+                pairs=pairs.how_many(seconds, options.pairs),
                 steps=steps,
                 settle=0.01 if options.quick else pairs.SETTLE,
             )

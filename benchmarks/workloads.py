@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
+THREADS = torch.get_num_threads()
+
 
 @dataclass
 class Workload:
@@ -21,7 +23,11 @@ class Workload:
 
 
 def mlp() -> Workload:
-    """Steps of about a millisecond, where every microsecond of a hook shows."""
+    """Steps of about a millisecond, where every microsecond of a hook shows.
+
+    On one thread: ops as small as these mostly wait for one another on two, each time for another while.
+    """
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -70,6 +76,7 @@ def resnet(width: int) -> nn.Module:
 
 def cnn() -> Workload:
     """Half of ResNet-18's width, so that a step takes a fraction of a second on two cores."""
+    torch.set_num_threads(THREADS)
     torch.manual_seed(0)
     model = resnet(32)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
@@ -143,6 +150,7 @@ class GPT(nn.Module):
 
 def gpt() -> Workload:
     """Eight sequences of 128 tokens, AdamW and gradient clipping."""
+    torch.set_num_threads(THREADS)
     torch.manual_seed(0)
     model = GPT()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)

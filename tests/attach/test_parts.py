@@ -1,4 +1,5 @@
 import pickle
+import random
 import subprocess
 import sys
 import types
@@ -240,3 +241,34 @@ def test_the_callback_runs_after_the_import_and_leaves_no_trace(tmp_path, kind):
         check=False,
     )
     assert (done.stdout, done.stderr) == ("ok\n", "")
+
+
+def test_the_next_wanted_step_is_the_first_that_is_wanted():
+    """Whatever was booked before: plain steps are noted up to there without asking again."""
+    for seed in range(40):
+        drawn = random.Random(seed)
+        sampler = Sampler(0.02, every_step=seed == 0)
+        sampler.also = range(0) if seed % 3 else range(150, 160)
+        sampler.paused = seed == 1
+        for step in range(drawn.randrange(300)):
+            cost = drawn.uniform(1e-5, 1e-3)
+            sampler.account(step, sampler.wants(step), cost, cost + drawn.uniform(1e-4, 0.05))
+        for step in range(0, 400, 7):
+            wanted = sampler.next_wanted(step)
+            assert wanted >= step
+            assert not any(sampler.wants(between) for between in range(step, min(wanted, 3000)))
+            assert wanted > 10**6 or sampler.wants(wanted)
+
+
+def test_plain_steps_booked_together_leave_what_they_leave_one_by_one():
+    one, many = Sampler(0.02), Sampler(0.02)
+    for sampler in (one, many):
+        for step in range(60):
+            sampler.account(step, step % 3 == 0, 1e-4, 2e-3)
+    for step in range(60, 100):
+        one.account(step, False, 5e-5, 1e-3)
+    many.account_plain(40, 40 * 5e-5, 40 * 1e-3)
+    assert many.spent == pytest.approx(one.spent)
+    assert many.elapsed == pytest.approx(one.elapsed)
+    assert many._plain == pytest.approx(one._plain, rel=0.5)
+    assert many.next_wanted(100) == one.next_wanted(100)

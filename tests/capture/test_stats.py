@@ -213,7 +213,7 @@ def test_grad_norm_over_tensors_of_all_kinds(engine):
     grads = [seeded(1000, seed=1), seeded(33, 7, seed=2).t(), seeded(9, dtype=torch.float64), torch.zeros(0)]
     grads += [seeded(2050, dtype=torch.bfloat16), seeded(77, dtype=torch.float16), seeded(10, 10)[::2, ::3]]
     want = math.sqrt(sum(float(g.double().square().sum()) for g in grads))
-    assert stats.grad_norm(grads) == pytest.approx(want, rel=1e-9)
+    assert stats.grad_norm(grads) == pytest.approx(want, rel=1e-7)
     assert stats.grad_norm([]) == 0.0
 
 

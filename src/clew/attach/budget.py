@@ -8,6 +8,8 @@ time, less what the plain steps cost.
 
 from __future__ import annotations
 
+import sys
+
 DENSE_STEPS = 32  # looked at one by one while the credit lasts: windows of 20 fill early
 CREDIT = 2.0  # seconds that these, and the spread ones after them, may cost together
 SPREAD = 1.25  # of each later step on credit over the one before: three in each doubling
@@ -54,6 +56,19 @@ class Sampler:
             return True
         return step >= self._next_on_start and self._start > 0.0 and self._start >= self._cost
 
+    def next_wanted(self, step: int) -> int:
+        """The first step from this one on that `wants` is true of, unless something is booked before."""
+        if self._stopped or self.paused:
+            return sys.maxsize
+        found = [step] if self._every_step else []
+        if step < self.also.stop:
+            found.append(max(step, self.also.start))
+        if self._credit > 0.0 and self._credit >= self._cost:
+            found.append(max(step, self._next))
+        if self._start > 0.0 and self._start >= self._cost:
+            found.append(max(step, self._next_on_start))
+        return min(found, default=sys.maxsize)
+
     def wants_all(self, step: int) -> bool:
         """Whether a sampled step is measured for updates and histograms, too."""
         return not self._every_step or step < DENSE_STEPS or step % FULL_EVERY == 0
@@ -70,9 +85,22 @@ class Sampler:
             longer = min(total - self._plain_total, 4 * own) if self._plain_total else 0.0
             self._book_sample(step, max(own - self._plain, longer, 0.0))
         else:
-            self._plain = smoothed(self._plain, own)
-            self._plain_total = smoothed(self._plain_total, total)
+            self._book_plain(own, total)
         self._credit = min(self._credit, 2 * self._cost)  # no saving up for a burst
+
+    def account_plain(self, steps: int, own: float, total: float) -> None:
+        """Book several plain steps: what they cost together."""
+        self.spent += own
+        self.elapsed += total
+        earned = self._budget * max(total - own, 0.0)
+        self._credit += max(earned - steps * self._plain, LEAST_SHARE * earned)
+        for _ in range(min(steps, 8)):  # after so many steps nearly all that is remembered is of them
+            self._book_plain(own / steps, total / steps)
+        self._credit = min(self._credit, 2 * self._cost)
+
+    def _book_plain(self, own: float, total: float) -> None:
+        self._plain = smoothed(self._plain, own)
+        self._plain_total = smoothed(self._plain_total, total)
 
     def _book_sample(self, step: int, extra: float) -> None:
         if step >= self._next_on_start and self._start >= self._cost:

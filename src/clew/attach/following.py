@@ -7,14 +7,14 @@ a known root is followed through a wrapper around the `forward` of its class.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from threading import get_ident
 from time import perf_counter
 from types import FunctionType
 from typing import Any
 
-import torch
 from torch import Tensor, nn
+from torch import is_grad_enabled as grad_enabled
 from torch.compiler import is_compiling
 
 from clew.attach.forwards import being_transformed
@@ -50,7 +50,7 @@ class Follower:
             and watcher is not None
             and not watcher.forwards.depth
             and not watcher.in_backward
-            and threading.get_ident() == watcher.thread
+            and get_ident() == watcher.thread
         )
 
     def is_plain(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Root | None:
@@ -58,13 +58,15 @@ class Follower:
         watcher, root = self._watcher, self.roots[id(module)]
         if watcher is None or watcher.forwards.depth or watcher.in_backward or root.module() is not module:
             return None
-        if root.training != module.training or not torch.is_grad_enabled() or being_transformed():
+        if root.training != module.training or not grad_enabled() or being_transformed():
             return None
-        if threading.get_ident() != watcher.thread:
+        if get_ident() != watcher.thread:
             return None
-        watcher.hold_batch(args, kwargs, module)
+        watcher.batch = (args, kwargs)  # until the step ends: an alarm will want to see them
+        watcher.holding.forward(module, args, kwargs)
         first = args[0] if args else None
-        root.batch = first.shape[0] if type(first) is Tensor and first.dim() else 0
+        shape = first.shape if type(first) is Tensor else ()
+        root.batch = shape[0] if shape else 0
         return root
 
     def __reduce__(self) -> tuple[type[Follower], tuple[()]]:

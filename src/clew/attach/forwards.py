@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from clew.attach.guard import Guard
     from clew.attach.watcher import Watcher
 
+_tracing, _transforming = torch._C._get_tracing_state, torch._C._functorch.peek_interpreter_stack
 MOST_FORWARDS = 8  # before a backward that are measured: more of them are an evaluation
 
 
@@ -217,6 +218,4 @@ class Forwards:
 
 def being_transformed() -> bool:
     """Whether tensors stand for something else now: a trace being recorded, vmap, torch.func.grad."""
-    return (
-        torch._C._get_tracing_state() is not None or torch._C._functorch.peek_interpreter_stack() is not None
-    )
+    return _tracing() is not None or _transforming() is not None

@@ -57,6 +57,9 @@ class Holding:
             self._open()
         if not self.calls:
             self.rng = self._states(self._draws) if True in self._draws else NO_STATES
+            if len(args) == 1 and not kwargs and not self._full and not is_derived(args[0]):
+                self.calls.append((module, args, kwargs))
+                return
         self._append(module, args, kwargs)
 
     def backward(self, loss: float, line: tuple[str | None, int | None]) -> None:
@@ -126,6 +129,11 @@ class Holding:
             numpy.random.get_state() if numpy is not None else None,
             random.getstate() if which[2] else None,
         )
+
+
+def is_derived(value: Any) -> bool:
+    """Whether it is anything but a tensor that comes from no computation."""
+    return type(value) is not torch.Tensor or value.grad_fn is not None
 
 
 def has_graph(values: Iterable[Any]) -> bool:

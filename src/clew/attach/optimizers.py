@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from clew.attach.models import ModelBook, ParameterName
 from clew.attach.sink import Sink
-from clew.capture.stats import GradientNorm
+from clew.capture.gradients import GradientNorm
 from clew.records import Site
 
 MOST_GROUPS = 8
@@ -39,6 +39,11 @@ class OptimizerState:
     site: Site | None = None
     uses_closure: bool = False
 
+    def is_known(self, optimizer: Optimizer) -> bool:
+        """Whether it is the state of this one, which has stepped before and has not changed since."""
+        known = self.optimizer() is optimizer and self.site is not None
+        return known and self.groups == len(optimizer.param_groups)
+
     @property
     def place(self) -> Site:
         """The `step()` call."""
@@ -53,7 +58,7 @@ class OptimizerBook:
         self._models = models
         self.states: list[OptimizerState] = []
         self.created: list[weakref.ref[Optimizer]] = []
-        self._by_id: dict[int, OptimizerState] = {}
+        self.by_id: dict[int, OptimizerState] = {}
         self._counts = (0, 0)
         self._unused = 0
         self._unclaimed = 0  # backwards since any step: what an optimizer finds at its first
@@ -81,12 +86,12 @@ class OptimizerBook:
 
     def state_of(self, optimizer: Optimizer) -> OptimizerState:
         """The state of an optimizer; renewed when parameters were added to it."""
-        state = self._by_id.get(id(optimizer))
+        state = self.by_id.get(id(optimizer))
         if state is None or state.optimizer() is not optimizer:
             state = OptimizerState(len(self.states), weakref.ref(optimizer), [], [], 0, GradientNorm([]))
             state.backwards = self._unclaimed
             self.states.append(state)
-            self._by_id[id(optimizer)] = state
+            self.by_id[id(optimizer)] = state
         if state.groups != len(optimizer.param_groups):
             self._learn(state, optimizer)
         return state
@@ -129,13 +134,6 @@ class OptimizerBook:
             "closure": state.uses_closure,
             "implementation": implementation(optimizer),
         }
-
-    def known(self, optimizer: Optimizer) -> OptimizerState | None:
-        """The state of an optimizer that has stepped before and has not changed since."""
-        state = self._by_id.get(id(optimizer))
-        if state is None or state.optimizer() is not optimizer or state.site is None:
-            return None
-        return state if state.groups == len(optimizer.param_groups) else None
 
     def write(self, state: OptimizerState, rates: Sequence[Any], step: int, norm: float) -> None:
         """What is recorded of every step of an optimizer."""

@@ -8,12 +8,14 @@ for other steps.
 
 from __future__ import annotations
 
+import sys
 from time import perf_counter
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from clew.attach.frames import user_line
+from clew.attach.frames import USER, kind_of, user_line
 
 if TYPE_CHECKING:
     from clew.attach.optimizers import OptimizerState
@@ -31,14 +33,18 @@ class PlainSteps:
         self._watcher = watcher
         self.events: list[tuple[Any, ...]] = []
         self.note = self.events.append
+        self._optimizers = watcher.optimizers.by_id
         self.resting = False  # nothing but noting is done now
         self.failed = False  # and will never rest again
         self.steps = 0  # that have ended and are not written yet
+        self._until = 0  # before this step somebody must be told
+        self._caller: tuple[CodeType | None, int] = (None, -1)  # of the last backward, and where in it
+        self._line: tuple[str | None, int | None] = (None, None)
         self.telling = False  # listeners are told of a step from here, where nobody books their time
 
     def loss(self, tensors: Any) -> float | None:
         """The loss of an ordinary backward, if it is a finite number in this machine's memory."""
-        if type(tensors) is not Tensor or not tensors.is_cpu or tensors.numel() != 1:
+        if type(tensors) is not Tensor or not tensors.is_cpu or tensors.shape.numel() != 1:
             return None
         value = tensors.item()
         return value if value - value == 0.0 else None
@@ -46,7 +52,14 @@ class PlainSteps:
     def note_backward(self, loss: float, began: float) -> None:
         """Called from the wrapper of `torch.autograd.backward`."""
         seconds = perf_counter() - began
-        line = user_line(2)
+        # Two frames up is torch's, the one that called it most often the user's: if that is the same place
+        # as the last time, so is the line.
+        frame = sys._getframe(2).f_back
+        if frame is None or self._caller != (frame.f_code, frame.f_lasti):
+            self._line = user_line(2)
+            own = frame is not None and kind_of(frame.f_code.co_filename) == USER
+            self._caller = (frame.f_code, frame.f_lasti) if own and frame is not None else (None, -1)
+        line = self._line
         self.note((BACKWARD, loss, line, seconds))
         holding = self._watcher.holding
         holding.backward(loss, line)
@@ -56,8 +69,8 @@ class PlainSteps:
     def before_step(self, optimizer: Any) -> tuple[OptimizerState, float, float, float] | None:
         """A known optimizer with finite gradients: its state and their norm; when asked, when ready."""
         began = perf_counter()
-        state = self._watcher.optimizers.known(optimizer)
-        if state is None:
+        state = self._optimizers.get(id(optimizer))
+        if state is None or not state.is_known(optimizer):
             return None
         norm = state.norm()
         if type(norm) is not float or norm - norm != 0.0:
@@ -70,20 +83,27 @@ class PlainSteps:
         watcher = self._watcher
         state, norm, began, ready = before
         ends = watcher.cycle.ends_with(state.index)
-        rates = [group.get("lr", 0.0) for group in optimizer.param_groups]
+        groups = optimizer.param_groups
+        rates = [groups[0].get("lr", 0.0)] if len(groups) == 1 else [g.get("lr", 0.0) for g in groups]
         self.note((STEP, state, norm, rates, ready - began, now - ready, now, ends))
         if ends:
-            watcher.hold_batch(None, None)
+            watcher.batch = None
+            watcher.holding.clear()
             self.steps += 1
-            step = watcher.step
-            full = len(self.events) >= MOST_EVENTS or step == watcher.limit or step >= watcher.due
-            if full or watcher.sampler.wants(step):
+            if watcher.clock.step + self.steps >= self._until or len(self.events) >= MOST_EVENTS:
                 self.write()
                 self.telling = True
                 try:
                     watcher.begin_step()
                 finally:
                     self.telling = False
+
+    def step_begins(self) -> None:
+        """Up to which step nothing but noting needs to be done, as things stand: until the next writing."""
+        watcher = self._watcher
+        step = watcher.clock.step + 1
+        limit = sys.maxsize if watcher.limit is None or watcher.limit < step else watcher.limit
+        self._until = min(limit, watcher.due, watcher.sampler.next_wanted(step))
 
     def write(self) -> None:
         """Work out and write what was noted."""
@@ -96,6 +116,7 @@ class PlainSteps:
         for state in self._work_out(events):
             self._watcher.optimizers.after_step(state)  # from here on its gradients are looked at again
         self._watcher.sampler.plain_cost = (perf_counter() - began) / steps
+        self.step_begins()
 
     def _work_out(self, events: list[tuple[Any, ...]]) -> list[OptimizerState]:
         """One loop without calls where it can be: it is most of what a plain step costs."""
@@ -104,6 +125,7 @@ class PlainSteps:
         own = watcher.sampler.plain_cost  # of this writing, a step's share: known from the last time
         states = {}
         tokens: list[str] = []
+        closed, seconds_own, seconds_all = 0, 0.0, 0.0
         for event in events:
             kind = event[0]
             if kind == FORWARD:
@@ -127,11 +149,16 @@ class PlainSteps:
                 if ends:
                     watcher.pattern.extend(tokens)
                     tokens.clear()
-                    watcher.end_plain_step(now, asked + own)
+                    if not closed or watcher.counts_at(clock.step):
+                        watcher.end_sections(clock.step)
+                    spent, total = clock.close(now, asked + own)
+                    closed, seconds_own, seconds_all = closed + 1, seconds_own + spent, seconds_all + total
             elif kind == DATA:
                 tokens.append("d")
                 clock.data += event[1]
             else:
                 tokens.append(event[1])
         watcher.pattern.extend(tokens)
+        if closed:
+            watcher.sampler.account_plain(closed, seconds_own, seconds_all)
         return list(states.values())

@@ -90,14 +90,6 @@ class Watcher:
         self._inventory_due = INVENTORY_AFTER
         self._alarmed: set[str] = set()
 
-    def hold_batch(self, args: Any, kwargs: Any, module: nn.Module | None = None) -> None:
-        """Keep the arguments of a root until the step ends: an alarm will want to see them."""
-        self.batch = (args, kwargs)
-        if module is None:
-            self.holding.clear()
-        else:
-            self.holding.forward(module, args, kwargs)
-
     def follows_this_thread(self) -> bool:
         """Training is followed in one thread; before the first step it may turn out to be another."""
         here = threading.get_ident()
@@ -312,21 +304,25 @@ class Watcher:
         self._close_step(perf_counter(), 0.0, sampled)
         self.begin_step()
 
-    def end_plain_step(self, now: float, own: float) -> None:
-        """A step that was only noted is written out; `own` is what it cost."""
-        self._close_step(now, own, False)
-
     def _close_step(self, now: float, extra: float, sampled: bool) -> None:
         step = self.clock.step
+        self.end_sections(step)
+        own, total = self.clock.close(now, extra)
+        self.sampler.account(step, sampled, own, total)
+
+    def end_sections(self, step: int) -> None:
+        """A training step ends: what came before it is over, and now and then all is counted."""
         self.losses.end_of_evaluation(step)
         if self.loop.evaluations.is_open:
             self.loop.tell(self.loop.evaluations.close, step)
         if self.feeding.evaluations.running:
             self.feeding.end_of_section()
-        if step == self._inventory_due or (step > INVENTORY_AFTER and step & (step - 1) == 0):
+        if self.counts_at(step):
             self._take_inventory()
-        own, total = self.clock.close(now, extra)
-        self.sampler.account(step, sampled, own, total)
+
+    def counts_at(self, step: int) -> bool:
+        """Whether an inventory is due: soon after anything new, and ever more rarely."""
+        return step == self._inventory_due or (step > INVENTORY_AFTER and step & (step - 1) == 0)
 
     def begin_step(self) -> None:
         """Forget the last step's batch, and decide how closely to look at the next one."""
@@ -343,6 +339,7 @@ class Watcher:
             self.histograms.prepare(self.clock.step)
         for listener in self.between_steps:
             listener(self.clock.step)
+        self.plain.step_begins()
 
     def _take_inventory(self) -> None:
         for root in self.models.roots:

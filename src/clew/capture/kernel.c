@@ -30,6 +30,7 @@
 
 enum { BLOCK = 1024, LANES = 16, WIDE = 8, SHIFT_SAMPLE = 128, BINS = 32 };
 enum { HIST_EXACT = 4 * BLOCK, HIST_SHARE = 8, HIST_BLOCKS = 128 };
+#define SMALLEST_SUM 1e-24 /* of the squares of a block: below it floats lose too many digits */
 enum { FLOAT32 = 0, FLOAT64 = 1, BFLOAT16 = 2, FLOAT16 = 3 };
 
 typedef struct {
@@ -263,24 +264,54 @@ INLINE void tensor_body(const void *data, int64_t count, int dtype, int saturati
     }
 }
 
-INLINE double sumsq_body(const void *data, int64_t count, int dtype) {
-    float buffer[BLOCK];
+/* Of n floats, in float: fast, and right where squares neither leave its range nor vanish in it. */
+INLINE double sumsq_fast(const float *x, int n) {
+    enum { WAYS = 4 * WIDE };
+    float sum[WAYS] = {0};
+    double total = 0;
+    int j = 0;
+    for (; j + WAYS <= n; j += WAYS)
+        for (int k = 0; k < WAYS; k++) sum[k] += x[j + k] * x[j + k];
+    for (; j < n; j++) total += (double)x[j] * x[j];
+    for (int k = 0; k < WAYS; k++) total += sum[k];
+    return total;
+}
+
+INLINE double sumsq_carefully(const float *x, int n) {
     double sum[LANES] = {0}, total = 0;
-    for (int64_t i = 0; i < count; i += BLOCK) {
-        int n = count - i < BLOCK ? (int)(count - i) : BLOCK, j = 0;
-        if (dtype == FLOAT64) {
-            const double *x = (const double *)data + i;
-            for (; j + LANES <= n; j += LANES)
-                for (int k = 0; k < LANES; k++) sum[k] += x[j + k] * x[j + k];
-            for (; j < n; j++) total += x[j] * x[j];
-        } else {
-            const float *x = as_floats(data, i, n, dtype, buffer);
-            for (; j + LANES <= n; j += LANES)
-                for (int k = 0; k < LANES; k++) sum[k] += (double)x[j + k] * x[j + k];
-            for (; j < n; j++) total += (double)x[j] * x[j];
-        }
-    }
+    int j = 0;
+    for (; j + LANES <= n; j += LANES)
+        for (int k = 0; k < LANES; k++) sum[k] += (double)x[j + k] * x[j + k];
+    for (; j < n; j++) total += (double)x[j] * x[j];
     for (int k = 0; k < LANES; k++) total += sum[k];
+    return total;
+}
+
+INLINE double sumsq_double(const double *x, int64_t n) {
+    double sum[LANES] = {0}, total = 0;
+    int64_t j = 0;
+    for (; j + LANES <= n; j += LANES)
+        for (int k = 0; k < LANES; k++) sum[k] += x[j + k] * x[j + k];
+    for (; j < n; j++) total += x[j] * x[j];
+    for (int k = 0; k < LANES; k++) total += sum[k];
+    return total;
+}
+
+INLINE double sumsq_body(const void *data, int64_t count, int dtype) {
+    if (dtype == FLOAT64) return sumsq_double(data, count);
+    float buffer[BLOCK];
+    double total = 0;
+    int careful = 0; /* after a block of tiny values: as floats their squares are slow, and the next is like it */
+    for (int64_t i = 0; i < count; i += BLOCK) {
+        int n = count - i < BLOCK ? (int)(count - i) : BLOCK;
+        const float *x = as_floats(data, i, n, dtype, buffer);
+        double block = careful ? 0 : sumsq_fast(x, n);
+        if (!(block > SMALLEST_SUM && block < INFINITY)) {
+            block = sumsq_carefully(x, n);
+            careful = block < SMALLEST_SUM;
+        }
+        total += block;
+    }
     return total;
 }
 
@@ -344,7 +375,7 @@ EXPORT int clew_choose(int limit) {
 
 /* ---- what Python calls ------------------------------------------------------------------ */
 
-EXPORT int clew_abi(void) { return 1; } /* raise it with kernel.py's ABI when an argument changes */
+EXPORT int clew_abi(void) { return 2; } /* raise it with kernel.py's ABI when an argument changes */
 
 /* out: mean, std, min, max, norm, share of zeros, number of non-finite values; returns the share of
  * values at or beyond lo or hi (NaN if there is no bound). hist, if not NULL, takes 32 bins in 255ths. */
@@ -373,6 +404,70 @@ EXPORT double clew_sumsq(const uint64_t *pointers, const int64_t *counts, const 
     double total = 0;
     for (int64_t i = 0; i < n; i++) total += sumsq_best((const void *)(uintptr_t)pointers[i], counts[i], dtypes[i]);
     return total;
+}
+
+/* ---- gradients, asked of torch itself -------------------------------------------------------
+ *
+ * Python that runs once a step is slow: the step has pushed it out of the processor's caches. So the
+ * gradients of an optimizer are looked up here, through functions of the interpreter whose addresses
+ * Python hands over, and through torch's table of the DLPack standard (its C exchange interface).
+ */
+typedef struct {
+    void *data;
+    struct { int32_t type, id; } device;
+    int32_t ndim;
+    struct { uint8_t code, bits; uint16_t lanes; } dtype;
+    const int64_t *shape, *strides;
+    uint64_t offset;
+} dl_tensor;
+
+enum { DL_CPU = 1, DL_FLOAT = 2, DL_BFLOAT = 4 };
+
+/* As `Request` in gradients.py has it. */
+typedef struct {
+    void *(*attribute)(void *object, void *name);
+    void *(*type_of)(void *object);
+    void (*release)(void *object);
+    int (*view)(void *object, dl_tensor *out);
+    void *name, *tensor; /* "grad", and the class that a gradient must be of */
+    void *const *parameters;
+    const int64_t *counts;
+    const uint8_t *dtypes;
+    uint64_t *pointers;
+    int64_t n;
+} request;
+
+INLINE int is_of(const dl_tensor *t, int dtype, int64_t count) {
+    int code = dtype == BFLOAT16 ? DL_BFLOAT : DL_FLOAT;
+    int bits = dtype == FLOAT32 ? 32 : dtype == FLOAT64 ? 64 : 16;
+    if (t->device.type != DL_CPU || t->dtype.code != code || t->dtype.bits != bits || t->dtype.lanes != 1) return 0;
+    int64_t dense = 1;
+    for (int32_t d = t->ndim - 1; d >= 0; d--) {
+        if (t->strides && t->shape[d] != 1 && t->strides[d] != dense) return 0;
+        dense *= t->shape[d];
+    }
+    return dense == count;
+}
+
+/* Where each gradient lies: 1, or 0 if one is not there or not plain. An error of Python's stays set. */
+EXPORT int clew_gradients(const request *r) {
+    for (int64_t i = 0; i < r->n; i++) {
+        void *gradient = r->attribute(r->parameters[i], r->name), *type;
+        if (!gradient) return 0;
+        dl_tensor t = {0};
+        int plain = (type = r->type_of(gradient)) == r->tensor && r->view(gradient, &t) == 0 &&
+                    is_of(&t, r->dtypes[i], r->counts[i]);
+        r->release(type);
+        r->release(gradient);
+        if (!plain) return 0;
+        r->pointers[i] = (uint64_t)(uintptr_t)t.data + t.offset;
+    }
+    return 1;
+}
+
+/* Their sum of squares, at once; -1 where `clew_gradients` says 0. */
+EXPORT double clew_gradients_sumsq(const request *r) {
+    return clew_gradients(r) ? clew_sumsq(r->pointers, r->counts, r->dtypes, r->n) : -1;
 }
 
 /* True if all n elements are zero, of either sign; stops at the first that is not. */

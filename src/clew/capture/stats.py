@@ -25,7 +25,6 @@ from clew.capture.stats_torch import resolve
 
 __all__ = [
     "STAT_NAMES",
-    "GradientNorm",
     "dead_fraction",
     "grad_norm",
     "kernel_available",
@@ -162,41 +161,6 @@ def _sum_of_squares(tensors: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
     dtypes = (ctypes.c_uint8 * n)(*codes)
     address = ctypes.addressof
     return _KERNEL.sumsq(address(pointers), address(sizes), address(dtypes), n), others
-
-
-class GradientNorm:
-    """The norm over the gradients of a fixed set of parameters, as cheap as it can be asked every step.
-
-    What a gradient shares with its parameter (type, size, device) is looked up once.
-    """
-
-    def __init__(self, parameters: Sequence[Tensor]) -> None:
-        self._parameters = list(parameters)
-        codes = [_CODES.get(p.dtype) if p.is_cpu else None for p in self._parameters]
-        self._fast = _KERNEL is not None and None not in codes and bool(codes)
-        n = len(self._parameters)
-        self._pointers = (ctypes.c_uint64 * n)()
-        self._sizes = (ctypes.c_int64 * n)(*(p.numel() for p in self._parameters))
-        self._codes = (ctypes.c_uint8 * n)(*(code or 0 for code in codes))
-        address = ctypes.addressof
-        self._addresses = (address(self._pointers), address(self._sizes), address(self._codes))
-
-    def __call__(self) -> float | Tensor:
-        """2-norm over all gradients there are: see `grad_norm`."""
-        if self._fast and _KERNEL is not None:
-            pointers: list[ctypes.c_uint64 | int] = []
-            try:
-                for parameter in self._parameters:
-                    gradient = parameter.grad
-                    if type(gradient) is not Tensor or not gradient.is_contiguous():
-                        break
-                    pointers.append(gradient.data_ptr())
-                else:
-                    self._pointers[:] = pointers
-                    return math.sqrt(_KERNEL.sumsq(*self._addresses, len(pointers)))
-            except _UNREADABLE:
-                self._fast = False  # sparse, or without memory: the general way copes
-        return grad_norm([p.grad for p in self._parameters if p.grad is not None])
 
 
 # ---- tensors that the fast path does not take ----------------------------------------------

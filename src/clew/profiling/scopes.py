@@ -21,7 +21,7 @@ from clew.attach.frames import name_in_caller
 from clew.attach.models import ModelBook, Root, strip_wrappers, unwrap
 from clew.attach.patching import Patches
 from clew.attach.plain import PlainSteps
-from clew.capture.stats import GradientNorm
+from clew.capture.gradients import GradientNorm
 from clew.profiling.growth import GrowthWatch
 from clew.profiling.ranges import BACKWARD, MODULE, OWN, named
 
