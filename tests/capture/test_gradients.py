@@ -1,4 +1,4 @@
-"""The norm over gradients: looked up by the kernel itself, by Python, or in the general way; always the same."""
+"""The norm over gradients: looked up by the kernel, by Python, or in the general way; always the same."""
 
 import math
 
@@ -102,9 +102,7 @@ def test_a_parameter_whose_gradient_can_not_be_asked_for_raises_nothing(norm_of)
             raise RuntimeError("not now")
 
     norm = norm_of([Refusing(torch.ones(3))])
-    with pytest.raises(
-        RuntimeError, match="not now"
-    ):  # the guard of the probe copes
+    with pytest.raises(RuntimeError, match="not now"):  # the guard of the probe copes
         norm()
 
 

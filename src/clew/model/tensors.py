@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 from clew.structure import TensorInfo
 
@@ -55,10 +56,15 @@ def described(tensor: Tensor, requires_grad: bool | None = None) -> TensorInfo:
     return TensorInfo(
         shape=shape,
         dtype=dtype_name(tensor.dtype),
-        device=device_name(tensor.device),
+        device=device_name(_device_of(tensor)),
         requires_grad=tensor.requires_grad if requires_grad is None else requires_grad,
         bytes=prod(shape) * tensor.dtype.itemsize,
     )
+
+
+def _device_of(tensor: Tensor) -> torch.device:
+    """A fake tensor is asked for what it stands for: its `device` is an op that goes through every mode."""
+    return tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device
 
 
 def size_of(size: Any) -> int:
