@@ -1,11 +1,16 @@
 """What holds for all tests of profiling."""
 
+import os
 from collections import Counter
 
 import pytest
 from torch._dynamo import utils as dynamo
 
 from clew.profiling import compiling
+from clew.profiling.quiet import LEVEL, SILENT
+
+# Read when a process profiles for the first time: here that may be a test that plays the user.
+os.environ.setdefault(LEVEL, SILENT)
 
 
 @pytest.fixture(autouse=True)
