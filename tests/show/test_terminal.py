@@ -80,6 +80,17 @@ def test_questions_that_need_an_experiment_take_one_line_however_many_they_are()
     assert "1 question needs an experiment: clew.examine(model, loss_fn, batch)" in one
 
 
+def test_the_command_that_asks_the_rest_can_be_copied_as_it_stands() -> None:
+    verdict = Verdict((), (NotJudged("no-signal", NEEDS_EXPERIMENT),))
+    folder = "/home/ada/" + "experiments/" * 12
+    run = replace(RUN, script=f"{folder}train.py", args=("--lr", "0.1", "my data"))
+    letters = "".join(drawn(verdict, run=run).split())  # a long line is broken anywhere
+    assert f"clewcheck{folder}train.py--lr0.1'mydata'" in letters
+    assert "clew check -m pack.train --lr 1" in drawn(
+        verdict, run=replace(RUN, script="-m pack.train", args=("--lr", "1"))
+    )
+
+
 def test_hints_alone_stand_in_a_line_each_beneath_a_clean_bill() -> None:
     hint = replace(softmax(), severity=Severity.ADVICE, check="redundant-bias", message="no use")
     text = drawn(Verdict((hint,)))

@@ -12,7 +12,7 @@ from clew.show.preflight import FAILED, PASSED, UNJUDGED, Answer, Preflight
 from clew.show.roots import effects_by_root
 from clew.show.safe_text import neutral, short_path
 from clew.show.screen import Screen
-from clew.show.summary import RunSummary
+from clew.show.summary import LONGEST_COMMAND, RunSummary
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -157,9 +157,7 @@ def _next(
     failed = preflight.names(FAILED)
     if failed:
         again = ",".join(failed[:3])
-        script = neutral(preflight.what, 60)
-        ours = (
-            f"clew check --only {again} {script}" if run.path else f"clew.examine(…, only={list(failed[:3])})"
-        )
+        command = f"clew check --only {again} {neutral(run.called, LONGEST_COMMAND)}"
+        ours = command if run.path else f"clew.examine(…, only={list(failed[:3])})"
         steps.append(f"mend it, then ask again: {ours}")
     return steps

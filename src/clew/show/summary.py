@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from clew.store.data import Fact, RunData
     from clew.store.reader import RunReader
 
+LONGEST_COMMAND = 600  # characters of a command to copy; more is no longer one line of a terminal's history
 NO_STEP = "no training step was recorded: the script ended before one, or does not train with torch"
 
 
@@ -29,6 +31,13 @@ class RunSummary:
     damage: tuple[str, ...] = ()  # what could not be read
     incidents: tuple[str, ...] = ()  # what failed inside Clew while recording
     idle: str | None = None  # why there is nothing to judge, if there isn't
+    args: tuple[str, ...] = ()  # that the script was given
+
+    @property
+    def called(self) -> str:
+        """The script with its arguments, as a shell takes them."""
+        words = self.script if self.script.startswith("-m ") else shlex.quote(self.script)
+        return " ".join([words, *map(shlex.quote, self.args)])
 
     def to_json(self) -> dict[str, Any]:
         """The `run` of the stable JSON shape."""
@@ -64,7 +73,13 @@ def summarise(run: RunReader, checks: int) -> RunSummary:
         damage=tuple(run.damage),
         incidents=tuple(incidents(run.data.facts)),
         idle=idle_reason(run.data),
+        args=_arguments(run.meta),
     )
+
+
+def _arguments(meta: Mapping[str, Any]) -> tuple[str, ...]:
+    found = meta.get("args")
+    return tuple(str(a) for a in found) if isinstance(found, list) else ()
 
 
 def incidents(facts: Iterable[Fact]) -> list[str]:
@@ -98,4 +113,5 @@ def unrecorded(
         checks=checks,
         incidents=lost,
         idle=idle_reason(data),
+        args=_arguments(meta),
     )

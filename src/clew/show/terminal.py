@@ -14,7 +14,7 @@ from clew.show.places import layer, location
 from clew.show.roots import effects_by_root
 from clew.show.safe_text import encodable, neutral, short_path
 from clew.show.screen import STYLES, Screen, encoding_of, glyphs_for
-from clew.show.summary import RunSummary
+from clew.show.summary import LONGEST_COMMAND, RunSummary
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -163,7 +163,7 @@ def _draw_checks(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) 
 def _examining(run: RunSummary) -> str:
     """The command that asks the rest; a notebook has no script to run."""
     if run.script.endswith(".py") or run.script.startswith("-m "):
-        return f"clew check {_script(run)}"
+        return f"clew check {neutral(run.called, LONGEST_COMMAND)}"  # to be copied: all of it
     return "clew.examine(model, loss_fn, batch)"
 
 
