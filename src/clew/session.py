@@ -410,7 +410,7 @@ class Session:
         try:
             action()
         except Exception as error:  # noqa: BLE001 - the end of a run must not change its outcome
-            self._guard.fail(name, error)
+            self._guard.note(name, error)
 
     def _explain(self, error: BaseException) -> None:
         """After the program's own traceback: why shapes, types or devices did not fit, if that ended it."""

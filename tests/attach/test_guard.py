@@ -56,6 +56,29 @@ def test_an_exception_of_a_signal_handler_is_the_programs(guard, reported, alarm
     assert not guard.off
 
 
+def test_an_alarm_in_the_middle_of_no_grad_leaves_gradients_on(guard, alarm):
+    alarm(time_up)
+    recording = [True]
+    guard.grad_enabled, guard.set_grad_enabled = lambda: recording[0], lambda on: recording.__setitem__(0, on)
+
+    def entering() -> None:
+        recording[0] = False
+        interrupted()
+
+    with pytest.raises(TimeUpError):
+        guard.probe("one", entering)()
+    assert recording == [True]
+
+
+def test_at_the_end_of_a_run_an_alarm_is_noted_and_nothing_raised(guard, reported, alarm):
+    alarm(time_up)
+    try:
+        interrupted()
+    except TimeUpError as error:
+        guard.note("one", error)
+    assert [name for name, _ in reported] == ["one"]
+
+
 @pytest.mark.parametrize("way", ["probe", "inner"])
 def test_a_failure_of_ours_ends_here_though_there_are_handlers(guard, reported, alarm, way):
     alarm(time_up)

@@ -30,6 +30,9 @@ class Guard:
         self._inject = os.environ.get(INJECT)
         self._calls = 0
         self.seconds = 0.0  # that probes took on the training thread
+        # Whether torch records gradients, and how that is set; a program without torch has no such mode.
+        self.grad_enabled: Callable[[], bool] = bool
+        self.set_grad_enabled: Callable[[bool], object] = bool
 
     def probe(
         self, name: str, function: Callable[..., None], on_fail: Callable[[], None] | None = None
@@ -41,13 +44,18 @@ class Guard:
         def guarded(*args: Any, **kwargs: Any) -> None:
             if name in off:
                 return
-            began = perf_counter()
+            began, recording = perf_counter(), self.grad_enabled()
             try:
                 function(*args, **kwargs)
             except Exception as error:  # noqa: BLE001 - the whole point: nothing may escape
+                self.set_grad_enabled(recording)
                 self.fail(name, error)
                 if on_fail is not None:
                     on_fail()
+            except BaseException:
+                # A signal's, at any moment: also between the two halves of entering `torch.no_grad()`.
+                self.set_grad_enabled(recording)
+                raise
             self.seconds += perf_counter() - began
 
         return guarded if self._inject != name else self._failing(name, guarded, on_fail)
@@ -97,6 +105,10 @@ class Guard:
         """Switch a probe off and say so once; what the program itself raised goes on to it."""
         if _from_signal_handler(error):
             raise error
+        self.note(name, error)
+
+    def note(self, name: str, error: BaseException) -> None:
+        """Switch a probe off and say so once, whatever it was: for the end of a run, which must not fail."""
         if name in self.off:
             return
         self.off.add(name)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.compiler import is_compiling
 
 from clew.attach.guard import Guard
@@ -26,6 +27,7 @@ class Probes:
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self.watcher = watcher
         self.guard = guard
+        guard.grad_enabled, guard.set_grad_enabled = torch.is_grad_enabled, torch._C._set_grad_enabled
         self.patches = Patches()
         self.handles: list[Any] = []
 
@@ -53,8 +55,8 @@ class Probes:
 
     def plain_failed(self, error: BaseException) -> None:
         """From now on nothing is only noted: events take the guarded way."""
+        self.guard.fail(PLAIN, error)  # first: what a signal handler of the program raised goes on from here
         self.watcher.plain.failed = True
-        self.guard.fail(PLAIN, error)
         self.watcher.halt()
 
     def around(self, owner: Any, name: str, after: Probe, letter: str = "") -> None:
