@@ -83,8 +83,13 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** Ask, and ask again when path, query or `version` change. `path` null: nothing to ask yet. */
-export function useApi<T>(path: string | null, query: Query = {}, version: number | string = 0): Loaded<T> {
+const LATER = 40; // milliseconds that a question waits which somebody looks at less than at another
+
+/**
+ * Ask, and ask again when path, query or `version` change. `path` null: nothing to ask yet.
+ * `later`: others first, since a server answers one after the other.
+ */
+export function useApi<T>(path: string | null, query: Query = {}, version: number | string = 0, later = false): Loaded<T> {
   const wanted = path === null ? null : request(path, query);
   const [again, setAgain] = useState(0);
   const [state, set] = useState<{ of: string | null; data?: T; error?: ApiError; loading: boolean }>({ of: null, loading: true });
@@ -107,7 +112,8 @@ export function useApi<T>(path: string | null, query: Query = {}, version: numbe
       flight.current = null;
       if (own.stale) setAgain((n) => n + 1);
     };
-    get<T>(path, latest.current, stop.signal)
+    const ask = () => get<T>(path, latest.current, stop.signal);
+    (later && !isReport ? new Promise((go) => setTimeout(go, LATER)).then(ask) : ask())
       .then(
         (data) => stop.signal.aborted || set({ of: wanted, data, loading: false }),
         (e: unknown) => stop.signal.aborted || set((old) => ({ ...(old.of === wanted ? old : {}), of: wanted, error: asError(e), loading: false })),

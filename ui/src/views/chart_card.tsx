@@ -1,5 +1,5 @@
 // A chart with its title, that asks for exactly what it shows.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ofRun, useApi } from "../api";
 import { whole } from "../format";
 import { Chart, type Marker } from "../parts/chart";
@@ -40,11 +40,14 @@ export function ChartCard({ frame, keys, title, about, names, height, robust, on
   }, []);
   const { id, axis, range, version } = frame;
   const asked = { keys: keys.join(","), from: range?.[0], to: range?.[1], points, x: axis };
-  const answer = useApi<SeriesAnswer>(ofRun(id, "series"), asked, version);
+  const inHand = useRef(false); // it is this chart that somebody zooms
+  const before = useRef(String(range));
+  const answer = useApi<SeriesAnswer>(ofRun(id, "series"), asked, version, before.current !== String(range) && !inHand.current);
+  useLayoutEffect(() => void (before.current = String(range)), [String(range)]);
   const fits = answer.data?.x === axis ? answer.data : undefined; // of another axis: not to be drawn on this one
   const parts = (fits?.series ?? []).filter((part) => !part.missing && part.steps.length > 0);
   const shown = useSame(parts);
-  const [within, zoom] = useRange(frame, answer.fresh || !fits);
+  const [within, zoom] = useRange(frame, inHand, answer.fresh || !fits);
   const gone = (fits?.series ?? []).filter((part) => part.missing);
   useEffect(() => {
     if (shown[0]) onSteps?.(shown[0].steps);
@@ -66,9 +69,8 @@ export function ChartCard({ frame, keys, title, about, names, height, robust, on
 }
 
 /** What is shown: the chart in hand follows at once, the others as their points come, and are drawn once. */
-function useRange(frame: Frame, settled: boolean): [Frame["range"], Frame["zoom"]] {
+function useRange(frame: Frame, inHand: { current: boolean }, settled: boolean): [Frame["range"], Frame["zoom"]] {
   const kept = useRef(frame.range);
-  const inHand = useRef(false);
   if (settled || inHand.current) kept.current = frame.range;
   if (settled) inHand.current = false;
   const zoom = (range: Frame["range"]) => {
