@@ -48,13 +48,7 @@ class Sampler:
 
     def wants(self, step: int) -> bool:
         """Whether to sample this step."""
-        if self._stopped or self.paused:
-            return False
-        if self._every_step or step in self.also:
-            return True
-        if step >= self._next and self._credit > 0.0 and self._credit >= self._cost:
-            return True
-        return step >= self._next_on_start and self._start > 0.0 and self._start >= self._cost
+        return self.next_wanted(step) == step
 
     def next_wanted(self, step: int) -> int:
         """The first step from this one on that `wants` is true of, unless something is booked before."""
@@ -78,8 +72,7 @@ class Sampler:
         self.spent += own
         self.elapsed += total
         own, total, self.excused = own - self.excused, total - self.excused, 0.0
-        earned = self._budget * max(total - own, 0.0)
-        self._credit += max(earned - self._plain, LEAST_SHARE * earned)
+        self._earn(1, own, total)
         if sampled:
             # Part of what a sample costs is not in our own time: torch's slower paths, cold caches.
             longer = min(total - self._plain_total, 4 * own) if self._plain_total else 0.0
@@ -92,11 +85,14 @@ class Sampler:
         """Book several plain steps: what they cost together."""
         self.spent += own
         self.elapsed += total
-        earned = self._budget * max(total - own, 0.0)
-        self._credit += max(earned - steps * self._plain, LEAST_SHARE * earned)
-        for _ in range(min(steps, 8)):  # after so many steps nearly all that is remembered is of them
+        self._earn(steps, own, total)
+        for _ in range(steps):
             self._book_plain(own / steps, total / steps)
         self._credit = min(self._credit, 2 * self._cost)
+
+    def _earn(self, steps: int, own: float, total: float) -> None:
+        earned = self._budget * max(total - own, 0.0)
+        self._credit += max(earned - steps * self._plain, LEAST_SHARE * earned)
 
     def _book_plain(self, own: float, total: float) -> None:
         self._plain = smoothed(self._plain, own)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MOST_EVENTS = 192  # waiting to be written: about thirty steps
 
 FORWARD, BACKWARD, STEP, OTHER, DATA = range(5)
+_METHOD = Tensor.backward.__code__
 
 
 class PlainSteps:
@@ -44,7 +45,7 @@ class PlainSteps:
 
     def loss(self, tensors: Any) -> float | None:
         """The loss of an ordinary backward, if it is a finite number in this machine's memory."""
-        if type(tensors) is not Tensor or not tensors.is_cpu or tensors.shape.numel() != 1:
+        if type(tensors) is not Tensor or not tensors.is_cpu or tensors.numel() != 1:
             return None
         value = tensors.item()
         return value if value - value == 0.0 else None
@@ -52,13 +53,13 @@ class PlainSteps:
     def note_backward(self, loss: float, began: float) -> None:
         """Called from the wrapper of `torch.autograd.backward`."""
         seconds = perf_counter() - began
-        # Two frames up is torch's, the one that called it most often the user's: if that is the same place
-        # as the last time, so is the line.
-        frame = sys._getframe(2).f_back
+        # If `loss.backward()` was called from the same place as the last time, the line is the same.
+        above = sys._getframe(2)
+        frame = above.f_back if above.f_code is _METHOD else None
         if frame is None or self._caller != (frame.f_code, frame.f_lasti):
             self._line = user_line(2)
-            own = frame is not None and kind_of(frame.f_code.co_filename) == USER
-            self._caller = (frame.f_code, frame.f_lasti) if own and frame is not None else (None, -1)
+            users = frame is not None and kind_of(frame.f_code.co_filename) == USER
+            self._caller = (frame.f_code, frame.f_lasti) if frame is not None and users else (None, -1)
         line = self._line
         self.note((BACKWARD, loss, line, seconds))
         holding = self._watcher.holding

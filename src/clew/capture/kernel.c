@@ -277,25 +277,19 @@ INLINE double sumsq_fast(const float *x, int n) {
     return total;
 }
 
-INLINE double sumsq_carefully(const float *x, int n) {
-    double sum[LANES] = {0}, total = 0;
-    int j = 0;
-    for (; j + LANES <= n; j += LANES)
-        for (int k = 0; k < LANES; k++) sum[k] += (double)x[j + k] * x[j + k];
-    for (; j < n; j++) total += (double)x[j] * x[j];
-    for (int k = 0; k < LANES; k++) total += sum[k];
-    return total;
-}
-
-INLINE double sumsq_double(const double *x, int64_t n) {
-    double sum[LANES] = {0}, total = 0;
-    int64_t j = 0;
-    for (; j + LANES <= n; j += LANES)
-        for (int k = 0; k < LANES; k++) sum[k] += x[j + k] * x[j + k];
-    for (; j < n; j++) total += x[j] * x[j];
-    for (int k = 0; k < LANES; k++) total += sum[k];
-    return total;
-}
+/* In double, of floats or of doubles. */
+#define SUMSQ_IN_DOUBLE(NAME, TYPE)                                                                        \
+    INLINE double NAME(const TYPE *x, int64_t n) {                                                         \
+        double sum[LANES] = {0}, total = 0;                                                                \
+        int64_t j = 0;                                                                                     \
+        for (; j + LANES <= n; j += LANES)                                                                 \
+            for (int k = 0; k < LANES; k++) sum[k] += (double)x[j + k] * x[j + k];                         \
+        for (; j < n; j++) total += (double)x[j] * x[j];                                                   \
+        for (int k = 0; k < LANES; k++) total += sum[k];                                                   \
+        return total;                                                                                      \
+    }
+SUMSQ_IN_DOUBLE(sumsq_carefully, float)
+SUMSQ_IN_DOUBLE(sumsq_double, double)
 
 INLINE double sumsq_body(const void *data, int64_t count, int dtype) {
     if (dtype == FLOAT64) return sumsq_double(data, count);

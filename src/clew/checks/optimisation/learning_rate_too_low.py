@@ -70,8 +70,8 @@ class LearningRateTooLow(Check):
         if trial is None or pretrained(run) or trial.other < 0.99 * self.factor * trial.rate:
             return
         least = min(trial.other_gains)
-        if trial.start - max(trial.other_gains) < 0:
-            return  # without a lowest value, a loss falls the further the higher the rate
+        if trial.bottomless:
+            return
         if least < self.moved * abs(trial.start) or max(trial.gains) > self.share * least:
             return
         ended, higher = (trial.start - median(gains) for gains in (trial.gains, trial.other_gains))
@@ -130,7 +130,7 @@ class LearningRateTooLow(Check):
     def unjudged(self, run: RunView) -> str | None:
         if run.experiment(self.name) is not None:
             trial = rate_trial(run, self.name, self.seeds)
-            if trial is not None and trial.start - max(trial.other_gains) < 0:
+            if trial is not None and trial.bottomless:
                 return "the loss falls below zero: how much there is to gain is not known"
             return "the weights were loaded: a low rate may be meant" if pretrained(run) else None
         if why_not(run, self.name) is not None:

@@ -24,6 +24,11 @@ class RateTrial:
     other_gains: list[float]
     warms_up: bool
 
+    @property
+    def bottomless(self) -> bool:
+        """Without a lowest value a loss falls the further the higher the rate: gains can't be compared."""
+        return self.start < max(self.other_gains)
+
     def evidence(self, run: RunView) -> list[Evidence]:
         told = ", ".join(f"{self.start - gain:.3g}" for gain in self.gains)
         other = ", ".join(f"{self.start - gain:.3g}" for gain in self.other_gains)
