@@ -2,8 +2,10 @@
 
     python -m benchmarks.inspection
 
-Each is timed in the same process, after one call to warm up; the median of a few rounds is printed, and
-the ratio. What is not installed is left out and said so.
+Each is timed in the same process, in turn with the other, after one call to warm up; the medians of a
+few rounds are printed, and their ratio. `visit` computes nothing unless it is asked to, where torchlens
+always does: both ways are timed, and a plain forward beside them. What is not installed is left out and
+said so.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from torch import Tensor, nn
 
 import clew
 
-ROUNDS = 5
+ROUNDS = 7
 
 
 class Bottleneck(nn.Module):
@@ -66,26 +68,27 @@ def transformer() -> nn.Module:
     return nn.TransformerEncoder(layer, 24, enable_nested_tensor=False)
 
 
-def seconds(action: Callable[[], Any]) -> float:
-    action()
-    spent = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        with redirect_stdout(io.StringIO()):
-            action()
-        spent.append(time.perf_counter() - began)
-    return median(spent)
+def seconds(*actions: Callable[[], Any]) -> list[float]:
+    """The median of each."""
+    spent: list[list[float]] = [[] for _ in actions]
+    for number in range(ROUNDS + 1):
+        for action, times in zip(actions, spent, strict=True):
+            began = time.perf_counter()
+            with redirect_stdout(io.StringIO()):
+                action()
+            if number > 0:
+                times.append(time.perf_counter() - began)
+    return [median(times) for times in spent]
 
 
 def compare(what: str, ours: Callable[[], Any], package: str, theirs: Callable[[Any], Any]) -> None:
-    mine = seconds(ours)
     try:
         other = import_module(package)
     except ImportError:
-        print(f"{what:34} clew {mine:7.3f} s   {package}: not installed")
+        print(f"{what:44} clew {seconds(ours)[0]:7.3f} s   {package}: not installed")
         return
-    spent = seconds(lambda: theirs(other))
-    print(f"{what:34} clew {mine:7.3f} s   {package} {spent:7.3f} s   {spent / mine:5.1f} times ours")
+    mine, spent = seconds(ours, lambda: theirs(other))
+    print(f"{what:44} clew {mine:7.3f} s   {package} {spent:7.3f} s   {spent / mine:5.1f} times ours")
 
 
 def main() -> None:
@@ -100,12 +103,14 @@ def main() -> None:
             "torchinfo",
             lambda torchinfo: str(torchinfo.summary(model, input_data=x, verbose=0)),  # noqa: B023
         )
-        compare(
-            f"every op of {name}",
-            lambda: clew.visit(model, x, compute=True),  # noqa: B023
-            "torchlens",
-            lambda torchlens: torchlens.trace(model, x),  # noqa: B023
-        )
+        for way, compute in (("", None), (", with values", True)):
+            compare(
+                f"every op of {name}{way}",
+                lambda: clew.visit(model, x, compute=compute),  # noqa: B023
+                "torchlens",
+                lambda torchlens: torchlens.trace(model, x),  # noqa: B023
+            )
+        print(f"{f'plain forward of {name}':44}      {seconds(lambda: model(x))[0]:7.3f} s")  # noqa: B023
 
 
 if __name__ == "__main__":

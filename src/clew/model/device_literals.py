@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from clew.model.forwards import without_computing
+from clew.model.forwards import stand_in, without_computing
 from clew.model.inputs import Feed
 from clew.model.tensors import replaced
 from clew.model.tracing import Op, Trace
@@ -53,7 +53,7 @@ def device_literal(model: nn.Module, given: Feed) -> Op | None:
         if type(tensor).__name__ == "FakeTensor":
             return tensor
         if id(tensor) not in known:
-            known[id(tensor)] = (tensor, _on_meta(fake, tensor))
+            known[id(tensor)] = (tensor, stand_in(fake, tensor, torch.device("meta")))
         return known[id(tensor)][1]
 
     args, kwargs = replaced(given.args, convert), replaced(given.kwargs, convert)
@@ -68,15 +68,6 @@ def device_literal(model: nn.Module, given: Feed) -> Op | None:
 def _mixes(op: Op) -> bool:
     """Tensors of two devices meet, which fails but on the meta device; numbers may come from anywhere."""
     return len({t.device for t in op.inputs if t.shape}) > 1 and op_name(op) not in _MAY_MIX
-
-
-def _on_meta(fake: FakeTensorMode, tensor: Tensor) -> Any:
-    with torch.no_grad():
-        empty = torch.empty_like(tensor.detach(), device="meta")
-        made: Any = FakeTensor(fake, empty, torch.device("meta"))
-    if isinstance(tensor, nn.Parameter):
-        return nn.Parameter(made, requires_grad=tensor.requires_grad)
-    return made.requires_grad_(tensor.requires_grad)
 
 
 def _creates(op: Op) -> bool:

@@ -16,12 +16,15 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from clew.model.repeating import Repeats
 from clew.model.tensors import replaced, tensors_in
 from clew.model.tracing import Call, Trace, Tracer
 from clew.model.untouched import state_of, untouched
 
 _LOGGERS = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
 WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
+
+_CPU = torch.device("cpu")
 
 OnCall = Callable[[Call, Any], None]
 
@@ -91,8 +94,9 @@ def without_computing(
     mode: FakeTensorMode | None = None,
     on_call: OnCall | None = None,
     convert: Callable[[Tensor], Any] | None = None,
+    repeat: bool = True,
 ) -> Trace:
-    """With tensors that have no values."""
+    """With tensors that have no values; layers that repeat are traced once, if `repeat`."""
     root = target if isinstance(target, nn.Module) else None
     fake = mode or FakeTensorMode(allow_non_fake_inputs=True)
     with ExitStack() as stack:
@@ -100,10 +104,15 @@ def without_computing(
         stack.enter_context(quiet_loggers())
         convert = convert or converter(fake)
         aliases = swap_state(root, convert) if root is not None else {}
-        args, kwargs = replaced(args, convert), replaced(kwargs, convert)
+        given = replaced(args, convert), replaced(kwargs, convert)
         stack.enter_context(fake)
         tracer = Tracer(root, keeper, ops=ops, aliases=aliases, on_call=on_call)
-        trace = tracer.watch(target, args, kwargs)
+        repeat = repeat and ops and on_call is None and root is not None
+        if repeat and root is not None:
+            Repeats(root, tracer)
+        trace = tracer.watch(target, *given)
+    if trace.error is not None and repeat:  # what fails is shown as it fails by itself
+        return without_computing(target, args, kwargs, mode=mode, convert=convert, repeat=False)
     trace.computed = False
     return trace
 
@@ -116,20 +125,34 @@ def converter(fake: FakeTensorMode) -> Callable[[Tensor], Any]:
     def convert(tensor: Tensor) -> Any:
         if type(tensor).__name__ == "FakeTensor":
             return tensor
-        if tensor.device.type != "meta":
+        on_meta = tensor.device.type == "meta"
+        if not on_meta and not _stands_alone(tensor):
             return fake.from_tensor(tensor, static_shapes=True)
         if id(tensor) not in known:
-            known[id(tensor)] = (tensor, _on_cpu(fake, tensor))
+            known[id(tensor)] = (tensor, stand_in(fake, tensor, _CPU if on_meta else tensor.device))
         return known[id(tensor)][1]
 
     return convert
 
 
-def _on_cpu(fake: FakeTensorMode, tensor: Tensor) -> Any:
+def _stands_alone(tensor: Tensor) -> bool:
+    """No view and no special layout: there is nothing about it that torch would have to look up."""
+    return (
+        type(tensor) in (Tensor, nn.Parameter)
+        and tensor.layout == torch.strided
+        and tensor._base is None
+        and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.itemsize
+        and not (tensor.is_conj() or tensor.is_neg() or tensor.is_quantized or tensor.is_nested)
+        and (tensor.is_leaf or not tensor.requires_grad)
+    )
+
+
+def stand_in(fake: FakeTensorMode, tensor: Tensor, device: torch.device) -> Any:
+    """A tensor of the same looks that has no values, on this device."""
     with torch.no_grad():
-        made: Any = FakeTensor(fake, tensor.detach(), torch.device("cpu"))
-    if isinstance(tensor, nn.Parameter):
-        return nn.Parameter(made, requires_grad=tensor.requires_grad)
+        like = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+        made: Any = FakeTensor(fake, like, device)
+    made._is_param = isinstance(tensor, nn.Parameter)  # nn.Parameter() would send it through every mode
     return made.requires_grad_(tensor.requires_grad)
 
 

@@ -146,17 +146,16 @@ def _rows(model: nn.Module, trace: Trace, values: Values) -> list[ModuleRow]:
     counted: set[int] = set()
     active: list[Call] = []
     rows = []
+    inside = {id(m): list(m.parameters()) for m in {id(c.module): c.module for c in trace.calls}.values()}
     for call in trace.calls:
         while active and active[-1] is not call.parent:
-            counted |= {id(p) for p in active.pop().module.parameters()}
-        rows.append(_row(call, counted, values))
+            counted.update(map(id, inside[id(active.pop().module)]))
+        rows.append(_row(call, inside[id(call.module)], counted, values))
         active.append(call)
-    counted |= {id(p) for call in active for p in call.module.parameters() if trace.error is None}
     return rows + _never_ran(model, trace)
 
 
-def _row(call: Call, counted: set[int], values: Values) -> ModuleRow:
-    parameters = list(call.module.parameters())
+def _row(call: Call, parameters: list[nn.Parameter], counted: set[int], values: Values) -> ModuleRow:
     fresh = [p for p in parameters if id(p) not in counted]
     home = call.outputs[0] if call.outputs else next((described(p) for p in parameters), None)
     data, gradient = values.get(call.index, (None, None))
@@ -187,10 +186,12 @@ def _never_ran(model: nn.Module, trace: Trace) -> list[ModuleRow]:
     read = {p for op in trace.ops for p in op.parameters}
     rows: list[ModuleRow] = []
     for path, module in model.named_modules():
+        if not path or id(module) in ran or any(path.startswith(f"{row.path}.") for row in rows):
+            continue
         parameters = list(module.parameters())
-        inside = any(path.startswith(f"{row.path}.") for row in rows)
-        idle = not any(id(m) in ran for m in module.modules()) and not any(id(p) in read for p in parameters)
-        if path and parameters and idle and not inside:
+        if not parameters or any(id(p) in read for p in parameters):
+            continue
+        if not any(id(m) in ran for m in module.modules()):
             rows.append(_idle_row(path, module, parameters))
     return rows
 

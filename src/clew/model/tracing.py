@@ -2,12 +2,14 @@
 
 The order of events is the program's own, so control flow, reuse and functional calls come out as
 they are. Tensors are told apart by identity; as views and in-place writes make a second tensor of
-the same memory, who wrote to a storage last is also a source of what is read from it.
+the same memory, who wrote to a storage last is also a source of what is read from it. Nothing is
+kept alive by being watched: tensors and storages are held weakly.
 """
 
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.modules import module as hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -26,6 +29,7 @@ from clew.model.untouched import Keeper, storage_key
 from clew.structure import INPUT, TensorInfo
 
 _SILENT = {"prim", "profiler"}  # namespaces of ops that compute nothing
+_NOBODY: tuple[Callable[[], Any], int] = (lambda: None, INPUT)
 
 
 @dataclass
@@ -87,7 +91,6 @@ class Trace:
     error: BaseException | None = None
     failed_at: tuple[Any, tuple[int, ...]] | None = None  # the op that raised last, and what made its inputs
     computed: bool = True
-    held: list[Tensor] = field(default_factory=list)  # so that an address means one tensor
 
     def mark_feeding(self) -> None:
         """Which ops the result depends on; a walk without recursion."""
@@ -97,6 +100,9 @@ class Trace:
             if not op.feeds_result:
                 op.feeds_result = True
                 waiting += [s for s in op.sources if s != INPUT and not self.ops[s].feeds_result]
+
+
+Save = tuple[Any, int, Call | None]  # storage, bytes, and whose call
 
 
 class Tracer(TorchDispatchMode):
@@ -118,15 +124,20 @@ class Tracer(TorchDispatchMode):
         self._on_call = on_call
         self._paths = {id(m): p for p, m in root.named_modules()} if root is not None else {}
         self._numbers: dict[int, int] = {}
-        self._stack: list[Call] = []
-        self._made: dict[int, int] = {}  # id of a tensor -> op
+        self.stack: list[Call] = []
+        self._made: dict[int, tuple[weakref.ref[Tensor], int]] = {}  # id of a tensor -> op
         self._views: dict[Any, int] = {}  # place of a tensor in memory -> op
-        self._written: dict[int, int] = {}  # storage -> the op that wrote to it last
+        self.written: dict[int, int] = {}  # storage -> the op that wrote to it last
         self._last: tuple[Op, list[Tensor]] | None = None
-        self._saved: set[int] = set()
+        self._storages: dict[int | None, StorageWeakRef] = {}  # while one is held its address means no other
+        self.births: list[int | None] = []  # storages, in the order in which ops made them
+        self.writes: list[tuple[int, int]] = []  # ops and the storages that they wrote to
+        self.saves: list[Save] = []  # what autograd keeps, also what it kept already
+        self._saved: set[Any] = set()
         self._state: set[int] = set()
-        self._given: dict[int, int] = {}  # id of an input -> its number
-        self._parameters = aliases or {}
+        self.resting = False
+        self.given: dict[int, int] = {}  # id of an input -> its number
+        self.parameters = aliases or {}
         if root is not None:
             for tensor in (*root.parameters(), *root.buffers()):
                 self._state.add(storage_key(tensor) or 0)
@@ -134,7 +145,7 @@ class Tracer(TorchDispatchMode):
     def watch(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Trace:
         """Run the function; what it raises is kept, not raised."""
         trace = self.trace
-        self._given = {id(t): n for n, t in enumerate(tensors_in((args, kwargs)))}
+        self.given = {id(t): n for n, t in enumerate(tensors_in((args, kwargs)))}
         with ExitStack() as stack:
             stack.callback(self._hang().close)
             stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self._pack, lambda t: t))
@@ -143,7 +154,7 @@ class Tracer(TorchDispatchMode):
                 trace.result = function(*args, **kwargs)
             except Exception as error:  # noqa: BLE001 - the caller explains it
                 trace.error = error
-        self._settle()
+        self.settle()
         results = list(tensors_in(trace.result))
         trace.makers = tuple(self._maker(t) for t in results)
         trace.outputs = tuple(map(described, results))
@@ -167,16 +178,15 @@ class Tracer(TorchDispatchMode):
     # -- modules --
 
     def _enter(self, module: nn.Module, args: Any) -> None:
-        self._settle()
-        number = self._numbers[id(module)] = self._numbers.get(id(module), 0) + 1
+        self.settle()
         tensors = list(tensors_in(args))
         file, line = user_line(2)
         call = Call(
             index=len(self.trace.calls),
-            path=self._paths.get(id(module), type(module).__name__),
+            path=self.path(module),
             module=module,
-            parent=self._stack[-1] if self._stack else None,
-            number=number,
+            parent=self.stack[-1] if self.stack else None,
+            number=self.called(module),
             inputs=tuple(map(described, tensors)),
             file=file,
             line=line,
@@ -184,11 +194,20 @@ class Tracer(TorchDispatchMode):
             reads=tuple(self._maker(t) for t in tensors),
         )
         self.trace.calls.append(call)
-        self._stack.append(call)
+        self.stack.append(call)
+
+    def path(self, module: nn.Module) -> str:
+        known: str | None = self._paths.get(id(module))
+        return type(module).__name__ if known is None else known
+
+    def called(self, module: nn.Module) -> int:
+        """One call more; how many those are."""
+        number = self._numbers[id(module)] = self._numbers.get(id(module), 0) + 1
+        return number
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
-        while self._stack:
-            call = self._stack.pop()
+        while self.stack:
+            call = self.stack.pop()
             call.end_op = len(self.trace.ops)
             if call.module is module:
                 break
@@ -196,10 +215,9 @@ class Tracer(TorchDispatchMode):
             return
         if output is None and sys.exc_info()[1] is not None:
             return  # it raised: hooks are then called with no result
-        self._settle()
+        self.settle()
         call.done = True
         tensors = list(tensors_in(output))
-        self.trace.held += tensors
         call.outputs = tuple(map(described, tensors))
         call.makes = tuple(self._maker(t) for t in tensors)
         if self._on_call is not None:
@@ -216,7 +234,7 @@ class Tracer(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if _namespace(func) in _SILENT:
+        if self.resting or _namespace(func) in _SILENT:
             return func(*args, **kwargs)
         if torch.is_inference_mode_enabled():  # composite ops arrive whole there
             with self:
@@ -225,7 +243,7 @@ class Tracer(TorchDispatchMode):
                 return parts
         if kwargs.get("device") is not None:
             _must_be_here(torch.device(kwargs["device"]))
-        self._settle()
+        self.settle()
         written = self._before_writing(func, args, kwargs)
         try:
             out = func(*args, **kwargs)
@@ -248,7 +266,7 @@ class Tracer(TorchDispatchMode):
     def _note(self, func: Any, args: Any, kwargs: Any, out: Any, written: list[Tensor]) -> None:
         if not self._with_ops:
             return
-        call = self._stack[-1] if self._stack else None
+        call = self.stack[-1] if self.stack else None
         flops = flops_of(func, args, kwargs, out)
         if call is not None:
             call.flops += flops
@@ -262,32 +280,48 @@ class Tracer(TorchDispatchMode):
             args=_described_arguments(args),
             kwargs={k: _described_argument(v) for k, v in kwargs.items()},
             inputs=tuple(map(described, read)),
-            sources=tuple(dict.fromkeys(s for t in read for s in self._sources(t))),
+            sources=tuple(dict.fromkeys(s for t in read for s in self.sources(t))),
             call=call,
             file=file,
             line=line,
             flops=flops,
-            parameters=tuple(p for t in read if (p := self._parameters.get(id(t))) is not None),
-            given=tuple(dict.fromkeys(self._given[id(t)] for t in read if id(t) in self._given)),
+            parameters=tuple(p for t in read if (p := self.parameters.get(id(t))) is not None),
+            given=tuple(dict.fromkeys(self.given[id(t)] for t in read if id(t) in self.given)),
         )
         trace.ops.append(op)
         self._remember(op, made, written)
 
     def _note_failure(self, func: Any, args: Any, kwargs: Any) -> None:
         read = [*tensors_in(args), *tensors_in(tuple(kwargs.values()))]
-        self.trace.failed_at = (func, tuple(dict.fromkeys(s for t in read for s in self._sources(t))))
+        self.trace.failed_at = (func, tuple(dict.fromkeys(s for t in read for s in self.sources(t))))
 
     def _remember(self, op: Op, made: list[Tensor], written: list[Tensor]) -> None:
         self._last = (op, made)
-        self.trace.held += made
+        for tensor in written:
+            self._hold(tensor)
+            self.wrote(op.index, storage_key(tensor) or 0)
         for tensor in made:
-            self._made[id(tensor)] = op.index
+            self.made_by(op.index, tensor)
             if gives_views(op.function):  # autograd may hand out another tensor of the same place
                 self._views[_place(tensor)] = op.index
-        for tensor in written:
-            self._written[storage_key(tensor) or 0] = op.index
 
-    def _settle(self) -> None:
+    def made_by(self, op: int, tensor: Tensor) -> None:
+        self._made[id(tensor)] = (weakref.ref(tensor), op)
+        if self._hold(tensor):
+            self.births.append(storage_key(tensor))
+
+    def wrote(self, op: int, storage: int) -> None:
+        self.written[storage] = op
+        self.writes.append((op, storage))
+
+    def _hold(self, tensor: Tensor) -> bool:
+        key = storage_key(tensor)
+        new = key is not None and key not in self._storages
+        if new:
+            self._storages[key] = StorageWeakRef(tensor.untyped_storage())
+        return new
+
+    def settle(self) -> None:
         """Autograd marks an op's outputs only after the op returned: they are read when the next begins."""
         if self._last is not None:
             op, made = self._last
@@ -295,28 +329,34 @@ class Tracer(TorchDispatchMode):
             op.outputs = tuple(map(described, made))
 
     def _maker(self, tensor: Tensor) -> int:
-        return max(self._sources(tensor))
+        return max(self.sources(tensor))
 
-    def _sources(self, tensor: Tensor) -> list[int]:
+    def sources(self, tensor: Tensor) -> list[int]:
         if not self._with_ops:
             return [INPUT]
-        made = self._made.get(id(tensor))
-        if made is None:
+        reference, made = self._made.get(id(tensor), _NOBODY)
+        if reference() is not tensor:
             made = self._views.get(_place(tensor), INPUT)
-        written = self._written.get(storage_key(tensor) or 0, INPUT)
+        written = self.written.get(storage_key(tensor) or 0, INPUT)
         return [made, written] if written > made else [made]
 
     def _pack(self, tensor: Tensor) -> Tensor:
         """Autograd keeps this for the backward: memory, unless it is the model's own or kept already."""
         key = storage_key(tensor)
-        if key is not None and key not in self._state and key not in self._saved:
-            self._saved.add(key)
-            self.trace.held.append(tensor)
+        if key is not None and key not in self._state:
+            self._hold(tensor)
+            call = self.stack[-1] if self.stack else None
             size = described(tensor).bytes
-            self.trace.saved += size
-            if self._stack:
-                self._stack[-1].saved += size
+            self.keep(key, size, call)
         return tensor
+
+    def keep(self, storage: Any, size: int, call: Call | None) -> None:
+        self.saves.append((storage, size, call))
+        if storage not in self._saved:
+            self._saved.add(storage)
+            self.trace.saved += size
+            if call is not None:
+                call.saved += size
 
 
 def _must_be_here(device: torch.device) -> None:

@@ -20,6 +20,8 @@ from torch import Tensor, nn
 
 _CONTAINERS = (list, dict, set, OrderedDict)
 
+Attributes = dict[str, tuple[Any, Any]]
+
 
 class Keeper:
     """Copies of tensors from before the first write to them."""
@@ -64,7 +66,7 @@ def untouched(model: nn.Module | None, inputs: Iterable[Tensor] = ()) -> Iterato
     modules = list(model.modules()) if model is not None else []
     state = state_of(model) if model is not None else []
     grads = [(p, p.grad) for p in state]
-    saved = [(m, _attributes(m)) for m in modules]
+    saved = [(m, attributes_of(m)) for m in modules]
     keeper = Keeper([*state, *inputs])
     with _random_numbers():
         try:
@@ -78,11 +80,20 @@ def untouched(model: nn.Module | None, inputs: Iterable[Tensor] = ()) -> Iterato
                     parameter.grad = grad
 
 
-def _attributes(module: nn.Module) -> dict[str, tuple[Any, Any]]:
+def attributes_of(module: nn.Module) -> Attributes:
+    """Each as it is, and what a container holds."""
     return {k: (v, v.copy() if type(v) in _CONTAINERS else None) for k, v in module.__dict__.items()}
 
 
-def _restore(module: nn.Module, attributes: dict[str, tuple[Any, Any]]) -> None:
+def unchanged(module: nn.Module, attributes: Attributes) -> bool:
+    now = module.__dict__
+    return len(now) == len(attributes) and all(
+        name in now and now[name] is value and (content is None or _same(value, content))
+        for name, (value, content) in attributes.items()
+    )
+
+
+def _restore(module: nn.Module, attributes: Attributes) -> None:
     for name in [n for n in module.__dict__ if n not in attributes]:
         del module.__dict__[name]
     for name, (value, content) in attributes.items():
@@ -93,15 +104,19 @@ def _restore(module: nn.Module, attributes: dict[str, tuple[Any, Any]]) -> None:
 
 
 def _refill(container: Any, content: Any) -> None:
-    """The same object with its old content; comparing by identity, as tensors have no plain equality."""
-    now, then = list(container), list(content)
-    same = len(now) == len(then) and all(a is b for a, b in zip(now, then, strict=True))
-    if same and isinstance(container, dict):
-        same = all(container[k] is content[k] for k in content)
-    if same:
-        return
-    container.clear()
-    container.extend(content) if isinstance(container, list) else container.update(content)
+    """The same object with its old content."""
+    if not _same(container, content):
+        container.clear()
+        container.extend(content) if isinstance(container, list) else container.update(content)
+
+
+def _same(container: Any, content: Any) -> bool:
+    """By identity, as tensors have no plain equality."""
+    if not container and not content:
+        return True
+    if len(container) != len(content) or any(a is not b for a, b in zip(container, content, strict=True)):
+        return False
+    return not isinstance(container, dict) or all(container[k] is content[k] for k in content)
 
 
 @contextmanager
