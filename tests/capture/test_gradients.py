@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from clew.capture import gradients, stats
+from clew.capture import addresses, gradients, stats
 from clew.capture.gradients import GradientNorm
 
 
@@ -31,13 +31,13 @@ def norm_of(request, monkeypatch):
     if request.param == "asked in two calls":
         monkeypatch.setattr(gradients, "AT_ONCE", -1)
     if request.param == "by Python":
-        monkeypatch.setattr(gradients, "_VIEW", None)
+        monkeypatch.setattr(addresses, "_VIEW", None)
     return GradientNorm
 
 
 def test_torch_here_can_be_asked_directly():
     norm = GradientNorm(list(network().parameters()))
-    assert norm._asked
+    assert norm._request
     assert norm._at_once
 
 

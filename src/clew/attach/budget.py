@@ -64,7 +64,7 @@ class Sampler:
         return min(found, default=sys.maxsize)
 
     def wants_all(self, step: int) -> bool:
-        """Whether a sampled step is measured for updates and histograms, too."""
+        """Whether a sampled step is measured for updates, histograms and what goes into the loss, too."""
         return not self._every_step or step < DENSE_STEPS or step % FULL_EVERY == 0
 
     def account(self, step: int, sampled: bool, own: float, total: float) -> None:

@@ -32,9 +32,10 @@ class Forwards:
         self.number = 0  # since the last backward
         self.awaiting: dict[int, tuple[Root, bool]] = {}  # ran since the last backward; mode
         self.heads: list[tuple[Any, tuple[int, ...]]] = []  # where the outputs come from, and their shapes
-        self._stack: list[nn.Module] = []
+        self.stack: list[nn.Module] = []  # modules that are running in it
         self._mode: AbstractContextManager[Any] | None = None
         self._measuring = False  # this very forward
+        self.lean = False  # and of it nothing but the statistics of layers
         self._evaluating: Root | None = None  # ran without gradients and has not returned
         self._first_layer_due = False
         self._began = 0.0
@@ -68,8 +69,8 @@ class Forwards:
 
     def _enter_layer(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
         watcher = self._watcher
-        self._stack.append(module)
-        watcher.loop.tell(watcher.loop.entered, root, self._stack, args)
+        self.stack.append(module)
+        watcher.loop.tell(watcher.loop.entered, root, self.stack, args)
         if watcher.structure.flow is not None:
             watcher.structure.enter(module, self._path(root, module), args)
         if self._first_layer_due and isinstance(module, FIRST_LAYERS):
@@ -108,18 +109,35 @@ class Forwards:
     def _begin_measuring(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
         watcher = self._watcher
         self._measuring = True
-        self._stack = [module]
+        self.stack = [module]
+        self.lean = not watcher.in_full
+        if self.lean:
+            if self._may_trace(root, module):
+                self._enter_mode(ActivationMode(self._function_called))
+            return
         watcher.structure.begin(root)
         self._first_layer_due = not isinstance(module, FIRST_LAYERS)
         if not self._first_layer_due:
             watcher.batches.first_input(root, "", args)
         if self._may_trace(root, module):
-            mode: AbstractContextManager[Any] = ActivationMode(
-                self._function_called, self._dropout_called, self._look_at_call, self._cut_called
-            )
             watcher.calls.begin()
-            mode.__enter__()
-            self._mode = mode
+            self._enter_mode(
+                ActivationMode(
+                    self._function_called, self._dropout_called, self._look_at_call, self._cut_called
+                )
+            )
+
+    def _enter_mode(self, mode: AbstractContextManager[Any]) -> None:
+        mode.__enter__()
+        self._mode = mode
+
+    def leave_lean(self, module: nn.Module, output: Any) -> None:
+        """A layer returned in a step of which nothing but its statistics is wanted."""
+        self.depth -= 1
+        if self.stack and self.root is not None:
+            self.stack.pop()
+            if torch.is_grad_enabled():
+                self._watcher.activations.known_output(self.root, module, output)
 
     def _discard(self) -> None:
         watcher = self._watcher
@@ -131,8 +149,8 @@ class Forwards:
         watcher = self._watcher
         if self.depth > 1:
             self.depth -= 1
-            if self._stack and self.root is not None:
-                self._stack.pop()
+            if self.stack and self.root is not None:
+                self.stack.pop()
                 if torch.is_grad_enabled():
                     watcher.activations.module_output(self.root, module, output)
                     if watcher.structure.flow is not None:
@@ -140,7 +158,7 @@ class Forwards:
             return
         self.depth = 0
         root, self.root = self.root, None
-        measured, self._measuring = self._measuring, False
+        measured, self._measuring, self.lean = self._measuring, False, False
         self._leave_mode()
         evaluated, self._evaluating = self._evaluating, None
         if evaluated is not None and root is None and output is not None:
@@ -154,7 +172,7 @@ class Forwards:
         self, root: Root, module: nn.Module, args: Any, kwargs: Any, output: Any, measured: bool
     ) -> None:
         watcher = self._watcher
-        self._stack = []
+        self.stack = []
         self.awaiting[root.index] = (root, module.training)
         watcher.batch = (args, kwargs)
         watcher.holding.after_forward(module, args, kwargs)
@@ -162,12 +180,12 @@ class Forwards:
         watcher.clock.pending_batch = 0 if first is None else batch_size(first)
         for observer in watcher.observers:
             observer.forward(root, module, args, kwargs, output)
-        if measured:
+        if measured and not module._modules:
+            watcher.activations.module_output(root, module, output)
+        if measured and watcher.in_full:
             watcher.structure.end(tensors_in(output))
             watcher.batches.inputs(root, args, kwargs if isinstance(kwargs, dict) else {})
             watcher.feeding.training(root, args, kwargs)
-            if not module._modules:
-                watcher.activations.module_output(root, module, output)
             self.heads = [(t.grad_fn, tuple(t.shape)) for t in tensors_in(output) if t.grad_fn is not None]
         if root.announced < 0 or (root.order and root.announced == 0):
             fact = watcher.models.model_fact(root)
@@ -185,8 +203,8 @@ class Forwards:
             mode.__exit__(None, None, None)
 
     def _function_called(self, name: str, output: Any) -> None:
-        if self._stack and self.root is not None:
-            self._watcher.activations.function_output(self.root, self._stack[-1], name, output)
+        if self.stack and self.root is not None:
+            self._watcher.activations.function_output(self.root, self.stack[-1], name, output)
 
     def _cut_called(self, name: str, args: Any) -> None:
         watcher = self._watcher
@@ -194,15 +212,15 @@ class Forwards:
             watcher.loop.tell(watcher.loop.graph.cut, self.root, name, args)
 
     def _other_called(self, name: str, args: Any, kwargs: Any, output: Any) -> None:
-        if self._stack and self.root is not None and not being_transformed():
-            self._watcher.calls.called(self.root, self._stack[-1], name, args, kwargs, output)
+        if self.stack and self.root is not None and not being_transformed():
+            self._watcher.calls.called(self.root, self.stack[-1], name, args, kwargs, output)
 
     def _dropout_called(self, args: Any, kwargs: Any, output: Any) -> None:
         watcher = self._watcher
-        if self._stack and self.root is not None and watcher.structure.flow is not None:
-            if "Dropout" in type(self._stack[-1]).__name__:
+        if self.stack and self.root is not None and watcher.structure.flow is not None:
+            if "Dropout" in type(self.stack[-1]).__name__:
                 return  # a layer, seen when it returns
-            path = watcher.models.path_of(self.root, self._stack[-1]) or ""
+            path = watcher.models.path_of(self.root, self.stack[-1]) or ""
             watcher.structure.dropped(path, args, kwargs, output)
 
     def reset(self) -> None:
@@ -211,8 +229,8 @@ class Forwards:
             self.depth = 0
             self.root = None
             self._evaluating = None
-            self._measuring = False
-            self._stack = []
+            self._measuring = self.lean = False
+            self.stack = []
             self._leave_mode()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -19,7 +20,15 @@ from clew.attach.late import Late, on_host
 from clew.attach.models import ModelBook, ParameterName, Root
 from clew.attach.precision import Precision
 from clew.attach.sink import Sink
-from clew.capture.stats import STAT_NAMES, dead_fraction, resolve, tensor_stats_async, tensor_stats_at
+from clew.capture.addresses import Addresses
+from clew.capture.stats import (
+    STAT_NAMES,
+    UNREADABLE,
+    dead_fraction,
+    resolve,
+    tensor_stats_async,
+    tensor_stats_at,
+)
 from clew.records import Site
 
 BINS = 32
@@ -40,9 +49,23 @@ _FLAT_ENDS = {
     "hardsigmoid": (0.0, 1.0),
 }
 WATCHED = _RELU_LIKE | set(_FLAT_ENDS)
+_UNKNOWN = (-1, "")
 
 # Layers that only move or drop values: their statistics are their input's.
 _PASSIVE = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.Identity, nn.Flatten)
+
+
+Named = list[tuple[Tensor, ParameterName]]
+
+
+class Slots:
+    """The rows of some parameters."""
+
+    def __init__(self, named: Named, slots: list[int]) -> None:
+        self.named = named
+        self.numbers = np.array(slots, np.int64)
+        self.address = self.numbers.ctypes.data
+        self.filled = dict.fromkeys(slots)
 
 
 class Rows:
@@ -57,6 +80,7 @@ class Rows:
         self._sites: list[int] = []
         self._filled: dict[int, None] = {}
         self._tables: dict[tuple[int, ...], tuple[int, int]] = {}
+        self._together: weakref.WeakKeyDictionary[Addresses, Slots] = weakref.WeakKeyDictionary()
         self.histograms = True  # whether this step's are taken
         self._use(np.full((16, len(names)), np.nan), np.zeros((16, BINS), dtype=np.uint8))
 
@@ -99,6 +123,26 @@ class Rows:
 
         values = tensor_stats_async(tensor, hist=self.histograms, lo=lo, hi=hi, unit_dim=unit_dim)
         self._late.add(values, fill)
+
+    def measure_again(self, slot: int, tensor: Tensor) -> None:
+        """Fill a row that has been filled in the same way before, by a tensor of the CPU; no histogram."""
+        self._filled[slot] = None
+        tensor_stats_at(tensor, self._address + slot * self._stride)
+
+    def measure_together(self, named: Named, at: Addresses) -> Slots | None:
+        """Fill the rows of many tensors in one call of the kernel; None: they must go one by one."""
+        try:
+            if at.kernel is None or not at.find():
+                return None
+        except UNREADABLE:
+            return None
+        slots = self._together.get(at)
+        if slots is None or slots.named is not named:
+            slots = self._together[at] = Slots(named, [self.slot(name, name.site) for _, name in named])
+        hist = self._hist_address if self.histograms else None
+        at.kernel.stats_list(*at.arrays, at.count, slots.address, self._address, self._stride, hist)
+        self._filled.update(slots.filled)
+        return slots
 
     def commit(self, step: int) -> None:
         """Hand the filled rows to the sink and begin anew."""
@@ -144,14 +188,26 @@ class Activations:
         if tensor is None or isinstance(module, _PASSIVE):
             return
         if module._modules and not isinstance(module, nn.MultiheadAttention):
+            root.rows[id(module)] = None
             return  # a container: its last layer says the same
-        root.order.append(path)
+        root.order[path] = None
         if type(module).__name__.lower() in WATCHED:
             return  # seen as a function call, with what it does to units
         self._last = path
-        self._measure(
-            (root.name, path, None), tensor, lambda: Site(path, None, phase="train", root=root.name)
-        )
+        key = (root.name, path, None)
+        self._measure(key, tensor, lambda: Site(path, None, phase="train", root=root.name))
+        root.rows[id(module)] = (self._rows.slot(key, Site), path)
+
+    def known_output(self, root: Root, module: nn.Module, output: Any) -> None:
+        """The same on the shortest way, for a layer that has been measured before."""
+        row = root.rows.get(id(module), _UNKNOWN)
+        if row is None:
+            return
+        if row is _UNKNOWN or type(output) is not Tensor or not output.is_cpu:
+            self.module_output(root, module, output)
+        else:
+            self._last = row[1]
+            self._rows.measure_again(row[0], output)
 
     def function_output(self, root: Root, enclosing: nn.Module, name: str, output: Any) -> None:
         """An activation function was called; the layer that ran before it is the one to name."""
@@ -254,15 +310,18 @@ class ParameterStats:
         for rows in (self._gradients, self._weights, self._updates):
             rows.histograms = in_full
 
-    def before_step(self, named: list[tuple[Tensor, ParameterName]]) -> None:
+    def before_step(self, named: Named, at: Addresses) -> None:
         """Measure weights, and keep a sample of each if the change is to be measured, too."""
         self._before = []
+        together = self._weights.measure_together(named, at)
+        if together is not None and not self._in_full and not self._histograms.wanted:
+            return
         for parameter, name in named:
             value = parameter.detach()
             if value.layout is not torch.strided:
                 continue
-            slot = self._weights.slot(name, name.site)
-            self._weights.measure(slot, value)
+            if together is None:
+                self._weights.measure(self._weights.slot(name, name.site), value)
             if self._histograms.wanted:
                 self._histograms.seen("weight", name, name.site, value)
             if not self._in_full:
@@ -270,8 +329,12 @@ class ParameterStats:
             before = thinned(value, self.BLOCKS, self.BLOCK).clone()
             self._before.append((parameter, name, before, value.numel() / max(before.numel(), 1)))
 
-    def gradients(self, named: list[tuple[Tensor, ParameterName]]) -> float | None:
+    def gradients(self, named: Named, at: Addresses) -> float | None:
         """Measure the gradients that the optimizer uses; their common norm, if all are finite and at hand."""
+        together = self._gradients.measure_together(named, at)
+        if together is not None and not self._histograms.wanted:
+            rows = self._gradients.values[together.numbers]
+            return None if rows[:, 6].any() else math.sqrt(float(np.square(rows[:, 4]).sum()))
         square = 0.0
         for parameter, name in named:
             gradient = parameter.grad
@@ -279,7 +342,8 @@ class ParameterStats:
                 continue
             slot = self._gradients.slot(name, name.site)
             dense = gradient.coalesce().values() if gradient.is_sparse else gradient
-            self._gradients.measure(slot, dense)
+            if together is None:
+                self._gradients.measure(slot, dense)
             if self._histograms.wanted:
                 self._histograms.seen("gradient", name, name.site, dense)
             row = self._gradients.values[slot]

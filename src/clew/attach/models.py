@@ -48,7 +48,9 @@ class Root:
     compiled: bool
     mode_dependent: list[tuple[str, str]]
     tracing_is_safe: bool  # see `layers.ActivationMode`
-    order: list[str] = field(default_factory=list)  # paths in the order of their first call
+    order: dict[str, None] = field(default_factory=dict)  # paths in the order of their first call
+    # id of a layer -> its row among the activations, and its path; None: it has none
+    rows: dict[int, tuple[int, str] | None] = field(default_factory=dict)
     announced: int = -1  # how much of the order was in the last `model` fact
     training: bool | None = None  # its mode at the last forward
     trains_in_train_mode: bool = False  # a backward has followed a forward in training mode
@@ -181,7 +183,7 @@ class ModelBook:
 
     def _module_rows(self, root: Root, module: nn.Module) -> Iterator[dict[str, Any]]:
         by_path = {strip_wrappers(p): m for p, m in module.named_modules()}
-        ran = [p for p in dict.fromkeys(root.order) if p in by_path]
+        ran = [p for p in root.order if p in by_path]
         dependent = {path for path, _ in root.mode_dependent}
         for path in [*ran, *(p for p in by_path if p not in set(ran))]:
             file, line = self.where_made(by_path[path])

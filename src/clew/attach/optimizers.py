@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 
 from clew.attach.models import ModelBook, ParameterName
 from clew.attach.sink import Sink
+from clew.capture.addresses import Addresses
 from clew.capture.gradients import GradientNorm
 from clew.records import Site
 
@@ -30,6 +31,7 @@ class OptimizerState:
     params: list[Tensor]
     groups: int
     norm: GradientNorm  # over all gradients about to be used
+    weights: Addresses
     steps: int = 0
     backwards: int = 0  # since its last step
     dirty: bool = False  # gradients of the last step are still there
@@ -88,7 +90,8 @@ class OptimizerBook:
         """The state of an optimizer; renewed when parameters were added to it."""
         state = self.by_id.get(id(optimizer))
         if state is None or state.optimizer() is not optimizer:
-            state = OptimizerState(len(self.states), weakref.ref(optimizer), [], [], 0, GradientNorm([]))
+            nothing = GradientNorm([]), Addresses([], gradients=False)
+            state = OptimizerState(len(self.states), weakref.ref(optimizer), [], [], 0, *nothing)
             state.backwards = self._unclaimed
             self.states.append(state)
             self.by_id[id(optimizer)] = state
@@ -104,6 +107,7 @@ class OptimizerBook:
             (p, self._models.introduce(p, f"params[{number}]")) for number, p in enumerate(state.params)
         ]
         state.norm = GradientNorm(state.params)
+        state.weights = Addresses(state.params, gradients=False)
 
     def rename(self) -> None:
         """A new root may have given names to parameters that had none."""

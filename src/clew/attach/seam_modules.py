@@ -38,11 +38,15 @@ class ModuleSeams:
         forwards = watcher.forwards
         enter = self._probes.probe("forward", watcher.forwards.enter)
         leave = self._probes.probe("forward", watcher.forwards.leave)
+        leave_lean = self._probes.probe("forward", watcher.forwards.leave_lean)
 
         def before(module: nn.Module, args: Any) -> None:
             if is_compiling() or watcher.in_backward or get_ident() != watcher.thread:
                 return
-            if forwards.depth and not watcher.sampling:
+            if forwards.depth and forwards.lean:
+                forwards.depth += 1
+                forwards.stack.append(module)
+            elif forwards.depth and not watcher.sampling:
                 forwards.depth += 1
             else:
                 enter(module, args)
@@ -50,7 +54,9 @@ class ModuleSeams:
         def after(module: nn.Module, args: Any, *rest: Any) -> None:
             if is_compiling() or watcher.in_backward or get_ident() != watcher.thread:
                 return
-            if forwards.depth > 1 and not watcher.sampling:
+            if forwards.depth > 1 and forwards.lean:
+                leave_lean(module, rest[-1])
+            elif forwards.depth > 1 and not watcher.sampling:
                 forwards.depth -= 1
             else:
                 # After an exception torch passes no keyword arguments, and no result.

@@ -148,7 +148,7 @@ def watch_optimizers(probes: Probes) -> None:
     def zeroed(*_: Any, **__: Any) -> None:
         watcher.optimizers.look_for_zeroing()
         watcher.pattern.add("z")
-        if watcher.sampling:
+        if watcher.in_full:
             watcher.loop.tell(watcher.loop.gradients.look_for_clearing)
 
     note = probes.probe("zero-grad", zeroed)

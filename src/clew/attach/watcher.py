@@ -40,6 +40,7 @@ from clew.attach.pretrained import Pretrained
 from clew.attach.sink import Sink
 from clew.attach.steps import StepClock
 from clew.attach.structure import Structure
+from clew.capture.stats import TEAM
 from clew.records import Site
 
 INVENTORY_AFTER = 3  # steps until every optimizer of a usual program has stepped once
@@ -73,7 +74,7 @@ class Watcher:
         self.due = sys.maxsize  # and from this one on
         self.thread = threading.get_ident()
         self.in_backward = False
-        self.sampling = self.sampler.wants(0)
+        self.sampling = self.in_full = self.sampler.wants(0)  # layers are measured; and all the rest
         self.forwards = Forwards(self, guard)
         self.modes = Modes(sink, self.clock, self.pattern)
         self.batch: tuple[Any, Any] | None = None  # what the last root was given
@@ -115,7 +116,7 @@ class Watcher:
         """Something central failed: leave nothing armed, and look closely no more."""
         self.forwards.reset()
         self.plain.resting = False
-        self.sampling = False
+        self.sampling = self.in_full = False
         self.in_backward = False
         self.sampler.stop()
 
@@ -133,10 +134,10 @@ class Watcher:
         if torch.is_grad_enabled():
             for observer in self.observers:
                 observer.loss(kind, function, args, kwargs, result)
-            self.losses.called(kind, function, args, kwargs, result, self.sampling)
+            self.losses.called(kind, function, args, kwargs, result, self.in_full)
             if self.structure.waiting:
                 self.structure.into_loss(args[0] if args else kwargs.get("input"))
-            if self.sampling:
+            if self.in_full:
                 self.feeding.labelled(kind, args, kwargs)
         else:
             self.losses.evaluated(kind, result)
@@ -166,16 +167,16 @@ class Watcher:
         for root, training in self.forwards.take_awaiting().values():
             awaited.append(root)
             root.trains_in_train_mode |= training
-            self.modes.note_training(root, training, self.sampling)
+            self.modes.note_training(root, training, self.in_full)
         if self.structure.waiting:
             self.structure.settle(self.clock.step)
         loss = first_tensor(tensors)
         if loss is not None:
-            if self.sampling:
+            if self.in_full:
                 self.loop.tell(self.loop.before_backward, loss, awaited, self.clock.step)
-            if self.sampling and self.forwards.heads:
+            if self.in_full and self.forwards.heads:
                 self.losses.look_for_broadcast(loss, self.forwards.heads)
-            if self.sampling and not self.models.compile_used:
+            if self.in_full and not self.models.compile_used:
                 self.losses.terms.before_backward(loss)
             for observer in self.observers:
                 observer.backward(loss)
@@ -187,9 +188,8 @@ class Watcher:
         self.in_backward = False
         self.optimizers.after_backward()
         self.look_for_bad_micro_batch()
-        if self.sampling:
+        if self.in_full:
             self.losses.terms.after_backward()
-        if self.sampling:
             self.loop.tell(self.loop.after_backward, self.batch)
         self.clock.batch += self.clock.pending_batch
         self.clock.pending_batch = 0
@@ -259,12 +259,12 @@ class Watcher:
         if closure is None:
             self._sentinel(state, optimizer)
         if self.sampling:
-            self.parameters.before_step(state.named)
+            self.parameters.before_step(state.named, state.weights)
             if self.before_update is not None:
                 self.before_update()
 
     def _sentinel(self, state: OptimizerState, optimizer: Optimizer) -> None:
-        norm: Any = self.parameters.gradients(state.named) if self.sampling else None
+        norm: Any = self.parameters.gradients(state.named, state.norm.at) if self.sampling else None
         if norm is None:
             norm = state.norm()
         self.clock.defer(norm, lambda step, value: self._write_step(state, optimizer, step, value))
@@ -285,7 +285,7 @@ class Watcher:
         if self.sampling:
             self.parameters.after_step()
         self.pattern.add("s", state.index)
-        if self.sampling:
+        if self.in_full:
             self.optimizers.write_soundness(state, self.clock.step)
             self.loop.tell(self.loop.stepped, state, self.clock.step)
         self.optimizers.after_step(state)
@@ -297,10 +297,11 @@ class Watcher:
     def _end_step(self) -> None:
         step, sampled = self.clock.step, self.sampling
         if sampled:
-            for part in (self.activations, self.parameters, self.batches, self.losses, self.calls):
+            self.activations.commit(step)
+            self.parameters.commit(step)
+        if self.in_full:
+            for part in (self.batches, self.losses, self.calls, self.histograms, self.feeding):
                 part.commit(step)
-            self.histograms.commit(step)
-            self.feeding.commit(step)
         self._close_step(perf_counter(), 0.0, sampled)
         self.begin_step()
 
@@ -331,12 +332,15 @@ class Watcher:
         self.forwards.take_awaiting()
         self.structure.forget()
         self.sampling = self.sampler.wants(self.clock.step)
+        self.in_full = self.sampling and self.sampler.wants_all(self.clock.step)
         if self.sampling:
-            self.loop.tell(self.loop.step_begins, self.clock.step)
-            in_full = self.sampler.wants_all(self.clock.step)
-            self.activations.prepare(in_full)
-            self.parameters.prepare(in_full)
+            TEAM.gather()
+            self.activations.prepare(self.in_full)
+            self.parameters.prepare(self.in_full)
+        self.histograms.wanted = False
+        if self.in_full:
             self.histograms.prepare(self.clock.step)
+            self.loop.tell(self.loop.step_begins, self.clock.step)
         for listener in self.between_steps:
             listener(self.clock.step)
         self.plain.step_begins()

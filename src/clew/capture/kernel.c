@@ -199,6 +199,7 @@ static void scale_bins(const uint32_t *bins, uint8_t *hist) {
 typedef struct {
     uint32_t *bins; /* NULL: not wanted */
     int64_t every;  /* of so many blocks one is looked at, 0 means every value of every block */
+    int64_t block;  /* the number of the first block, where this is a part of a tensor */
 } sampling;
 
 /* A large tensor gives one eighth of a block at a time, at another place in each. */
@@ -248,7 +249,7 @@ INLINE void tensor_body(const void *data, int64_t count, int dtype, int saturati
     float buffer[BLOCK], shift = 0;
     int part = 0, length = 0;
     if (dtype != FLOAT64) lo = (float)lo, hi = (float)hi; /* the same bound in fast and careful blocks */
-    for (int64_t i = 0, block = 0; i < count; i += BLOCK, block++) {
+    for (int64_t i = 0, block = hist->block; i < count; i += BLOCK, block++) {
         int n = count - i < BLOCK ? (int)(count - i) : BLOCK;
         if (hist->bins) sample_part(hist, block, n, &part, &length);
         if (dtype == FLOAT64) {
@@ -367,21 +368,85 @@ EXPORT int clew_choose(int limit) {
     return level;
 }
 
+/* ---- a large tensor, by all threads of torch's ------------------------------------------
+ *
+ * Torch's own team does it (GOMP_parallel of the OpenMP library that it has loaded): its threads are
+ * there, and awake between two ops. Threads of our own would take turns with them on the same cores.
+ * It is always called whole: asked for fewer, it would send the others home for good.
+ */
+enum { PARTS = 16, SHARE = 64 * BLOCK }; /* values that are worth waking a thread for */
+
+typedef void team_call(void (*)(void *), void *, unsigned, unsigned);
+static team_call *team = NULL;
+static int members = 1;
+
+typedef struct {
+    const char *data;
+    int64_t count, length; /* values, and those of one part */
+    int dtype, saturation, parts, next;
+    double lo, hi;
+    int64_t every;
+    int bins_wanted;
+    moments found[PARTS];
+    uint32_t bins[PARTS][2 * (BINS + 1)];
+} job;
+
+static void one_part(job *j, int part) {
+    static const int SIZES[] = {[FLOAT32] = 4, [FLOAT64] = 8, [BFLOAT16] = 2, [FLOAT16] = 2};
+    uint32_t bins[2 * (BINS + 1)] = {0};
+    int64_t start = part * j->length, count = j->count - start < j->length ? j->count - start : j->length;
+    sampling hist = {j->bins_wanted ? bins : NULL, j->every, start / BLOCK};
+    moments m = NOTHING;
+    tensor_best(j->data + start * SIZES[j->dtype], count, j->dtype, j->saturation, j->lo, j->hi, &hist, &m);
+    j->found[part] = m;
+    memcpy(j->bins[part], bins, sizeof bins);
+}
+
+#if defined(__GNUC__)
+static void member(void *shared) { /* whoever comes takes the next part: also right if some never come */
+    job *j = shared;
+    for (int part; (part = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->parts;) one_part(j, part);
+}
+#define HAVE_TEAM 1
+#endif
+
+static void whole_tensor(job *j, int alone) {
+    int64_t parts = team && !alone ? j->count / SHARE : 1;
+    int most = members < PARTS ? members : PARTS;
+    j->parts = parts < 1 ? 1 : parts > most ? most : (int)parts;
+    j->length = (j->count / j->parts + BLOCK) / BLOCK * BLOCK;
+#if defined(HAVE_TEAM)
+    if (j->parts > 1) team(member, j, (unsigned)members, 0);
+    else
+#endif
+        one_part(j, 0);
+    for (int part = 1; part < j->parts; part++) {
+        merge(&j->found[0], &j->found[part]);
+        for (int k = 0; k < 2 * (BINS + 1); k++) j->bins[0][k] += j->bins[part][k];
+    }
+}
+
 /* ---- what Python calls ------------------------------------------------------------------ */
 
-EXPORT int clew_abi(void) { return 2; } /* raise it with kernel.py's ABI when an argument changes */
+EXPORT int clew_abi(void) { return 3; } /* raise it with kernel.py's ABI when an argument changes */
 
-/* out: mean, std, min, max, norm, share of zeros, number of non-finite values; returns the share of
- * values at or beyond lo or hi (NaN if there is no bound). hist, if not NULL, takes 32 bins in 255ths. */
-EXPORT double clew_stats(const void *data, int64_t count, int dtype, double *out, uint8_t *hist, double lo,
-                         double hi) {
-    uint32_t bins[2 * (BINS + 1)] = {0};
-    int64_t blocks = (count + BLOCK - 1) / BLOCK;
-    sampling sampled = {hist ? bins : NULL, count <= HIST_EXACT ? 0 : (blocks + HIST_BLOCKS - 1) / HIST_BLOCKS};
-    moments m = NOTHING;
+/* GOMP_parallel and how many threads; NULL: alone from now on. */
+EXPORT void clew_team(void *parallel, int threads) {
+    team = threads > 1 ? (team_call *)(uintptr_t)parallel : NULL;
+    members = threads;
+}
+
+static double describe(const void *data, int64_t count, int dtype, double *out, uint8_t *hist, double lo,
+                       double hi, int alone) {
     int saturation = lo > -INFINITY || hi < INFINITY;
-    tensor_best(data, count, dtype, saturation, lo, hi, &sampled, &m);
-    if (hist) scale_bins(bins, hist);
+    int64_t blocks = (count + BLOCK - 1) / BLOCK;
+    job j;
+    j.data = data, j.count = count, j.dtype = dtype, j.saturation = saturation, j.lo = lo, j.hi = hi, j.next = 0;
+    j.every = count <= HIST_EXACT ? 0 : (blocks + HIST_BLOCKS - 1) / HIST_BLOCKS;
+    j.bins_wanted = hist != NULL;
+    whole_tensor(&j, alone);
+    moments m = j.found[0];
+    if (hist) scale_bins(j.bins[0], hist);
     int any = m.count > 0;
     out[0] = any ? m.mean : NAN;
     out[1] = any ? sqrt(m.m2 / m.count) : NAN;
@@ -393,17 +458,92 @@ EXPORT double clew_stats(const void *data, int64_t count, int dtype, double *out
     return saturation && count ? (double)m.saturated / (double)count : NAN;
 }
 
-/* Sum of squares over many tensors, in double: NaN and infinity survive. */
+/* out: mean, std, min, max, norm, share of zeros, number of non-finite values; returns the share of
+ * values at or beyond lo or hi (NaN if there is no bound). hist, if not NULL, takes 32 bins in 255ths. */
+EXPORT double clew_stats(const void *data, int64_t count, int dtype, double *out, uint8_t *hist, double lo,
+                         double hi) {
+    return describe(data, count, dtype, out, hist, lo, hi, 0);
+}
+
+/* Many tensors, each whole by one thread. Between small ones torch's team may sleep: then it is let sleep. */
+enum { MANY = 16 * SHARE };
+
+typedef struct list_job {
+    void (*one)(struct list_job *, int64_t);
+    const uint64_t *pointers;
+    const int64_t *counts;
+    const uint8_t *dtypes;
+    int64_t n, next;
+    double *sums;
+    const int64_t *rows;
+    char *out;
+    int64_t stride;
+    uint8_t *hist;
+} list_job;
+
+static void each(list_job *j) {
+#if defined(HAVE_TEAM)
+    for (int64_t i; (i = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->n;) j->one(j, i);
+#else
+    for (int64_t i = 0; i < j->n; i++) j->one(j, i);
+#endif
+}
+
+static void list_member(void *shared) { each(shared); }
+
+static void whole_list(list_job *j) {
+    int64_t values = 0;
+    for (int64_t i = 0; i < j->n; i++) values += j->counts[i];
+    if (team && j->n > 1 && values >= MANY) team(list_member, j, (unsigned)members, 0);
+    else each(j);
+}
+
+static void one_sum(list_job *j, int64_t i) {
+    j->sums[i] = sumsq_best((const void *)(uintptr_t)j->pointers[i], j->counts[i], j->dtypes[i]);
+}
+
+/* Sum of squares over many tensors, in double: NaN and infinity survive. The same with a team or without. */
 EXPORT double clew_sumsq(const uint64_t *pointers, const int64_t *counts, const uint8_t *dtypes, int64_t n) {
-    double total = 0;
-    for (int64_t i = 0; i < n; i++) total += sumsq_best((const void *)(uintptr_t)pointers[i], counts[i], dtypes[i]);
+    enum { FEW = 256 };
+    double total = 0, few[FEW], *many = n > FEW ? malloc((size_t)n * sizeof *many) : NULL;
+    double *sums = n > FEW ? many : few;
+    if (!sums) { /* no memory: half by half */
+        return clew_sumsq(pointers, counts, dtypes, n / 2) +
+               clew_sumsq(pointers + n / 2, counts + n / 2, dtypes + n / 2, n - n / 2);
+    }
+    list_job j = {.one = one_sum, .pointers = pointers, .counts = counts, .dtypes = dtypes, .n = n, .sums = sums};
+    whole_list(&j);
+    for (int64_t i = 0; i < n; i++) total += sums[i];
+    free(many);
     return total;
 }
 
-/* ---- gradients, asked of torch itself -------------------------------------------------------
+enum { LARGE = 4 * SHARE }; /* values of a tensor that all threads share */
+
+static void row_of(list_job *j, int64_t i, int alone) {
+    describe((const void *)(uintptr_t)j->pointers[i], j->counts[i], j->dtypes[i],
+             (double *)(void *)(j->out + j->rows[i] * j->stride), j->hist ? j->hist + j->rows[i] * BINS : NULL,
+             -INFINITY, INFINITY, alone);
+}
+
+static void one_row(list_job *j, int64_t i) {
+    if (j->counts[i] < LARGE) row_of(j, i, 1);
+}
+
+/* Statistics of many tensors: those of tensor i go to row rows[i] of out (and of hist, if not NULL). */
+EXPORT void clew_stats_list(const uint64_t *pointers, const int64_t *counts, const uint8_t *dtypes, int64_t n,
+                            const int64_t *rows, void *out, int64_t stride, uint8_t *hist) {
+    list_job j = {.one = one_row, .pointers = pointers, .counts = counts, .dtypes = dtypes, .n = n,
+                  .rows = rows, .out = out, .stride = stride, .hist = hist};
+    for (int64_t i = 0; i < n; i++)
+        if (counts[i] >= LARGE) row_of(&j, i, 0);
+    whole_list(&j);
+}
+
+/* ---- parameters and gradients, asked of torch itself -------------------------------------------------------
  *
  * Python that runs once a step is slow: the step has pushed it out of the processor's caches. So the
- * gradients of an optimizer are looked up here, through functions of the interpreter whose addresses
+ * parameters of an optimizer, or their gradients, are looked up here, through functions of the interpreter whose addresses
  * Python hands over, and through torch's table of the DLPack standard (its C exchange interface).
  */
 typedef struct {
@@ -417,13 +557,13 @@ typedef struct {
 
 enum { DL_CPU = 1, DL_FLOAT = 2, DL_BFLOAT = 4 };
 
-/* As `Request` in gradients.py has it. */
+/* As `Request` in addresses.py has it. */
 typedef struct {
     void *(*attribute)(void *object, void *name);
     void *(*type_of)(void *object);
     void (*release)(void *object);
     int (*view)(void *object, dl_tensor *out);
-    void *name, *tensor; /* "grad", and the class that a gradient must be of */
+    void *name, *tensor; /* "grad", or NULL for the parameter itself; and the class that it must be of */
     void *const *parameters;
     const int64_t *counts;
     const uint8_t *dtypes;
@@ -443,25 +583,25 @@ INLINE int is_of(const dl_tensor *t, int dtype, int64_t count) {
     return dense == count;
 }
 
-/* Where each gradient lies: 1, or 0 if one is not there or not plain. An error of Python's stays set. */
-EXPORT int clew_gradients(const request *r) {
+/* Where each lies: 1, or 0 if one is not there or not plain. An error of Python's stays set. */
+EXPORT int clew_find(const request *r) {
     for (int64_t i = 0; i < r->n; i++) {
-        void *gradient = r->attribute(r->parameters[i], r->name), *type;
-        if (!gradient) return 0;
+        void *found = r->name ? r->attribute(r->parameters[i], r->name) : r->parameters[i], *type;
+        if (!found) return 0;
         dl_tensor t = {0};
-        int plain = (type = r->type_of(gradient)) == r->tensor && r->view(gradient, &t) == 0 &&
+        int plain = (type = r->type_of(found)) == r->tensor && r->view(found, &t) == 0 &&
                     is_of(&t, r->dtypes[i], r->counts[i]);
         r->release(type);
-        r->release(gradient);
+        if (r->name) r->release(found);
         if (!plain) return 0;
         r->pointers[i] = (uint64_t)(uintptr_t)t.data + t.offset;
     }
     return 1;
 }
 
-/* Their sum of squares, at once; -1 where `clew_gradients` says 0. */
-EXPORT double clew_gradients_sumsq(const request *r) {
-    return clew_gradients(r) ? clew_sumsq(r->pointers, r->counts, r->dtypes, r->n) : -1;
+/* Their sum of squares, at once; -1 where `clew_find` says 0. */
+EXPORT double clew_find_sumsq(const request *r) {
+    return clew_find(r) ? clew_sumsq(r->pointers, r->counts, r->dtypes, r->n) : -1;
 }
 
 /* True if all n elements are zero, of either sign; stops at the first that is not. */

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-ABI = 2  # of the C functions; a stale library from an older build is not called
+ABI = 3  # of the C functions; a stale library from an older build is not called
 
 # Names that scripts/build_kernel.py may have given it.
 LIBRARY_NAMES = ("_kernel.so", "_kernel.dylib", "_kernel.dll")
@@ -28,10 +28,14 @@ class Kernel:
     sumsq: Callable[[int, int, int, int], float]
     # (data, outer, units, inner, itemsize) -> units that are zero everywhere, -1: no memory
     units_dead: Callable[[int, int, int, int, int], int]
+    # (pointers, counts, dtypes, n, rows, out, stride, hist or None)
+    stats_list: Callable[[int, int, int, int, int, int, int, int | None], None]
     # (request) -> 1: pointers filled in. These two hold the GIL, and raise what Python raised within.
-    gradients: Callable[[int], int]
+    find: Callable[[int], int]
     # (request) -> sum of squares, -1: not all of them plain
-    gradients_sumsq: Callable[[int], float]
+    find_sumsq: Callable[[int], float]
+    # (address of GOMP_parallel or None, threads)
+    team: Callable[[int | None, int], None]
     level: int  # instruction set in use: 0 plain, 1 AVX2, 2 AVX-512
 
 
@@ -58,8 +62,13 @@ def _open(path: Path, level: int) -> Kernel | None:
     stats.argtypes, stats.restype = (pointer, i64, ctypes.c_int, pointer, pointer, f64, f64), f64
     sumsq.argtypes, sumsq.restype = (pointer, pointer, pointer, i64), f64
     dead.argtypes, dead.restype = (pointer, i64, i64, i64, ctypes.c_int), i64
+    many = library.clew_stats_list
+    many.argtypes, many.restype = (pointer, pointer, pointer, i64, pointer, pointer, i64, pointer), None
+    team = library.clew_team
+    team.argtypes, team.restype = (pointer, ctypes.c_int), None
     holding = ctypes.PyDLL(str(path))
-    gradients, at_once = holding.clew_gradients, holding.clew_gradients_sumsq
-    gradients.argtypes, gradients.restype = (pointer,), ctypes.c_int
-    at_once.argtypes, at_once.restype = (pointer,), f64
-    return Kernel(stats, sumsq, dead, gradients, at_once, int(library.clew_choose(level)))
+    find, find_sumsq = holding.clew_find, holding.clew_find_sumsq
+    find.argtypes, find.restype = (pointer,), ctypes.c_int
+    find_sumsq.argtypes, find_sumsq.restype = (pointer,), f64
+    chosen = int(library.clew_choose(level))
+    return Kernel(stats, sumsq, dead, many, find, find_sumsq, team, chosen)

@@ -22,6 +22,7 @@ from torch import Tensor
 from clew.capture import kernel as _kernel
 from clew.capture import stats_torch
 from clew.capture.stats_torch import resolve
+from clew.capture.team import Team
 
 __all__ = [
     "STAT_NAMES",
@@ -37,10 +38,11 @@ __all__ = [
 STAT_NAMES = ("mean", "std", "min", "max", "norm", "zeros", "nonfinite")
 
 _KERNEL = _kernel.load()
+TEAM = Team(_KERNEL)
 _CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 _PLAIN = frozenset({Tensor, torch.nn.Parameter})
 # What torch raises for a tensor without readable memory, or for an op that it does not have.
-_UNREADABLE = (RuntimeError, TypeError, ValueError, AttributeError, IndexError)
+UNREADABLE = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, BufferError)
 _OutRow = ctypes.c_double * len(STAT_NAMES)
 _HistRow = ctypes.c_uint8 * stats_torch.BINS
 
@@ -86,7 +88,7 @@ def tensor_stats_at(
                 if address:  # an empty tensor, or one without memory, has none
                     return _KERNEL.stats(address, t.numel(), code, out, hist, lo, hi)
         return _stats_elsewhere(t, out, hist, lo, hi)
-    except _UNREADABLE:
+    except UNREADABLE:
         return _fill_nan(out, hist)
 
 
@@ -107,7 +109,7 @@ def tensor_stats_async(
             plain = _as_plain(t)
             if plain is not None and plain.numel():
                 return stats_torch.stats_row(plain, hist=hist, lo=lo, hi=hi, unit_dim=unit_dim)
-    except _UNREADABLE:
+    except UNREADABLE:
         pass
     return torch.full((stats_torch.ROW,), math.nan, device="cpu")
 
@@ -126,7 +128,7 @@ def dead_fraction(t: Tensor, unit_dim: int) -> float:
             return _dead_by_kernel(_KERNEL, plain, unit_dim)
         with torch.no_grad():
             return float(stats_torch.dead_share(plain, unit_dim))
-    except _UNREADABLE:
+    except UNREADABLE:
         return math.nan
 
 
@@ -139,7 +141,7 @@ def grad_norm(tensors: Sequence[Tensor]) -> float | Tensor:
     try:
         square, others = _sum_of_squares(tensors)
         return _with_others(square, others) if others else math.sqrt(square)
-    except _UNREADABLE:
+    except UNREADABLE:
         return math.nan
 
 
