@@ -1,0 +1,123 @@
+"""`every_step`: every layer, gradient and weight on every step, in full on some, and nothing else between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import clew
+from clew.attach.budget import DENSE_STEPS, FULL_EVERY
+from clew.store.reader import open_run
+
+STEPS = DENSE_STEPS + 3 * FULL_EVERY
+
+
+class Net(nn.Module):
+    """Layers, a container, an activation as function, a passive layer, and one that is called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 8)
+        self.body = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Dropout(0.0))
+        self.last = nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.first(x))
+        return self.last(self.body(self.body(x)))
+
+
+def trained(folder: Path, every_step: bool = True) -> tuple[Any, list[dict[str, Any]], nn.Module]:
+    torch.manual_seed(0)
+    model, seen = Net(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    kept: dict[str, Tensor] = {}
+    with clew.attach(run_root=folder, every_step=every_step, quiet=True) as session:
+        for _ in range(STEPS):
+            x, y = torch.randn(16, 6), torch.randint(3, (16,))
+            optimizer.zero_grad()
+            out = model(x)
+            F.cross_entropy(out, y).backward()
+            kept = {
+                "activation": out.detach().clone(),
+                "weight": model.last.weight.detach().clone(),
+                "gradient": model.last.weight.grad.clone(),
+            }
+            seen.append(kept)
+            optimizer.step()
+    return open_run(session.path).data, seen, model
+
+
+def series(data: Any, signal: str, module: str, op: str | None = None) -> tuple[list[int], np.ndarray]:
+    for site, steps, values in data.series(signal):
+        if site.module == module and site.op == op and site.param in (None, "weight"):
+            return steps.tolist(), values
+    raise AssertionError(f"no {signal} of {module}")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[dict[str, Any]], nn.Module]:
+    return trained(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.mark.parametrize("what", ["activation", "weight", "gradient"])
+def test_every_step_has_the_statistics_of_its_own_tensors(run: Any, what: str) -> None:
+    data, seen, _ = run
+    for name, of in (("mean", Tensor.mean), ("max", Tensor.amax), ("norm", Tensor.norm)):
+        steps, values = series(data, f"{what}.{name}", "last")
+        assert steps == list(range(STEPS))
+        np.testing.assert_allclose(values, [float(of(s[what])) for s in seen], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("module", "op"), [("first", None), ("body.0", None), ("first", "relu"), ("body.1", "tanh")]
+)
+def test_all_layers_and_activation_functions_are_there_on_every_step(
+    run: Any, module: str, op: str | None
+) -> None:
+    assert series(run[0], "activation.std", module, op)[0] == list(range(STEPS))
+
+
+def test_dead_and_saturated_units_too(run: Any) -> None:
+    steps, values = series(run[0], "activation.dead_fraction", "first", "relu")
+    assert steps == list(range(STEPS))
+    assert not np.isnan(values).any()
+
+
+@pytest.mark.parametrize("signal", ["update.ratio", "weight.log2hist.00"])
+def test_what_changes_slowly_is_taken_on_some(run: Any, signal: str) -> None:
+    full = [*range(DENSE_STEPS), *range(DENSE_STEPS, STEPS, FULL_EVERY)]
+    assert series(run[0], signal, "last")[0] == full
+
+
+def test_training_is_the_same_bit_by_bit(run: Any, tmp_path: Path) -> None:
+    _, _, plain = trained(tmp_path, every_step=False)
+    for a, b in zip(run[2].parameters(), plain.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_layer_that_raises_between_full_samples_leaves_all_in_order(tmp_path: Path) -> None:
+    class Fails(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            if len(x) == 1:
+                raise ValueError("one sample")
+            return x * 2
+
+    model = nn.Sequential(nn.Linear(4, 4), Fails(), nn.Linear(4, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with clew.attach(run_root=tmp_path, every_step=True, quiet=True) as session:
+        for step in range(DENSE_STEPS + 6):
+            if step == DENSE_STEPS + 2:
+                with pytest.raises(ValueError, match="one sample"):
+                    model(torch.randn(1, 4))
+            model(torch.randn(8, 4)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    data = open_run(session.path).data
+    assert series(data, "activation.mean", "2")[0] == list(range(DENSE_STEPS + 6))
+    assert not [fact for fact in data.facts if fact.kind == "incident"]
