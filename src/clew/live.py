@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 KEPT_ROWS = 256  # of each layer's statistics: the longest window that a check looks back
 PAUSE = 0.5  # seconds between two looks, at least
-SHARE = 0.005  # of one processor that looking may take: it competes for the interpreter lock
+SHARE = 0.003  # of one processor that looking may take: it competes for the interpreter lock
 
 
 def say(line: str) -> None:

@@ -112,7 +112,7 @@ class Forwards:
         self.stack = [module]
         self.lean = not watcher.in_full
         if self.lean:
-            if self._may_trace(root, module):
+            if root.functional and self._may_trace(root, module):
                 self._enter_mode(ActivationMode(self._function_called))
             return
         watcher.structure.begin(root)

@@ -213,6 +213,7 @@ class Activations:
         """An activation function was called; the layer that ran before it is the one to name."""
         if not isinstance(output, Tensor):
             return
+        root.functional = True
         path = self._last if enclosing._modules else self._models.path_of(root, enclosing) or ""
         name = name.rstrip("_")
         counts_units = name in _RELU_LIKE and output.dim() >= 2

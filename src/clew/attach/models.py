@@ -51,6 +51,7 @@ class Root:
     order: dict[str, None] = field(default_factory=dict)  # paths in the order of their first call
     # id of a layer -> its row among the activations, and its path; None: it has none
     rows: dict[int, tuple[int, str] | None] = field(default_factory=dict)
+    functional: bool = False  # an activation function has been called in it
     announced: int = -1  # how much of the order was in the last `model` fact
     training: bool | None = None  # its mode at the last forward
     trains_in_train_mode: bool = False  # a backward has followed a forward in training mode

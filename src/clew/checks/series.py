@@ -14,6 +14,8 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
+FEW = 2_048  # values that sorting is quicker for
+
 
 @dataclass(frozen=True, eq=False)
 class Series:
@@ -55,7 +57,7 @@ class Series:
     @property
     def median(self) -> float:
         """Of the finite values; NaN if there are none. So are `min` and `max`."""
-        return self._of_finite(np.median)
+        return self._of_finite(_median)
 
     @property
     def min(self) -> float:
@@ -112,3 +114,13 @@ class Series:
             keep[int(np.argmin(np.where(finite, self.values, np.inf)))] = True
             keep[int(np.argmax(np.where(finite, self.values, -np.inf)))] = True
         return keep
+
+
+def _median(values: FloatArray) -> np.floating[npt.NBitBase]:
+    """As numpy's, whose own takes ten times as long for a window of a few hundred values."""
+    count = len(values)
+    if count > FEW:
+        return np.median(values)
+    ordered = np.sort(values)
+    middle: np.floating[npt.NBitBase] = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+    return middle
