@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -139,13 +141,41 @@ def wandb(work: Workload) -> Iterator[Contender]:
         run.finish()
 
 
+@contextmanager
+def torchmortem(work: Workload) -> Iterator[Contender]:
+    """Its autopsy as it is by default: most signals on every step."""
+    peer = importlib.import_module("torchmortem")
+    logging.getLogger("torchmortem").setLevel(logging.ERROR)
+    autopsy: Any = None
+
+    def on() -> None:
+        nonlocal autopsy
+        if autopsy is None:
+            autopsy = peer.Autopsy(work.model)
+            autopsy.attach()
+
+    def off() -> None:
+        nonlocal autopsy
+        if autopsy is not None:
+            autopsy.detach()
+        autopsy = None
+
+    def step() -> None:
+        work.step()
+        if autopsy is not None:
+            autopsy.step(loss=1.0)
+
+    yield Contender(on, off, step)
+    off()
+
+
 COLUMNS = {
     "raw/raw": raw,
     "clew (default)": clew_default,
     "clew --every-step": clew_every_step,
     "set_detect_anomaly": anomaly,
 }
-PEERS = {"tensorboard": tensorboard, "wandb": wandb}
+PEERS = {"tensorboard": tensorboard, "wandb": wandb, "torchmortem": torchmortem}
 
 
 def missing(name: str) -> bool:

@@ -87,6 +87,27 @@ class Collects(Part):
         return self.linear(x)
 
 
+class CollectsInside(Part):
+    def forward(self, x: Tensor) -> Tensor:
+        return sum(self.linear(COLLECTED.append(y) or y) for y in (x, x))  # type: ignore[func-returns-value]
+
+
+class CountsInItsClass(Part):
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        CountsInItsClass.calls += 1
+        return self.linear(x) if CountsInItsClass.calls % 2 else x.relu()
+
+
+class RemembersInItsClass(Part):
+    seen: list[Any] = []  # noqa: RUF012 - shared by all, as people write it
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(x.shape)
+        return self.linear(x) if len(self.seen) % 2 else x.relu()
+
+
 class Numbered(Part):
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -230,6 +251,9 @@ RUNNING: dict[str, tuple[Callable[[], nn.Module], Callable[[], Tensor]]] = {
     "counts itself": (lambda: Chain(*(CountsItself() for _ in range(4))), vector),
     "remembers": (lambda: Chain(*(Remembers() for _ in range(4))), vector),
     "collects": (lambda: Chain(*(Collects() for _ in range(4))), vector),
+    "collects inside": (lambda: Chain(*(CollectsInside() for _ in range(4))), vector),
+    "counts in its class": (lambda: Chain(*(CountsInItsClass() for _ in range(4))), vector),
+    "remembers in its class": (lambda: Chain(*(RemembersInItsClass() for _ in range(4))), vector),
     "drops": (lambda: Chain(*(Drops() for _ in range(9))), vector),
     "slices": (lambda: Chain(*(Slices() for _ in range(4))), vector),
     "lenet": (LeNet, lambda: torch.randn(2, 1, 28, 28)),

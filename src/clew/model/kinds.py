@@ -25,6 +25,7 @@ _FIXED = (
     enum.Enum,
     logging.Logger,
 )
+_CHANGING = (list, set, dict)
 _MANY = (list, tuple, set, frozenset)
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _OWN = ("_parameters", "_buffers", "_modules")
@@ -128,21 +129,30 @@ def state_below(module: nn.Module) -> list[Tensor]:
 
 @lru_cache(maxsize=1024)
 def self_contained(kind: Any) -> bool:
-    """Whether its methods name nothing outside that can change: a list of the program's, an object."""
-    for one in kind.__mro__:
-        if one.__module__.partition(".")[0] in ("torch", "builtins"):
-            continue
-        for method in vars(one).values():
-            function = getattr(method, "__func__", method)
-            if isinstance(function, types.FunctionType) and not all(map(_fixed, _outside(function))):
+    """Whether it shares nothing that can change: a list of the program's or of the class, an object."""
+    for one in own_classes(kind):
+        for name, value in vars(one).items():
+            function = getattr(value, "__func__", value)
+            if isinstance(function, types.FunctionType):
+                if not all(map(_fixed, _outside(function))):
+                    return False
+            elif isinstance(value, _CHANGING) and not name.startswith("__"):
                 return False
     return True
 
 
+def own_classes(kind: Any) -> list[Any]:
+    """The program's own, of those that a class is made of."""
+    return [one for one in kind.__mro__ if one.__module__.partition(".")[0] not in ("torch", "builtins")]
+
+
 def _outside(function: types.FunctionType) -> Iterator[Any]:
-    for name in function.__code__.co_names:
-        if name in function.__globals__:
-            yield function.__globals__[name]
+    codes = [function.__code__]
+    for code in codes:  # which grows: a comprehension or lambda inside has names of its own
+        codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+        for name in code.co_names:
+            if name in function.__globals__:
+                yield function.__globals__[name]
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
@@ -157,4 +167,4 @@ def _fixed(value: Any) -> bool:
         plain(value)
     except NotPlainError:
         return False
-    return not isinstance(value, (list, set, dict))
+    return not isinstance(value, _CHANGING)

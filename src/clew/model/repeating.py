@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 
-from clew.model.kinds import Kinds, NotPlainError, modules_below, plain, state_below
+from clew.model.kinds import Kinds, NotPlainError, modules_below, own_classes, plain, state_below
 from clew.model.tensors import described, tensors_in
 from clew.model.tracing import Call, Op, Save, Tracer
 from clew.model.untouched import attributes_of, storage_key, unchanged
@@ -146,6 +146,7 @@ class Repeats:
         call, failed = tracer.stack[-1], trace.failed_at
         modules, state = list(modules_below(module)), state_below(module)
         before = [attributes_of(m) for m in modules]
+        classes = _class_attributes(modules)
         chance = _chance()
         sources = [tracer.sources(t) for t in inputs]
         ops, writes, saves = len(trace.ops), len(tracer.writes), len(tracer.saves)
@@ -169,6 +170,7 @@ class Repeats:
             clean = (
                 trace.failed_at is failed
                 and chance == _chance()
+                and classes == _class_attributes(modules)
                 and all(unchanged(m, b) for m, b in zip(modules, before, strict=True))
                 and self._closed(seen)
             )
@@ -360,6 +362,12 @@ def _surroundings() -> Hashable:
         torch._C._len_torch_function_stack(),
         torch._C._len_torch_dispatch_stack(),
     )
+
+
+def _class_attributes(modules: list[nn.Module]) -> dict[Any, dict[str, int]]:
+    """Which value each has: a class may count its calls."""
+    kinds = {own for m in modules for own in own_classes(type(m))}
+    return {kind: {name: id(value) for name, value in vars(kind).items()} for kind in kinds}
 
 
 def _chance() -> Any:
