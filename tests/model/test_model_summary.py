@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from networks import GPT, VAE, Experts, LeNet, PackedLSTM, ResNet, Seq2Seq, Siamese, UNet
@@ -188,3 +190,53 @@ def test_the_table_names_what_it_sums() -> None:
     assert "  conv1  Conv2d" in text
     assert "parameters  61,706 (241 KiB)" in text
     assert "a multiply-add counts as two" in text
+
+
+def bytes_kept(model: nn.Module, *inputs: Any) -> int:
+    """An independent count: all memory that autograd keeps alive, but for the model's own."""
+    own = {t.untyped_storage().data_ptr() for t in (*model.parameters(), *model.buffers())}
+    kept: dict[int, tuple[int, Tensor]] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = (storage.nbytes(), tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        model(*inputs)
+    return sum(size for size, _ in kept.values())
+
+
+class Unrolled(nn.Module):
+    """Looks at one time after the other: views, each of which keeps the whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.cell = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        return torch.stack([self.cell(x[:, t]).tanh() for t in range(x.shape[1])])
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs"),
+    [
+        (Unrolled(), (torch.randn(2, 5, 8),)),
+        (GPT(), (torch.zeros(2, 7, dtype=torch.int64),)),
+        (UNet(), (torch.randn(2, 3, 16, 16),)),
+        (nn.TransformerEncoderLayer(16, 4, batch_first=True), (torch.randn(2, 5, 16),)),
+        (Unrolled(), (torch.randn(9, 5, 8)[:2],)),
+    ],
+    ids=["unrolled", "gpt", "unet", "transformer", "part of a data set"],
+)
+def test_what_is_kept_is_all_memory_that_stays_alive(model: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    whole = tuple(t.clone() for t in inputs)  # what an input is a view of is not the step's
+    assert clew.summary(model, list(inputs)).memory.activations == bytes_kept(model, *whole)
+
+
+def test_a_failing_forward_keeps_no_weights() -> None:
+    good, bad = nn.Linear(64, 64), nn.Linear(3, 3)
+    found = clew.summary(nn.Sequential(good, nn.ReLU(), bad), (2, 64), keep_going=True)
+    assert row(found, "0").saved == 2 * 64 * 4

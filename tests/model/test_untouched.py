@@ -91,3 +91,42 @@ def test_a_failing_forward_leaves_no_trace_either() -> None:
     with pytest.raises(RuntimeError):
         clew.summary(model, x)
     assert same(before, state(model))
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.calls, self.seen = 0, list[Any]()
+
+
+class Cached(nn.Module):
+    """Keeps things where no buffer is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.nested: dict[str, list[Any]] = {"kept": []}
+        self.keys, self.steps = torch.zeros(8, 4), torch.zeros(1)
+        self.array, self.counter = np.zeros(3), Counter()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.linear(x)
+        self.nested["kept"].append(x)
+        self.keys[: len(x)] = x
+        self.steps += 1
+        self.array[0] += 1
+        self.counter.calls += 1
+        self.counter.seen.append(x.shape)
+        self.linear.weight.requires_grad_(False)
+        return x + self.keys[: len(x)]
+
+
+@pytest.mark.parametrize("options", [{}, {"compute": True}, {"statistics": True}])
+def test_what_is_kept_beside_buffers_is_put_back_too(options: dict[str, Any]) -> None:
+    model = Cached()
+    clew.summary(model, torch.randn(5, 4), **options)
+    assert model.nested == {"kept": []}
+    assert (model.keys.requires_grad, model.keys.grad_fn) == (False, None)
+    assert (float(model.keys.abs().sum()), float(model.steps)) == (0, 0)
+    assert model.array.tolist() == [0, 0, 0]
+    assert (model.counter.calls, model.counter.seen) == (0, [])
+    assert all(p.requires_grad for p in model.parameters())

@@ -106,13 +106,13 @@ def without_computing(
         aliases = swap_state(root, convert) if root is not None else {}
         given = replaced(args, convert), replaced(kwargs, convert)
         stack.enter_context(fake)
-        tracer = Tracer(root, keeper, ops=ops, aliases=aliases, on_call=on_call)
+        tracer = Tracer(root, keeper, ops=ops, aliases=aliases, on_call=on_call, fake=True)
         repeat = repeat and ops and on_call is None and root is not None
         if repeat and root is not None:
             Repeats(root, tracer)
         trace = tracer.watch(target, *given)
     if trace.error is not None and repeat:  # what fails is shown as it fails by itself
-        return without_computing(target, args, kwargs, mode=mode, convert=convert, repeat=False)
+        return without_computing(target, args, kwargs, mode=fake, convert=convert, repeat=False)
     trace.computed = False
     return trace
 

@@ -1,16 +1,19 @@
 """Which modules are alike: same type, settings and shapes, all the way down.
 
-A module that holds anything which is not known to be plain is like no other.
+A module that holds anything which is not known to be plain is like no other. What its code reads
+outside of it (globals, class attributes, default arguments) is part of what it is: two blocks that
+share a counter are not alike while it counts.
 """
 
 from __future__ import annotations
 
+import dis
 import enum
 import logging
 import types
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -25,14 +28,24 @@ _FIXED = (
     enum.Enum,
     logging.Logger,
 )
-_CHANGING = (list, set, dict)
-_MANY = (list, tuple, set, frozenset)
+_SEQUENCES = (list, tuple)
+_SETS = (set, frozenset)
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-_OWN = ("_parameters", "_buffers", "_modules")
+_OWN = ("_parameters", "_buffers", "_modules", "forward")
+# Whose callables keep nothing that a forward could look at: `torch.ops`, ufuncs, cached functions, types.
+_WELL_KNOWN = ("torch", "numpy", "functools", "builtins", "typing", "math")
+_MANY = 256  # things in a container: more are a table of data, which is not read at every call
+_READS = ("LOAD_GLOBAL", "LOAD_NAME")
+
+Place = tuple[dict[str, Any], str]  # a namespace and a name in it
 
 
 class NotPlainError(Exception):
     """This value may hold anything."""
+
+
+class Stand(partial[Any]):
+    """What takes the place of a module's `forward` while layers that repeat are looked for."""
 
 
 def plain(value: Any) -> Hashable:
@@ -42,57 +55,56 @@ def plain(value: Any) -> Hashable:
         return kind, value
     if isinstance(value, _FIXED):
         return value
-    if kind in _MANY:
+    if kind in (*_SEQUENCES, *_SETS, dict, OrderedDict) and len(value) > _MANY:
+        raise NotPlainError
+    if kind in _SEQUENCES:
         return kind, tuple(map(plain, value))
+    if kind in _SETS:
+        return kind, frozenset(map(plain, value))
     if kind in (dict, OrderedDict):
         return kind, tuple((plain(k), plain(v)) for k, v in value.items())
     raise NotPlainError
 
 
 class Kinds:
-    """A number for each kind of module."""
+    """A number for each kind of module, as it is at the moment."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self._known: dict[int, int | None] = {}
 
     def of(self, module: nn.Module) -> Hashable | None:
         """None for one that is like no other."""
-        number = self._number(module)
-        if number is None:
+        try:
+            number = self._number(module, set())
+        except NotPlainError:
             return None
         return number, _places(modules_below(module)), _places(state_below(module))
 
-    def _number(self, module: nn.Module) -> int | None:
-        if id(module) not in self._known:
-            self._known[id(module)] = None  # should it hold itself
-            try:
-                description = self._described(module)
-            except NotPlainError:
-                return None
-            self._known[id(module)] = self._numbers.setdefault(description, len(self._numbers))
-        return self._known[id(module)]
+    def _number(self, module: nn.Module, above: set[int]) -> int:
+        if id(module) in above:  # it holds itself
+            raise NotPlainError
+        return self._numbers.setdefault(self._described(module, above | {id(module)}), len(self._numbers))
 
-    def _described(self, module: nn.Module) -> Hashable:
+    def _described(self, module: nn.Module, above: set[int]) -> Hashable:
         held: dict[str, Any] = module.__dict__
         kind: Any = type(module)
-        if "forward" in held or any(held.get(h) for h in _HOOKS) or not self_contained(kind):
+        if type(held.get("forward")) not in (type(None), Stand) or any(held.get(h) for h in _HOOKS):
             raise NotPlainError
-        below = []
-        for name, child in module._modules.items():
-            number = self._number(child) if child is not None else -1
-            if number is None:
-                raise NotPlainError
-            below.append((name, number))
-        state = [
+        below = tuple(
+            (name, -1 if child is None else self._number(child, above))
+            for name, child in module._modules.items()
+        )
+        state = tuple(
             (name, None if tensor is None else _shape(tensor))
             for place in (module._parameters, module._buffers)
             for name, tensor in place.items()
-        ]
-        others = [
-            (n, plain(v)) for n, v in held.items() if n not in _OWN and (v or type(v) is not OrderedDict)
-        ]
-        return kind, tuple(below), tuple(state), tuple(others)
+        )
+        others = tuple(
+            (name, plain(value))
+            for name, value in held.items()
+            if name not in _OWN and (type(value) is not OrderedDict or value)
+        )
+        return kind, below, state, others, tuple(_now(*place) for place in surroundings(kind))
 
 
 def _shape(tensor: Tensor) -> Hashable:
@@ -127,44 +139,79 @@ def state_below(module: nn.Module) -> list[Tensor]:
     ]
 
 
+# -- what code reads outside of itself --
+
+
+def _now(namespace: Any, name: str) -> Hashable:
+    """The value that a name has there at the moment."""
+    if name not in namespace:
+        return None
+    value = namespace[name]
+    known = type(value).__module__.partition(".")[0] in _WELL_KNOWN
+    if callable(value) and known and not isinstance(value, nn.Module):
+        return value if isinstance(value, Hashable) else id(value)
+    return plain(value)
+
+
 @lru_cache(maxsize=1024)
-def self_contained(kind: Any) -> bool:
-    """Whether it shares nothing that can change: a list of the program's or of the class, an object."""
-    for one in own_classes(kind):
-        for name, value in vars(one).items():
-            function = getattr(value, "__func__", value)
-            if isinstance(function, types.FunctionType):
-                if not all(map(_fixed, _outside(function))):
-                    return False
-            elif isinstance(value, _CHANGING) and not name.startswith("__"):
-                return False
-    return True
+def surroundings(kind: Any) -> tuple[Place, ...]:
+    """All that the methods of a class can look at besides their arguments: where to read it."""
+    home = kind.__module__.partition(".")[0]
+    found: list[Place] = []
+    waiting: list[types.FunctionType] = []
+    for one in kind.__mro__:
+        if one.__module__.partition(".")[0] in ("torch", "builtins"):
+            continue
+        for name, value in list(vars(one).items()):
+            functions = list(_functions_in(value))
+            waiting += functions
+            if not functions and not name.startswith("__"):
+                found.append((vars(one), name))
+    known = set()
+    for function in waiting:  # which grows
+        if id(function) in known:
+            continue
+        known.add(id(function))
+        for namespace, name in _read_by(function):
+            found.append((namespace, name))
+            for inner in _functions_in(namespace.get(name)):
+                if (inner.__module__ or "").partition(".")[0] == home:
+                    waiting.append(inner)
+    return tuple(found)
 
 
-def own_classes(kind: Any) -> list[Any]:
-    """The program's own, of those that a class is made of."""
-    return [one for one in kind.__mro__ if one.__module__.partition(".")[0] not in ("torch", "builtins")]
+def _functions_in(value: Any) -> Iterator[types.FunctionType]:
+    """A function, method or property, and what it was wrapped around."""
+    parts = (value.fget, value.fset) if isinstance(value, property) else (getattr(value, "__func__", value),)
+    for part in parts:
+        if isinstance(part, types.FunctionType):
+            yield part
 
 
-def _outside(function: types.FunctionType) -> Iterator[Any]:
-    codes = [function.__code__]
-    for code in codes:  # which grows: a comprehension or lambda inside has names of its own
-        codes += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-        for name in code.co_names:
-            if name in function.__globals__:
-                yield function.__globals__[name]
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:  # not filled yet
-            yield None
+def _read_by(function: types.FunctionType) -> Iterator[Place]:
+    for name in names_read(function.__code__):
+        if name in function.__globals__:
+            yield function.__globals__, name
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        if name != "__class__":
+            yield {name: _content(cell)}, name
+    for number, value in enumerate(function.__defaults__ or ()):
+        yield {str(number): value}, str(number)
+    for name, value in (function.__kwdefaults__ or {}).items():
+        yield {name: value}, name
 
 
-def _fixed(value: Any) -> bool:
-    if callable(value) and not isinstance(value, nn.Module):
-        return True
+def names_read(code: types.CodeType) -> set[str]:
+    """Globals that it reads, also in the lambdas and comprehensions inside."""
+    found = {str(i.argval) for i in dis.get_instructions(code) if i.opname in _READS}
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= names_read(constant)
+    return found
+
+
+def _content(cell: Any) -> Any:
     try:
-        plain(value)
-    except NotPlainError:
-        return False
-    return not isinstance(value, _CHANGING)
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None

@@ -5,8 +5,8 @@ before (the same type, settings and shapes all the way down, inputs of the same 
 noted of that call is noted again under the new names, and its output is made at once. Only without
 values: there nothing else can tell two such calls apart.
 
-A module takes part if all it has is known to be plain (no object of somebody's class, no hook, no
-global that can change), and a call counts as seen if it left no trace but its output: attributes,
+A module takes part if all that it has and reads is known to be plain (no object of somebody's class,
+no hook), and a call counts as seen if it left no trace but its output: attributes, globals, arguments,
 random numbers and foreign tensors as they were. Everything else just runs.
 """
 
@@ -17,19 +17,19 @@ import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 
-from clew.model.kinds import Kinds, NotPlainError, modules_below, own_classes, plain, state_below
+from clew.model.kinds import Kinds, NotPlainError, Stand, modules_below, plain, state_below
 from clew.model.tensors import described, tensors_in
 from clew.model.tracing import Call, Op, Save, Tracer
 from clew.model.untouched import attributes_of, storage_key, unchanged
 from clew.structure import INPUT
 
+_TORCHS = ("fake_mode", "constant", "pytype", "dispatch_keys", "real_tensor")
 _TRIES = 2  # of a kind that leaves more than its output
 
 
@@ -47,6 +47,7 @@ class Seen:
     writes: list[tuple[int, int]]
     saves: list[Save]
     born: set[int | None]
+    remade: list[tuple[int, int]]  # state that an op gave back as its result: which, and the op
     output: Any = None  # with what to make each tensor of
 
 
@@ -73,17 +74,17 @@ class Repeats:
         self._tracer = tracer
         self._seen: dict[Hashable, Seen] = {}
         self._failed: dict[Hashable, int] = {}
-        kinds = Kinds()
+        self._kinds = Kinds()
         for module in root.modules():
-            kind = kinds.of(module) if module is not root and worth_it(module) else None
-            if kind is not None:
-                module.__dict__["forward"] = partial(self._forward, module, module.forward, kind)
+            if module is not root and worth_it(module) and "forward" not in module.__dict__:
+                module.__dict__["forward"] = Stand(self._forward, module, module.forward)
 
-    def _forward(
-        self, module: nn.Module, forward: Callable[..., Any], kind: Hashable, *args: Any, **kwargs: Any
-    ) -> Any:
+    def _forward(self, module: nn.Module, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         stack = self._tracer.stack
-        if not stack or stack[-1].module is not module or self._failed.get(kind, 0) >= _TRIES:
+        if not stack or stack[-1].module is not module:
+            return forward(*args, **kwargs)
+        kind = self._kinds.of(module)  # asked at each call: what calls it may have changed it
+        if kind is None or self._failed.get(kind, 0) >= _TRIES:
             return forward(*args, **kwargs)
         inputs = list(tensors_in((args, kwargs)))
         try:
@@ -103,7 +104,7 @@ class Repeats:
 
     def _shape(self, value: Any) -> Hashable:
         if isinstance(value, Tensor):
-            if type(value) is not FakeTensor or id(value) in self._tracer.parameters:
+            if type(value) is not FakeTensor or id(value) in self._tracer.parameters or _labelled(value):
                 raise NotPlainError
             return (_looks(value), self._tracer.given.get(id(value)))
         if type(value) is dict:
@@ -146,7 +147,7 @@ class Repeats:
         call, failed = tracer.stack[-1], trace.failed_at
         modules, state = list(modules_below(module)), state_below(module)
         before = [attributes_of(m) for m in modules]
-        classes = _class_attributes(modules)
+        given = _contents((args, kwargs))
         chance = _chance()
         sources = [tracer.sources(t) for t in inputs]
         ops, writes, saves = len(trace.ops), len(tracer.writes), len(tracer.saves)
@@ -164,13 +165,15 @@ class Repeats:
             tracer.writes[writes:],
             tracer.saves[saves:],
             set(tracer.births[births:]),
+            [(n, op) for n, t in enumerate(state) if (op := tracer.made_at(t)) >= ops],
         )
         try:
             seen.output = self._template(seen, output)
             clean = (
                 trace.failed_at is failed
                 and chance == _chance()
-                and classes == _class_attributes(modules)
+                and given == _contents((args, kwargs))
+                and kind == self._kinds.of(module)
                 and all(unchanged(m, b) for m, b in zip(modules, before, strict=True))
                 and self._closed(seen)
             )
@@ -245,6 +248,8 @@ class Repeats:
             for old, tensor in zip(seen.state, state, strict=True):
                 if storage_key(old) == key:
                     tracer.wrote(op_index + shift, storage_key(tensor) or 0)
+        for number, op_index in seen.remade:
+            tracer.made_by(op_index + shift, state[number])
         storages = dict(zip(map(storage_key, seen.inputs), map(storage_key, inputs), strict=True))
         output = self._output(seen, inputs, shift, storages)
         for key, size, saver in seen.saves:
@@ -299,7 +304,9 @@ class Repeats:
 
 
 def worth_it(module: nn.Module) -> bool:
-    """A layer of torch's own is an op or two."""
+    """A layer of torch's own is an op or two; a compiled one has no `forward` to stand in for."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return False
     return any(True for _ in module.children()) or not type(module).__module__.startswith("torch.nn.")
 
 
@@ -341,9 +348,15 @@ def _looks(tensor: Tensor) -> Hashable:
         tensor.storage_offset(),
         tensor.dtype,
         described(tensor).device,
+        tensor.untyped_storage().nbytes(),
         tensor.requires_grad,
         tensor.is_conj() or tensor.is_neg(),
     )
+
+
+def _labelled(tensor: FakeTensor) -> bool:
+    """Whether the program has hung something on it: torch's own names that are public are these."""
+    return any(name[0] != "_" and name not in _TORCHS for name in tensor.__dict__)
 
 
 def _places(things: list[Any]) -> tuple[int, ...]:
@@ -353,21 +366,32 @@ def _places(things: list[Any]) -> tuple[int, ...]:
 
 
 def _surroundings() -> Hashable:
+    """Everything that torch itself goes by."""
+    if torch.is_autocast_enabled("cpu") and torch.is_autocast_cache_enabled():
+        raise NotPlainError  # a weight is cast where it is first used, and not again
     return (
         torch.is_grad_enabled(),
         torch.is_inference_mode_enabled(),
         torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu"),
         torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda"),
         torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch._C._autograd._top_saved_tensors_default_hooks(True),  # checkpointing, offloading
+        torch.backends.cuda.flash_sdp_enabled(),
+        torch.backends.cuda.math_sdp_enabled(),
+        torch.backends.cuda.mem_efficient_sdp_enabled(),
         torch._C._len_torch_function_stack(),
         torch._C._len_torch_dispatch_stack(),
     )
 
 
-def _class_attributes(modules: list[nn.Module]) -> dict[Any, dict[str, int]]:
-    """Which value each has: a class may count its calls."""
-    kinds = {own for m in modules for own in own_classes(type(m))}
-    return {kind: {name: id(value) for name, value in vars(kind).items()} for kind in kinds}
+def _contents(value: Any) -> Hashable:
+    """Which objects are where in the containers of a value: whether somebody wrote to one."""
+    if isinstance(value, dict):
+        return id(value), tuple((k, _contents(v)) for k, v in value.items())
+    if isinstance(value, (list, tuple)):
+        return None if isinstance(value, tuple) else id(value), tuple(map(_contents, value))
+    return id(value)
 
 
 def _chance() -> Any:

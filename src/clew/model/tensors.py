@@ -72,6 +72,14 @@ def size_of(size: Any) -> int:
     return size if type(size) is int else int(getattr(size.node, "hint", None) or 0)
 
 
+def storage_bytes(tensor: Tensor) -> int:
+    """Of all the memory that this tensor is a view of."""
+    try:
+        return size_of(tensor.untyped_storage().nbytes())
+    except (NotImplementedError, RuntimeError):  # of symbols, or of a layout without one
+        return described(tensor).bytes
+
+
 @lru_cache(maxsize=64)
 def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")

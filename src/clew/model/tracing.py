@@ -24,7 +24,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.attach.frames import user_line
 from clew.model.flops import flops_of
-from clew.model.tensors import described, tensors_in
+from clew.model.strictness import refuse_types
+from clew.model.tensors import described, storage_bytes, tensors_in
 from clew.model.untouched import Keeper, storage_key
 from clew.structure import INPUT, TensorInfo
 
@@ -116,9 +117,11 @@ class Tracer(TorchDispatchMode):
         ops: bool = True,
         aliases: dict[int, int] | None = None,
         on_call: Callable[[Call, Any], None] | None = None,
+        fake: bool = False,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace = Trace()
+        self._fake = fake  # tensors have no values
         self._keeper = keeper
         self._with_ops = ops
         self._on_call = on_call
@@ -137,6 +140,7 @@ class Tracer(TorchDispatchMode):
         self._state: set[int] = set()
         self.resting = False
         self.given: dict[int, int] = {}  # id of an input -> its number
+        self._given_bytes: dict[int | None, int] = {}  # by storage
         self.parameters = aliases or {}
         if root is not None:
             for tensor in (*root.parameters(), *root.buffers()):
@@ -145,7 +149,11 @@ class Tracer(TorchDispatchMode):
     def watch(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Trace:
         """Run the function; what it raises is kept, not raised."""
         trace = self.trace
-        self.given = {id(t): n for n, t in enumerate(tensors_in((args, kwargs)))}
+        given = list(tensors_in((args, kwargs)))
+        self.given = {id(t): n for n, t in enumerate(given)}
+        for tensor in given:
+            key = storage_key(tensor)
+            self._given_bytes[key] = max(described(tensor).bytes, self._given_bytes.get(key, 0))
         with ExitStack() as stack:
             stack.callback(self._hang().close)
             stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self._pack, lambda t: t))
@@ -246,6 +254,8 @@ class Tracer(TorchDispatchMode):
         self.settle()
         written = self._before_writing(func, args, kwargs)
         try:
+            if self._fake:
+                refuse_types(func, args, kwargs)
             out = func(*args, **kwargs)
         except Exception:
             self._note_failure(func, args, kwargs)
@@ -331,11 +341,16 @@ class Tracer(TorchDispatchMode):
     def _maker(self, tensor: Tensor) -> int:
         return max(self.sources(tensor))
 
+    def made_at(self, tensor: Tensor) -> int:
+        """The op that gave out this very tensor."""
+        reference, made = self._made.get(id(tensor), _NOBODY)
+        return made if reference() is tensor else INPUT
+
     def sources(self, tensor: Tensor) -> list[int]:
         if not self._with_ops:
             return [INPUT]
-        reference, made = self._made.get(id(tensor), _NOBODY)
-        if reference() is not tensor:
+        made = self.made_at(tensor)
+        if made == INPUT:
             made = self._views.get(_place(tensor), INPUT)
         written = self.written.get(storage_key(tensor) or 0, INPUT)
         return [made, written] if written > made else [made]
@@ -346,9 +361,13 @@ class Tracer(TorchDispatchMode):
         if key is not None and key not in self._state:
             self._hold(tensor)
             call = self.stack[-1] if self.stack else None
-            size = described(tensor).bytes
-            self.keep(key, size, call)
+            self.keep(key, self._bytes_held(key, tensor), call)
         return tensor
+
+    def _bytes_held(self, storage: int, tensor: Tensor) -> int:
+        """Of all the memory that a view keeps alive; of an input just itself, as its memory is not ours."""
+        given = self._given_bytes.get(storage)
+        return storage_bytes(tensor) if given is None else given
 
     def keep(self, storage: Any, size: int, call: Call | None) -> None:
         self.saves.append((storage, size, call))
