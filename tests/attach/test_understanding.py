@@ -198,9 +198,20 @@ def test_a_second_fit_in_the_same_program_goes_on_counting(tmp_path):
             gc.collect()
 
     data = recorded(program, tmp_path)
-    # The second optimizer leads from its second step on: until then the first might come back.
-    assert data.last_step == 4
+    assert data.last_step == 5
     assert len(facts(data, "optimizer")) == 2
+
+
+def test_a_second_fit_beside_a_first_that_is_kept_leads_from_its_second_step_on(tmp_path):
+    kept = []
+
+    def program():
+        for _ in range(2):
+            model = Net()
+            kept.append(torch.optim.SGD(model.parameters(), lr=0.1))
+            train(model, kept[-1], steps=3)
+
+    assert recorded(program, tmp_path).last_step == 4  # until then the first might come back
 
 
 def test_lbfgs_is_one_step_for_each_closure_call_of_step(tmp_path):
@@ -236,6 +247,22 @@ def test_without_an_optimizer_every_backward_is_a_step(tmp_path):
     data = recorded(program, tmp_path)
     assert data.last_step == 4
     assert len(values(data, "loss")) == 5
+
+
+def test_a_network_that_is_updated_by_hand_is_followed_to_its_end(tmp_path):
+    model = Net()
+
+    def program():
+        for _ in range(60):  # beyond the steps that are looked at one by one
+            model.zero_grad()
+            F.cross_entropy(model(X), Y).backward()
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter -= 0.1 * parameter.grad
+
+    data = recorded(program, tmp_path)
+    assert data.last_step == 59
+    assert len(values(data, "loss")) == 60
 
 
 def test_bare_parameters_have_sites_of_their_own(tmp_path):
@@ -403,7 +430,33 @@ def test_metrics_and_hyperparameters_of_the_user_are_recorded(tmp_path):
     data = recorded(program, tmp_path)
     assert values(data, "metric.epoch") == [0.0, 1.0, 2.0]
     assert values(data, "metric.val/acc") == pytest.approx([0.0, 0.1, 0.2])
+    assert data.last_step == 2
     assert {"source": "user", "values": {"lr": 0.1, "depth": 2}} in facts(data, "config")
+
+
+@pytest.mark.parametrize("where", ["before the update", "after it", "after an evaluation"])
+def test_a_metric_belongs_to_the_step_that_it_is_about(tmp_path, where):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def program():
+        for k in range(50):  # also steps that are only noted
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(X), Y)
+            loss.backward()
+            if where == "before the update":
+                clew.log(number=k)
+            optimizer.step()
+            if where == "after an evaluation":
+                with torch.no_grad():
+                    model(X)
+            if where != "before the update":
+                clew.log(number=k)
+
+    data = recorded(program, tmp_path)
+    ((_, steps, numbers),) = data.series("metric.number")
+    assert list(steps) == list(numbers) == list(range(50))
+    assert data.last_step == 49
 
 
 def test_logging_without_a_session_does_nothing():

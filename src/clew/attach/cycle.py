@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class Cycle:
     """Learns the order in which optimizers step, by their numbers.
 
     With one optimizer each of its steps ends a step. With several (a GAN) the step ends with the
     last of them, as soon as the first has come round again and told which one is the last. An
-    optimizer that steps twice while the known ones rest takes over: a second fit has begun.
+    optimizer that steps twice while the known ones rest, or when the first no longer exists, takes
+    over: a second fit has begun.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, exists: Callable[[int], bool] = lambda index: True) -> None:
+        self._exists = exists
         self.lead: int | None = None
         self._closer: int | None = None
         self._others: list[int] = []  # that stepped since the lead did, in order
@@ -47,7 +51,7 @@ class Cycle:
         return False
 
     def _stranger(self, index: int) -> bool:
-        if index in self._others:
+        if index in self._others or (self.lead is not None and not self._exists(self.lead)):
             self._take_over(index)
             return True
         self._others.append(index)

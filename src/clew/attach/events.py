@@ -36,6 +36,11 @@ class Pattern:
         """Whether the newest events are a forward without gradient and another batch."""
         return len(self._tokens) > 1 and self._tokens[-1] == "d" and self._tokens[-2][0] in "em"
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the step has come to a forward in training, a backward or an update."""
+        return any(token[0] in "fbs" for token in self._tokens)
+
     def close(self) -> int:
         """End the step: the number of its pattern (-1 once there are too many)."""
         key = tuple(self._tokens)

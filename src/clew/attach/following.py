@@ -93,6 +93,8 @@ class Following:
         watcher = self._watcher
         if watcher.sampling or watcher.models.compile_used or watcher.clock.step < SETTLED_AFTER:
             return False  # dynamo compiles anew when global hooks come and go
+        if watcher.cycle.lead is None:
+            return False  # the program updates by hand: its steps end with backward()
         known = (len(watcher.models.roots), watcher.optimizers.without_a_step())
         if known != self._known:
             self._known = known

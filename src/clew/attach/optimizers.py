@@ -109,6 +109,10 @@ class OptimizerBook:
         state.norm = GradientNorm(state.params)
         state.weights = Addresses(state.params, gradients=False)
 
+    def exists(self, index: int) -> bool:
+        """Whether the program still has this optimizer."""
+        return self.states[index].optimizer() is not None
+
     def rename(self) -> None:
         """A new root may have given names to parameters that had none."""
         for state in self.states:

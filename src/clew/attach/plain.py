@@ -99,6 +99,16 @@ class PlainSteps:
                 finally:
                     self.telling = False
 
+    @property
+    def has_begun(self) -> bool | None:
+        """Whether the open step has come to a forward, a backward or an update; None: nothing is noted."""
+        for event in reversed(self.events):
+            if event[0] == STEP:
+                return not event[-1]
+            if event[0] in (FORWARD, BACKWARD):
+                return True
+        return None
+
     def step_begins(self) -> None:
         """Up to which step nothing but noting needs to be done, as things stand: until the next writing."""
         watcher = self._watcher

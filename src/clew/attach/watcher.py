@@ -84,7 +84,7 @@ class Watcher:
         self.observers: list[Any] = []  # told of each root's forward, of losses and of backward()
         self.clip_norm: float | None = None  # to which the program clips its gradients
         self._unscaled: tuple[Tensor, Tensor] | None = None
-        self.cycle = Cycle()
+        self.cycle = Cycle(self.optimizers.exists)
         self._backwards_without_step = 0
         self._loss_tables: dict[tuple[str | None, int | None], int] = {}
         self._inventories: dict[str, Any] = {}
@@ -102,6 +102,14 @@ class Watcher:
     def step(self) -> int:
         """The step that is open now."""
         return self.clock.step + self.plain.steps
+
+    @property
+    def spoken_of(self) -> int:
+        """The step that what the program says now is about: the last one, until another has begun."""
+        begun = self.plain.has_begun
+        if begun is None:
+            begun = self.pattern.has_begun
+        return self.step if begun else max(self.step - 1, 0)
 
     def introduce(self, thing: Any) -> None:
         """A model or optimizer that the user named when attaching."""
