@@ -139,8 +139,9 @@ def _value(model: nn.Module, made: Feed, given: Any, dtype: torch.dtype | None) 
             raise BadInputError(f"a size can't be negative: {sizes}")
         given = made_up(model, sizes, given.dtype or dtype)
         made.names[id(given)] = names
-    elif isinstance(given, Tensor):
-        made.names[id(given)] = tuple(made.name_of(s) for s in given.shape)
+    else:
+        for tensor in tensors_in(given):
+            made.names[id(tensor)] = tuple(made.name_of(s) for s in tensor.shape)
     return given
 
 

@@ -75,7 +75,7 @@ def summary(
         mishap = explain(trace.error, model, trace)
         if not keep_going:
             raise ForwardError(mishap) from trace.error
-    naming = Naming(model, given) if mishap is None else None
+    naming = Naming(model, given, trace) if mishap is None else None
     rows = _folded(_named(_rows(model, trace, values), naming))
     parameters = list(model.parameters())
     return Summary(
@@ -222,14 +222,17 @@ def _named(rows: list[ModuleRow], naming: Naming | None) -> list[ModuleRow]:
 
 
 def _named_outputs(trace: Trace, naming: Naming | None) -> tuple[TensorInfo, ...]:
-    return _with_names(trace.outputs, naming.written(naming.result) if naming is not None else [])
+    return _with_names(trace.outputs, naming.of_result() if naming is not None else [])
 
 
 def _with_names(tensors: tuple[TensorInfo, ...], names: list[tuple[str, ...]]) -> tuple[TensorInfo, ...]:
     if len(names) != len(tensors):
         return tensors
     return tuple(
-        replace(t, dims=n) if len(n) == len(t.shape) else t for t, n in zip(tensors, names, strict=True)
+        replace(t, dims=tuple(d or str(s) for d, s in zip(n, t.shape, strict=True)))
+        if len(n) == len(t.shape)
+        else t
+        for t, n in zip(tensors, names, strict=True)
     )
 
 
