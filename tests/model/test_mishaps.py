@@ -55,7 +55,7 @@ LAYERS: list[tuple[nn.Module, Any, str, str]] = [
     (nn.Sequential(nn.Conv2d(3, 4, 3)), (2, 8, 8, 3), "shape", "x.permute(0, 3, 1, 2)"),
     (nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(8, 4, 3)), (2, 3, 9, 9), "shape", "0 before it outputs 4"),
     (nn.Sequential(nn.Conv2d(3, 4, 5)), (2, 3, 4, 4), "shape", "smaller than the kernel"),
-    (nn.Sequential(nn.Conv2d(1, 4, 5)), (28, 28), "shape", "x.unsqueeze(1)"),
+    (nn.Sequential(nn.Conv2d(1, 4, 5)), (28, 28), "shape", "x[None, None]"),
     (nn.Sequential(nn.BatchNorm2d(8)), (2, 4, 3, 3), "shape", "BatchNorm2d(8) got 4 channels"),
     (nn.Sequential(nn.BatchNorm1d(8)), (1, 8), "shape", "drop_last=True"),
     (nn.Sequential(nn.LayerNorm(16)), (2, 8), "shape", "LayerNorm(16) got 2×8"),

@@ -5,36 +5,40 @@ Nothing has to be recorded for this while a program runs, so it costs nothing un
 
 from __future__ import annotations
 
-import linecache
 import re
 from collections.abc import Iterator
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor, nn
 
 from clew.attach.frames import HIDDEN, USER, kind_of
-from clew.model.expectations import Mismatch, expectation
-from clew.model.line_tensors import judge_line, tensors_on_line
+from clew.model.expectations import embedding, expectation
+from clew.model.failing_lines import Spot, code_at, spot
+from clew.model.line_tensors import argument_names, judge, tensors_at
+from clew.model.loss_expectations import LOSSES, loss_mismatch
+from clew.model.misfits import Maker, Mismatch
 from clew.model.tensors import described, tensors_in
+from clew.model.torch_messages import message_mismatch
 from clew.structure import INPUT, Frame, Mishap, TensorInfo
 
 if TYPE_CHECKING:
     from clew.model.tracing import Trace
 
 KINDS = (
-    ("device", r"same device|device type|found at least two devices|on cpu, but|Expected.*device"),
-    ("index", r"index out of range|out of bounds|Class values must be"),
+    ("device", r"same device|device type|found at least two devices|on cpu, but|(?i:expected.*device)"),
+    ("index", r"(?i:index out of range|out of bounds|class values must be)"),
     (
-        "dtype",
-        r"dtype|scalar type|expected .*(Long|Float|Double|Half|Int|Byte|Bool)|Input type|result type"
-        r"|not implemented for",
+        "dtype",  # names of types as torch writes them: in small letters they are parts of other words
+        r"dtype|scalar type|[Ee]xpected .*(Long|Float|Double|Half|Int|Byte|Bool)|Input type|result type"
+        r"|[Ee]xpected floating point|not implemented for",
     ),
     (
         "shape",
-        r"shape|size|dimension|channels|broadcast|must match|same reduction dim|cannot be multiplied"
-        r"|Expected .*(2D|3D|4D|5D|[0-9]-?[dD])|expected input|more than 1 value per channel"
-        r"|normalized_shape|target tensor expected",
+        r"(?i:shape|size|dimension|channels|broadcast|must match|same reduction dim|cannot be multiplied"
+        r"|expected .*[1-9]-?d\b|[1-9]-?d (tensor|input|target)|must be a (matrix|vector)|matrices expected"
+        r"|expected input|more than 1 value per channel|should contain \d+ elements"
+        r"|normalized_shape|target tensor expected|was expecting embedding)",
     ),
 )
 # Failures of another kind whose messages speak of sizes too.
@@ -62,15 +66,30 @@ def mismatch(error: BaseException) -> Mishap | None:
     return mishap if mishap.frames else None
 
 
+class Step(NamedTuple):
+    """A frame of the traceback, where it stood, and the module that is being called there."""
+
+    frame: FrameType
+    line: int
+    instruction: int
+    module: nn.Module | None
+
+    @property
+    def file(self) -> str:
+        return self.frame.f_code.co_filename
+
+
 def explain(error: BaseException, model: nn.Module | None = None, trace: Trace | None = None) -> Mishap:
     """The module stack with shapes, what was expected and given, and a suggestion."""
     walked = list(_walk(error.__traceback__))
-    calls = [(frame, module) for frame, _, module in walked if module is not None]
+    calls = [(step.frame, step.module) for step in walked if step.module is not None]
     root = model if model is not None else (calls[0][1] if calls else None)
     paths = {id(m): p for p, m in root.named_modules()} if root is not None else {}
     place = _last_line(walked)
     frames = [_frame(frame, module, paths, walked) for frame, module in calls]
-    found = _judge(error, calls, place, trace, paths)
+    found = _judge_layer(calls, trace, paths) or _judge_function(walked, place)
+    if found is None and not _is_layer(calls):  # inside of a layer torch speaks of tensors of its own
+        found = (judge(place, error) if place is not None else None) or message_mismatch(error)
     if place is not None and not _is_layer(calls):
         frames += _line_frame(place)
     return Mishap(
@@ -79,10 +98,10 @@ def explain(error: BaseException, model: nn.Module | None = None, trace: Trace |
         kind=found.kind if found is not None else kind_of_error(error),
         expected=found.expected if found is not None else None,
         given=found.given if found is not None else None,
-        suggestion=found.suggestion if found is not None else None,
-        file=place[0].f_code.co_filename if place is not None else None,
-        line=place[1] if place is not None else None,
-        code=_code(*place) if place is not None else "",
+        suggestion=(found.suggestion or None) if found is not None else None,
+        file=place.file if place is not None else None,
+        line=place.line if place is not None else None,
+        code=place.code if place is not None else "",
     )
 
 
@@ -104,28 +123,26 @@ def _raised_by_torch(error: BaseException) -> bool:
         return False
     if kind_of(last.tb_frame.f_code.co_filename) == HIDDEN:
         return True
-    code = _code(last.tb_frame, last.tb_lineno)
-    return not code.startswith(("raise ", "assert "))
+    return not spot(last.tb_frame, last.tb_lineno, last.tb_lasti).raises
 
 
-def _walk(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int, nn.Module | None]]:
-    """Frames, their lines, and the module where one is being called."""
+def _walk(traceback: TracebackType | None) -> Iterator[Step]:
     while traceback is not None:
         frame = traceback.tb_frame
         called = None
         if frame.f_code.co_name == "_call_impl":
             owner = frame.f_locals.get("self")
             called = owner if isinstance(owner, nn.Module) else None
-        yield frame, traceback.tb_lineno, called
+        yield Step(frame, traceback.tb_lineno, traceback.tb_lasti, called)
         traceback = traceback.tb_next
 
 
-def _last_line(walked: list[tuple[FrameType, int, nn.Module | None]]) -> tuple[FrameType, int] | None:
+def _last_line(walked: list[Step]) -> Spot | None:
     """The user's own innermost line; a library's, if there is none."""
     for wanted in (USER, HIDDEN + 1):
-        for frame, line, _ in reversed(walked):
-            if kind_of(frame.f_code.co_filename) == wanted:
-                return frame, line
+        for step in reversed(walked):
+            if kind_of(step.file) == wanted:
+                return spot(step.frame, step.line, step.instruction)
     return None
 
 
@@ -151,10 +168,10 @@ def _given(frame: FrameType, module: nn.Module) -> Iterator[tuple[str, TensorInf
 
 def _place_within(module: nn.Module, walked: Any) -> dict[str, Any]:
     """The line of the module's own forward that was running, if it is the user's code."""
-    for frame, line, _ in walked:
-        own = frame.f_locals.get("self") is module and frame.f_code.co_name != "_call_impl"
-        if own and kind_of(frame.f_code.co_filename) != HIDDEN:
-            return {"file": frame.f_code.co_filename, "line": line, "code": _code(frame, line)}
+    for step in walked:
+        own = step.frame.f_locals.get("self") is module and step.frame.f_code.co_name != "_call_impl"
+        if own and kind_of(step.file) != HIDDEN:
+            return {"file": step.file, "line": step.line, "code": code_at(step.frame, step.line)}
     return {}
 
 
@@ -162,20 +179,35 @@ def _is_layer(calls: list[tuple[FrameType, nn.Module]]) -> bool:
     return bool(calls) and type(calls[-1][1]).__module__.startswith("torch.")
 
 
-def _judge(error: BaseException, calls: Any, place: Any, trace: Trace | None, paths: Any) -> Mismatch | None:
-    if _is_layer(calls) and not isinstance(calls[-1][1], nn.Sequential):
-        frame, module = calls[-1]
-        return expectation(module, _values(frame), error, _before(calls, trace, paths))
-    if place is None:
+def _judge_layer(calls: Any, trace: Trace | None, paths: dict[int, str]) -> Mismatch | None:
+    if not _is_layer(calls) or isinstance(calls[-1][1], nn.Sequential):
         return None
-    return judge_line(place[0], _code(*place), error)
+    frame, module = calls[-1]
+    args, kwargs = frame.f_locals.get("args", ()), frame.f_locals.get("kwargs", {})
+    return expectation(module, args, kwargs, _before(calls, trace, paths))
 
 
-def _values(frame: FrameType) -> list[Tensor]:
-    return list(tensors_in((frame.f_locals.get("args", ()), frame.f_locals.get("kwargs", {}))))
+def _judge_function(walked: list[Step], place: Spot | None) -> Mismatch | None:
+    """A function of torch.nn.functional: its frame still holds what it was given."""
+    for step in reversed(walked):
+        if step.module is not None or kind_of(step.file) == USER:
+            return None
+        if step.file.replace("\\", "/").endswith("torch/nn/functional.py"):
+            return _judge_functional(step.frame.f_code.co_name, step.frame.f_locals, place)
+    return None
 
 
-def _before(calls: Any, trace: Trace | None, paths: dict[int, str]) -> str | None:
+def _judge_functional(name: str, given: dict[str, Any], place: Spot | None) -> Mismatch | None:
+    x, target, weight = given.get("input"), given.get("target"), given.get("weight")
+    if name in LOSSES and isinstance(x, Tensor) and isinstance(target, Tensor):
+        names = argument_names(place, ("output", "target"))
+        return loss_mismatch(name, x, target, names, given.get("ignore_index", -100))
+    if name == "embedding" and isinstance(x, Tensor) and isinstance(weight, Tensor):
+        return embedding(weight, x)
+    return None
+
+
+def _before(calls: Any, trace: Trace | None, paths: dict[int, str]) -> Maker | None:
     """What made the failing layer's input, in the words of the user: `fc1`, or `relu`."""
     if trace is not None:
         maker = _maker(trace, calls[-1][1])
@@ -185,45 +217,40 @@ def _before(calls: Any, trace: Trace | None, paths: dict[int, str]) -> str | Non
         siblings = list(calls[-2][1])
         number = next((n for n, m in enumerate(siblings) if m is calls[-1][1]), 0)
         if number:
-            return paths.get(id(siblings[number - 1]))
+            path = paths.get(id(siblings[number - 1]))
+            return Maker(path, siblings[number - 1]) if path is not None else None
     return None
 
 
-def _maker(trace: Trace, failing: nn.Module) -> str | None:
+def _maker(trace: Trace, failing: nn.Module) -> Maker | None:
     """The last layer before this one, through activations and views that keep the last size."""
     failed = next((c for c in reversed(trace.calls) if c.module is failing), None)
     number = failed.reads[0] if failed is not None and failed.reads else INPUT
     while number != INPUT:
         op = trace.ops[number]
         if op.call is not None and not op.call.module._modules:
-            return op.call.path
+            return Maker(op.call.path, op.call.module)
         same = len(op.inputs) == 1 and op.outputs and op.inputs[0].shape == op.outputs[0].shape
         number = max(op.sources, default=INPUT) if same else INPUT
     return None
 
 
-def _line_frame(place: tuple[FrameType, int]) -> list[Frame]:
+def _line_frame(place: Spot) -> list[Frame]:
     """The tensors that the failing line of the user names."""
-    frame, line = place
-    code = _code(frame, line)
-    tensors = tensors_on_line(frame, code)
+    tensors = tensors_at(place)
     if not tensors:
         return []
     return [
         Frame(
             module=None,
-            kind=frame.f_code.co_name,
+            kind=place.frame.f_code.co_name,
             detail="",
             given=tuple((name, described(t)) for name, t in tensors.items()),
-            file=frame.f_code.co_filename,
-            line=line,
-            code=code,
+            file=place.file,
+            line=place.line,
+            code=place.code,
         )
     ]
-
-
-def _code(frame: FrameType, line: int) -> str:
-    return linecache.getline(frame.f_code.co_filename, line, frame.f_globals).strip()
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,0 +1,61 @@
+"""What does not fit what, in words; shared by all that judge a failed forward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """In words that stand by themselves; no suggestion where none is certain to help."""
+
+    kind: str
+    expected: str
+    given: str
+    suggestion: str = ""
+
+
+@dataclass(frozen=True)
+class Maker:
+    """The layer that made the failing one's input."""
+
+    path: str
+    module: nn.Module | None = None
+
+    @property
+    def puts_out(self) -> int | None:
+        """Features that its output has by its own account."""
+        if isinstance(self.module, nn.Linear):
+            return self.module.out_features
+        if isinstance(self.module, _ConvNd):
+            return self.module.out_channels
+        if isinstance(self.module, nn.Embedding):
+            return self.module.embedding_dim
+        return None
+
+
+def sizes_text(sizes: Iterable[int]) -> str:
+    return "×".join(map(str, sizes)) or "scalar"
+
+
+def shape_text(tensor: Tensor) -> str:
+    return sizes_text(tensor.shape)
+
+
+def last_size_source(size: int, before: Maker | None) -> str:
+    """Where the last size comes from; nothing of a layer that counts its features elsewhere."""
+    if before is None:
+        return f": what comes before it outputs {size}"
+    return f": {before.path} before it outputs {size}" if before.puts_out in (None, size) else ""
+
+
+def channels_source(size: int, x: Tensor, before: Maker | None) -> str:
+    """Where the channels come from; of a layer that may count them elsewhere, the whole shape."""
+    if before is None:
+        return f": what comes before it outputs {shape_text(x)}"
+    made = str(size) if before.puts_out == size else shape_text(x)
+    return f": {before.path} before it outputs {made}"
