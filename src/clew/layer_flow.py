@@ -1,0 +1,197 @@
+"""How layers hang together: what one hands to the next, told from any graph of what ran.
+
+The order of modules does not tell whether there was an activation function between two of them, nor
+whether a sum or a branch was; a graph does. Whose it is, autograd's of a training forward or that of
+a forward which was only traced, is the business of a `Way`: how its nodes are walked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+NEAR = 8  # nodes between a layer and the function that its output goes into
+AFFINE = (nn.Linear, _ConvNd)
+NORMS = (_BatchNorm, _InstanceNorm)
+
+
+class Way(Protocol):
+    """How to walk a graph from what was made to what it was made of; nodes are whatever can be a key."""
+
+    def operand(self, node: Any) -> Any:
+        """The node that made the first operand of this one; None where the graph ends."""
+
+    def moves(self, node: Any) -> bool:
+        """Whether a node only moves values: a view, a copy, another type."""
+
+    def squashes(self, node: Any) -> str | None:
+        """`sigmoid` or `tanh`, of a node that is one."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What made a node: a layer, or a call of `F.dropout`."""
+
+    role: str  # affine, norm, dropout or squash
+    path: str
+    module: nn.Module | None = None
+
+
+@dataclass(eq=False)
+class Flow:
+    """One forward of one root."""
+
+    root: str
+    way: Way
+    made: dict[Any, Made] = field(default_factory=dict)
+    pairs: list[tuple[dict[str, Any], list[Any]]] = field(default_factory=list)  # and the nodes in between
+    biases: list[tuple[dict[str, Any], list[Any]]] = field(default_factory=list)
+    dropouts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    squashing: list[dict[str, Any]] = field(default_factory=list)
+
+    def enter(self, module: nn.Module, path: str, given: Any) -> None:
+        """A module is about to run on what the node `given` made."""
+        if isinstance(module, AFFINE):
+            self._into_affine(module, path, given)
+        elif isinstance(module, NORMS) and (module.training or not module.track_running_stats):
+            self._into_norm(path, given)
+
+    def leave(self, module: nn.Module, path: str, node: Any) -> None:
+        """It has run, and this node made its output."""
+        role = _role(module)
+        if role is None or node is None or (role == "dropout" and node in self.made):
+            return  # a dropout that does nothing hands on what it got
+        self.made[node] = Made(role, path, module)
+        if role == "dropout":
+            self._note_dropout(path, float(getattr(module, "p", 0.0)), True, (None, None))
+
+    def dropped(self, node: Any, path: str, p: float, place: tuple[str | None, int | None]) -> None:
+        """`F.dropout` was called in the forward of the module at `path`, on the line at `place`."""
+        name = f"{path}.dropout" if path else "dropout"
+        self.made[node] = Made("dropout", name)
+        self._note_dropout(name, p, False, place)
+
+    def _note_dropout(self, path: str, p: float, module: bool, place: tuple[str | None, int | None]) -> None:
+        row = {"path": path, "p": p, "module": module, "norm": None, "loss": False}
+        self.dropouts.setdefault(path, {**row, "file": place[0], "line": place[1]})
+
+    def _into_affine(self, module: nn.Module, path: str, node: Any) -> None:
+        through, nodes, source, last = self._back(node)
+        if source is not None and source.role == "affine" and source.module is not None:
+            self.pairs.append((_pair(source, module, path, through), nodes))
+            return
+        op = self.way.squashes(last) if last is not None else None
+        if op is not None:
+            names = [m.path for m in (self.made.get(last), self._layer_before(last)) if m is not None]
+            self.squashing.append({"op": op, "modules": names, "into": path})
+
+    def _layer_before(self, node: Any) -> Made | None:
+        """The layer whose output a function was given, perhaps scaled or shifted."""
+        for _ in range(NEAR):
+            node = self.way.operand(node) if node is not None else None
+            made = self.made.get(node)
+            if node is None or (made is not None and made.role == "affine"):
+                return made
+        return None
+
+    def _into_norm(self, path: str, node: Any) -> None:
+        _, nodes, source, _ = self._back(node, through_layers=False)
+        if source is None:
+            return
+        if source.role == "dropout":
+            self.dropouts[source.path]["norm"] = path
+        elif source.role == "affine" and getattr(source.module, "bias", None) is not None:
+            self.biases.append(({"layer": source.path, "norm": path}, nodes))
+
+    def into_loss(self, node: Any) -> None:
+        """Remember the dropout whose output is what the loss is given."""
+        *_, source, _ = self._back(node, through_layers=False)
+        if source is not None and source.role == "dropout":
+            self.dropouts[source.path]["loss"] = True
+
+    def _back(self, node: Any, through_layers: bool = True) -> tuple[list[str], list[Any], Made | None, Any]:
+        """From a node back to what made its values: layers passed, nodes, the maker, the last node."""
+        through: list[str] = []
+        nodes: list[Any] = []
+        while node is not None:
+            nodes.append(node)
+            made = self.made.get(node)
+            if made is not None and not (through_layers and made.role in ("dropout", "norm")):
+                return through, nodes, made if made.role != "squash" else None, node
+            if made is not None:
+                if isinstance(made.module, _InstanceNorm):
+                    return through, nodes, None, node  # of every sample by itself: not affine
+                through.append(made.path)
+            elif not self.way.moves(node):
+                return through, nodes, None, node
+            node = self.way.operand(node)
+        return through, nodes, None, None
+
+    @property
+    def between(self) -> set[Any]:
+        """The nodes of which it matters how many others use them."""
+        return {node for _, nodes in (*self.pairs, *self.biases) for node in nodes}
+
+    def data(self, users: Mapping[Any, int]) -> dict[str, Any]:
+        """The `structure` fact, with what has no other user only."""
+
+        def alone(nodes: list[Any]) -> bool:
+            return all(users.get(node, 0) == 1 for node in nodes)
+
+        return {
+            "root": self.root,
+            "pairs": _distinct(pair for pair, nodes in self.pairs if alone(nodes)),
+            "biases": _distinct(row for row, nodes in self.biases if alone(nodes)),
+            "dropouts": list(self.dropouts.values()),
+            "squashing": _distinct(iter(self.squashing)),
+        }
+
+    def drop_graph(self) -> None:
+        """Only the dropouts are still needed, to see what goes into the loss."""
+        self.made = {node: made for node, made in self.made.items() if made.role == "dropout"}
+        self.pairs, self.biases = [], []
+
+
+def _role(module: nn.Module) -> str | None:
+    if isinstance(module, AFFINE):
+        return "affine"
+    if isinstance(module, NORMS):
+        return "norm"
+    if isinstance(module, (nn.Sigmoid, nn.Tanh)):
+        return "squash"
+    return "dropout" if isinstance(module, _DropoutNd) and module.training and module.p > 0 else None
+
+
+def _pair(source: Made, module: nn.Module, path: str, through: list[str]) -> dict[str, Any]:
+    first = source.module
+    return {
+        "first": source.path,
+        "then": path,
+        "kinds": [type(first).__name__, type(module).__name__],
+        "widths": [*_widths(first), _widths(module)[1]],
+        "kernels": [list(getattr(m, "kernel_size", ())) for m in (first, module)],
+        "grouped": any(getattr(m, "groups", 1) > 1 for m in (first, module)),
+        "through": through,
+    }
+
+
+def _widths(module: Any) -> tuple[int, int]:
+    if isinstance(module, nn.Linear):
+        return module.in_features, module.out_features
+    return module.in_channels, module.out_channels
+
+
+def _distinct(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A layer that runs several times makes the same row each time."""
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        if row not in found:
+            found.append(row)
+    return found
