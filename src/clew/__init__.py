@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from clew.examining import examine as examine
     from clew.faster import batch_sizes as batch_sizes
     from clew.faster import try_faster as try_faster
+    from clew.inspecting import summary as summary
     from clew.model.describing import describe as describe
     from clew.model.describing import describe_tensors as describe_tensors
     from clew.model.graphing import graph as graph
-    from clew.model.summarising import summary as summary
     from clew.model.visiting import visit as visit
     from clew.opening import open_run as open_run
     from clew.profile_blocks import profile as profile
@@ -44,7 +44,7 @@ _LAZY = {
     "describe": "clew.model.describing",
     "describe_tensors": "clew.model.describing",
     "graph": "clew.model.graphing",
-    "summary": "clew.model.summarising",
+    "summary": "clew.inspecting",
     "visit": "clew.model.visiting",
     "open_run": "clew.opening",
     "profile": "clew.profile_blocks",

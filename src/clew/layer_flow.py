@@ -65,7 +65,7 @@ class Flow:
 
     def leave(self, module: nn.Module, path: str, node: Any) -> None:
         """It has run, and this node made its output."""
-        role = _role(module)
+        role = role_of(module)
         if role is None or node is None or (role == "dropout" and node in self.made):
             return  # a dropout that does nothing hands on what it got
         self.made[node] = Made(role, path, module)
@@ -159,7 +159,7 @@ class Flow:
         self.pairs, self.biases = [], []
 
 
-def _role(module: nn.Module) -> str | None:
+def role_of(module: nn.Module) -> str | None:
     if isinstance(module, AFFINE):
         return "affine"
     if isinstance(module, NORMS):

@@ -6,9 +6,11 @@ No torch here, so that a graph or a summary written as JSON on a cluster is draw
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from io import StringIO
 from typing import Any
+
+from clew.records import Finding, NotJudged
 
 INPUT = -1  # the source of what came from outside: arguments and parameters
 
@@ -169,6 +171,8 @@ class Summary:
     dims: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
     mishap: Mishap | None = None
+    findings: tuple[Finding, ...] = ()  # what the checks say that need no training
+    not_judged: tuple[NotJudged, ...] = ()  # those of them that could not say anything, and why
 
     @property
     def parameters(self) -> int:
@@ -176,7 +180,13 @@ class Summary:
 
     def to_json(self) -> dict[str, Any]:
         """The shape of `clew show --json`."""
-        return {**asdict(self), "parameters": self.parameters, "memory_total": self.memory.total}
+        return {
+            **asdict(replace(self, findings=(), not_judged=())),
+            "findings": [finding.to_json() for finding in self.findings],
+            "not_judged": [entry.to_json() for entry in self.not_judged],
+            "parameters": self.parameters,
+            "memory_total": self.memory.total,
+        }
 
     def __str__(self) -> str:
         from clew.show.model_table import render_summary

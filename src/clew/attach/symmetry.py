@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from clew.attach.late import on_host
-
-TOLERANCE = 1e-3  # of the largest weight of a unit
+from clew.symmetry import rows_alike
 
 
 def units_alike(weight: Tensor) -> bool | None:
@@ -19,8 +18,4 @@ def units_alike(weight: Tensor) -> bool | None:
         return None
     if weight.layout is not torch.strided or not weight.numel() or not weight.is_floating_point():
         return None
-    rows, count = weight.detach(), weight.shape[0]
-    first = rows[0]
-    # Sums in another order let even perfect copies drift apart by rounding.
-    bound = TOLERANCE * float(first.abs().max())
-    return all(float((rows[n] - first).abs().max()) <= bound for n in {1, count // 2, count - 1})
+    return rows_alike(weight)

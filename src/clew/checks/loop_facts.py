@@ -91,6 +91,8 @@ class Graph:
     cuts: tuple[Site, ...]
     unregistered: tuple[Unregistered, ...]
     norms: tuple[Normalisation, ...]
+    forward_only: bool = False  # a forward was looked at; nothing was trained
+    named: tuple[str, ...] = ()  # of the idle ones, those that the code mentions elsewhere
 
     @classmethod
     def read(cls, step: int, data: Data) -> Graph:
@@ -107,6 +109,8 @@ class Graph:
             ),
             unregistered=tuple(_unregistered(row) for row in rows(data.get("unregistered"))),
             norms=tuple(_norms(data.get("norms"))),
+            forward_only=flag(data.get("forward_only")),
+            named=names(data.get("named")),
         )
 
 

@@ -14,6 +14,7 @@ from clew.options import FAILED_ON, RunOptions
 
 if TYPE_CHECKING:
     from clew.checks.api import UnknownCheck
+    from clew.checks.ignoring import Rule
     from clew.records import Verdict
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -153,6 +154,16 @@ def known_checks(names: Sequence[str]) -> tuple[str, ...]:
         return tuple("".join((catalog.find(name).name, at, where)) for name, at, where in split)
     except UnknownCheck as error:
         raise unknown_check(error) from error
+
+
+def project_rules() -> list[Rule]:
+    """What the pyproject.toml of this folder leaves out; settings that can't be used are refused."""
+    from clew import settings
+
+    try:
+        return settings.project_rules(Path.cwd())
+    except settings.BadSettings as error:
+        raise Refusal(str(error)) from error
 
 
 def unknown_check(error: UnknownCheck) -> Refusal:

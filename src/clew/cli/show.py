@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.cli.arguments import Refusal, json_flag
+from clew.cli.arguments import Refusal, ignore_option, json_flag, known_checks, project_rules
 
 if TYPE_CHECKING:
     from torch import nn
@@ -52,6 +52,7 @@ FAILED = 1  # the forward failed, and why was said
     show_default=True,
     help="What the graph is coloured by.",
 )
+@ignore_option
 @json_flag
 def command(
     model: str,
@@ -66,6 +67,7 @@ def command(
     keep_going: bool,
     graph_path: Path | None,
     colour: str,
+    ignore: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """What is in a network, what flows through it, and where parameters, FLOPs and memory sit.
@@ -84,12 +86,13 @@ def command(
     from clew.model.inputs import BadInputError
     from clew.model.mishaps import ForwardError
 
+    left_out = [*known_checks(ignore), *project_rules()]
     try:
         built, given, keywords = _read(model, inputs, dims, dtype, meta)
         if graph_path is not None:
             return _write_graph(built, given, keywords, graph_path, colour, expand)
-        return _show(built, given, {**keywords, "statistics": stats, "optimizer": optimizer}, keep_going,
-                     depth, expand, as_json)  # fmt: skip
+        asked = {**keywords, "statistics": stats, "optimizer": optimizer, "ignore": left_out}
+        return _show(built, given, asked, keep_going, depth, expand, as_json)
     except BadInputError as error:
         raise Refusal(str(error)) from error
     except ForwardError as error:
@@ -119,7 +122,7 @@ def _show(
     expand: bool,
     as_json: bool,
 ) -> int:
-    from clew.model.summarising import summary
+    from clew.inspecting import summary
 
     found: Summary = summary(model, given, keep_going=keep_going, **options)
     if as_json:

@@ -13,9 +13,8 @@ from clew.experiments.api import CannotJudge, Clock, Experiment, Result
 from clew.experiments.calling import ModelCall, evaluating, few_samples, model_calls
 from clew.experiments.doubling import double_state
 from clew.experiments.subject import Subject
-from clew.model.device_literals import device_literal
+from clew.model.device_literals import Unfollowed, device_literal, place_of
 from clew.model.inputs import Feed
-from clew.model.visiting import op_name
 
 _TYPES = ("dtype", "scalar type", "same type", "Double", "double")  # how torch words that two types met
 
@@ -43,12 +42,12 @@ class DeviceLiteral(Experiment):
 
 
 def _fixed_device(call: ModelCall) -> dict[str, Any] | None:
-    """The op that made a tensor on the CPU, which met those of the model elsewhere."""
-    maker = device_literal(call.module, Feed(call.args, dict(call.kwargs)))
-    if maker is None:
+    """The tensor on the CPU which met those of the model elsewhere."""
+    try:
+        found = device_literal(call.module, Feed(call.args, dict(call.kwargs)))
+    except Unfollowed:
         return None
-    path = maker.call.path if maker.call is not None else ""
-    return {"root": call.name, "module": path, "op": op_name(maker), "file": maker.file, "line": maker.line}
+    return None if found is None else place_of(found, call.name)
 
 
 def _fixed_type(call: ModelCall) -> dict[str, Any] | None:

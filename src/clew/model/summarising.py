@@ -1,4 +1,4 @@
-"""`clew.summary`: what is in a network, what flows through it, where parameters, FLOPs and memory sit."""
+"""What is in a network, what flows through it, where parameters, FLOPs and memory sit."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from clew.model.device_literals import device_notes
 from clew.model.dimensions import Naming
 from clew.model.folding import Tree, fold
 from clew.model.forwards import can_compute, for_real, forward, unwrapped
 from clew.model.inputs import BadInputError, Feed, feed
 from clew.model.mishaps import ForwardError, explain
+from clew.model.noting import Look
 from clew.model.statistics import statistics_of
 from clew.model.tensors import described, dtype_name, tensors_in
 from clew.model.tracing import Call, Trace
@@ -31,7 +31,7 @@ Values = dict[int, tuple[Statistics | None, Statistics | None]]  # by call: of t
 Loss = Callable[[Any], Tensor]
 
 
-def summary(
+def summarise(
     model: nn.Module,
     inputs: Any = None,
     *,
@@ -42,14 +42,8 @@ def summary(
     optimizer: str = "adam",
     compute: bool | None = None,
     keep_going: bool = False,
-) -> Summary:
-    """The network as a table: print it, or read its rows.
-
-    `inputs` is a tensor, a shape (`(4, 3, 32, 32)`, or `("batch", 3, 32, 32)`), a list of several, or a
-    dict of keyword inputs. Nothing is computed where that can be avoided, and the model is left as it
-    was. A forward that fails raises `ForwardError`, which explains; with `keep_going` the rest is
-    shown all the same.
-    """
+) -> tuple[Summary, Look]:
+    """`clew.summary` without what the checks say, and what they can be asked with."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"summary takes a module, not {type(model).__name__}")
     if optimizer.lower() not in STATES:
@@ -78,7 +72,7 @@ def summary(
     naming = Naming(model, given, trace) if mishap is None else None
     rows = _folded(_named(_rows(model, trace, values), naming))
     parameters = list(model.parameters())
-    return Summary(
+    found = Summary(
         name=type(model).__name__,
         inputs=tuple(_inputs(given)),
         outputs=_named_outputs(trace, naming),
@@ -90,9 +84,10 @@ def summary(
         memory=_memory(model, trace, optimizer.lower()),
         computed=trace.computed,
         dims=tuple(given.sizes.items()),
-        notes=(*notes, *_notes(model, given, trace, naming, statistics or compute is True)),
+        notes=(*notes, *_notes(model, trace, naming, statistics or compute is True)),
         mishap=mishap,
     )
+    return found, Look(model, given, trace)
 
 
 def _run(
@@ -276,7 +271,7 @@ def _memory(model: nn.Module, trace: Trace, optimizer: str) -> Memory:
     )
 
 
-def _notes(model: nn.Module, given: Feed, trace: Trace, naming: Naming | None, computing: bool) -> list[str]:
+def _notes(model: nn.Module, trace: Trace, naming: Naming | None, computing: bool) -> list[str]:
     notes = []
     if trace.computed and not computing:
         notes.append("run with real values, as it can't be traced without: it depends on them")
@@ -284,8 +279,6 @@ def _notes(model: nn.Module, given: Feed, trace: Trace, naming: Naming | None, c
         notes.append("the model is on the meta device: traced as it would run on the CPU")
     if naming is not None and naming.reason:
         notes.append(naming.reason)
-    if trace.error is None:
-        notes += device_notes(model, given, trace)
     if not any(p.requires_grad for p in model.parameters()) and any(True for _ in model.parameters()):
         notes.append("all parameters are frozen: nothing is kept for a backward")
     return notes

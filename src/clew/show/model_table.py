@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from clew.show.model_findings import draw_findings
 from clew.show.model_mishap import render_mishap
 from clew.show.model_numbers import count, short, size, statistics
 from clew.show.safe_text import cut, neutral
@@ -14,6 +15,7 @@ from clew.structure import ModuleRow, Summary
 
 GAP = 2
 COLUMN = 12  # of the labels beneath the table
+UNUSED = "unused-parameter"  # which says the same, and where
 NAME_SHARE = 0.5  # of the width, at most, for the module tree
 
 
@@ -43,6 +45,7 @@ def render_summary(
     _draw_rows(screen, summary, rows, expand)
     screen.rule()
     _draw_sums(screen, summary, any(r.repeat > 1 for r in rows) and not expand)
+    draw_findings(screen, summary.findings)
     if summary.mishap is not None:
         screen.blank()
         render_mishap(summary.mishap, stream=stream, width=width)
@@ -164,7 +167,7 @@ def _draw_sums(screen: Screen, summary: Summary, folded: bool) -> None:
         times = "x" if screen.glyphs.plain else "×"
         _draw(screen, "", f"{times}N: N equal blocks in a row, drawn once; the numbers are those of one")
     idle = [r for r in summary.rows if not r.ran]
-    if idle and summary.mishap is None:
+    if idle and summary.mishap is None and not any(f.check == UNUSED for f in summary.findings):
         unused = sum(r.parameters for r in idle)
         where = f"{len(idle)} modules were" if len(idle) > 1 else f"{neutral(idle[0].path, 60)} were"
         text = f"the {count(unused)} parameters of {where} not used in this forward"

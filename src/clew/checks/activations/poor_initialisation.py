@@ -6,7 +6,8 @@ weights and are still alike after several steps; or weights are many times large
 layer's fan-in allows, so that signals grow from layer to layer or saturate what squashes them; or
 they are so small that signals die out and the loss stands still. `clew check` tries it out: where first
 weights are out of scale or all alike, the same short training from newly drawn standard weights ends
-at less than half of the loss, for each of three draws.
+at less than half of the loss, for each of three draws. `clew show` tells of hidden layers whose units
+start as copies of one another, and of zeros that let nothing of the input through.
 
 ## Why is this bad?
 Units that start alike get the same gradient and stay alike: a layer of a hundred has the power
@@ -110,6 +111,7 @@ class PoorInitialisation(Check):
         )
 
     def _watched(self, run: RunView) -> Iterator[Finding]:
+        yield from self._at_start(run)
         yield from self._alike(run)
         gains = sorted(self._gains(run), key=lambda g: run.depth(g.site))
         if len(gains) < 2 or pretrained(run) or _normalises(run):
@@ -120,6 +122,27 @@ class PoorInitialisation(Check):
             yield from self._too_large(run, hidden)
         elif typical < self.small:
             yield from self._too_small(run, hidden)
+
+    def _at_start(self, run: RunView) -> Iterator[Finding]:
+        """Layers of a network that was looked at before any training."""
+        for fact in run.facts("initial_weights"):
+            root = text(fact.data.get("root"))
+            for row in rows(fact.data.get("layers")):
+                site = Site(module=text(row.get("module")) or "", root=root, param=text(row.get("param")))
+                behind = run.name(Site(module=text(row.get("behind")) or "", root=root))
+                what = (
+                    f"are all zero: nothing of the input gets through to {behind}"
+                    if flag(row.get("zero"))
+                    else f"are the same for every unit: all that {behind} gets are copies of one value"
+                )
+                yield self.finding(
+                    Severity.WARNING,
+                    message=f"the weights of {run.name(site)} {what}",
+                    fix=f"nn.init.kaiming_normal_(model.{site.module}.{site.param})  # not a constant",
+                    site=site,
+                    step=0,
+                    evidence=Evidence("compared as they are: the rows are identical"),
+                )
 
     def _alike(self, run: RunView) -> Iterator[Finding]:
         newest = {text(f.data.get("root")) or "": f for f in run.facts("parameters")}
@@ -206,6 +229,8 @@ class PoorInitialisation(Check):
     def unjudged(self, run: RunView) -> str | None:
         if run.experiment(self.name) is not None or why_not(run, self.name) is not None:
             return why_not(run, self.name)
+        if run.facts("initial_weights"):
+            return None
         return None if run.steps >= self.alike_steps else f"needs {self.alike_steps} steps, has {run.steps}"
 
 

@@ -6,8 +6,8 @@ from clew.checks.facts import Parameter
 from clew.checks.view import RunView
 
 
-def never_trained(run: RunView, root: str) -> dict[str, Parameter]:
-    """Parameters that an optimizer holds, that want gradients, and for which none was ever seen."""
+def never_trained(run: RunView, root: str, *, held: bool = True) -> dict[str, Parameter]:
+    """Parameters that want gradients and for which none was ever seen; if `held`, an optimizer has them."""
     known = run.parameters.get(root)
     if known is None:
         return {}
@@ -16,6 +16,6 @@ def never_trained(run: RunView, root: str) -> dict[str, Parameter]:
         for p in known.items
         if p.requires_grad
         and not p.has_grad
-        and p.optimizer is not None
+        and (p.optimizer is not None or not held)
         and run.of_parameter("gradient.norm", (root, p.module, p.param)) is None
     }

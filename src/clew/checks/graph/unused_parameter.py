@@ -2,7 +2,7 @@
 
 ## What it detects
 Layers that are registered in the model and held by the optimizer, but that no forward pass calls:
-they never get a gradient.
+they never get a gradient. `clew show` tells of parameters that one forward does not read.
 
 ## Why is this bad?
 The model is smaller than it looks. Most often a layer was added to `__init__` and forgotten in
@@ -15,7 +15,8 @@ Call the layer in `forward`, or take it away.
 ## Known problems
 Heads that are trained in a later phase are reported until then. Parameters of a module of your own
 that are used on some inputs only, layers of installed packages, and models with loaded weights
-(which often bring a head that is not needed) are mentioned as advice.
+(which often bring a head that is not needed) are mentioned as advice. So are, in `clew show`, those
+that the code mentions in another place than `forward`.
 
 ## References
 - PyTorch docs, DistributedDataParallel: find_unused_parameters.
@@ -45,10 +46,10 @@ class UnusedParameter(Check):
     steps: int = 16  # of the run; layers that are used now and then have had their turn
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        if run.steps < self.steps:
-            return
         for graph in graphs(run):
-            never = never_trained(run, graph.root)
+            if run.steps < self.steps and not graph.forward_only:
+                continue
+            never = never_trained(run, graph.root, held=not graph.forward_only)
             idle = [never[name] for name in graph.idle if name in never]
             if idle and graph.reached:
                 for module, items in holders(idle, run.parameters[graph.root].items):
@@ -63,16 +64,25 @@ class UnusedParameter(Check):
         )
         own = layer is not None and layer.file is not None and "site-packages" not in layer.file
         clear = bool(module) and whole and own and not any(p.loaded for p in known.items)
+        clear = clear and not any(p.name in graph.named for p in items)
+        why = "nothing in this forward reads it"
+        if not graph.forward_only:
+            why = "it is in the optimizer, but no forward pass calls it"
         return self.finding(
             Severity.WARNING if clear else Severity.ADVICE,
-            message=f"{run.name(site)} is never used: it is in the optimizer, but no forward pass calls it",
+            message=f"{run.name(site)} is {'not' if graph.forward_only else 'never'} used: {why}",
             fix=f"x = self.{module}(x)  # in forward; or take the layer away"
             if module and whole
             else "use it in forward, or take it away",
             site=site,
             step=known.step,
-            evidence=Evidence(f"never a gradient: {listed([p.name for p in items], 8)}"),
+            evidence=Evidence(
+                f"{'not read' if graph.forward_only else 'never a gradient'}: "
+                f"{listed([p.name for p in items], 8)}"
+            ),
         )
 
     def unjudged(self, run: RunView) -> str | None:
+        if any(graph.forward_only for graph in graphs(run)):
+            return None
         return None if run.steps >= self.steps else f"needs {self.steps} steps, has {run.steps}"
