@@ -106,6 +106,31 @@ def test_json_has_the_rows_and_the_sums(capsys: pytest.CaptureFixture[str]) -> N
     assert [row["path"] for row in data["rows"]] == ["", "first", "last"]
 
 
+def test_a_fault_is_told_beneath_the_table_and_in_json_unless_it_is_ignored(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "straight.py").write_text(
+        "from torch import nn\n\nclass Straight(nn.Sequential):\n    def __init__(self):\n"
+        "        super().__init__(nn.Linear(4, 8), nn.Linear(8, 4))\n"
+    )
+    model = ["straight.py:Straight", "--input", "3,4"]
+    drawn = shown(capsys, *model)
+    assert "no-nonlinearity  warning" in drawn
+    assert "fix: x = torch.relu" in drawn
+    found = json.loads(shown(capsys, *model, "--json"))
+    assert [f["check"] for f in found["findings"]] == ["no-nonlinearity"]
+    assert found["not_judged"] == []
+    assert "no-nonlinearity" not in shown(capsys, *model, "--ignore", "no-nonlinearity")
+
+
+def test_settings_of_the_project_leave_a_check_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "straight.py").write_text(
+        "from torch import nn\n\ndef build():\n    return nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 4))\n"
+    )
+    (folder / "pyproject.toml").write_text('[tool.clew]\nignore = ["no-nonlinearity"]\n')
+    assert "no-nonlinearity" not in shown(capsys, "straight.py:build", "--input", "3,4")
+
+
 def test_a_model_is_built_without_memory_for_its_weights(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, "net.py:Tokens(10**10)", "-i", "5,7", "--meta")
     assert "60,000,000,000" in out
