@@ -82,7 +82,7 @@ class TraceWay:
     def users(self, wanted: set[Any]) -> dict[Any, int]:
         """By how many ops and layers each is used on the way to the result."""
         found: dict[Any, set[Any]] = {node: set() for node in wanted}
-        for op in self._trace.ops:
+        for op in self._trace.ops if wanted else ():
             if op.feeds_result and not makes_afresh(op):
                 user = self._step(op)
                 for source in op.sources:
