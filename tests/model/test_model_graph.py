@@ -13,8 +13,9 @@ from networks import GPT, Experts, ResNet, Siamese
 from torch import Tensor, nn
 
 import clew
+from clew.show.model_boxes import Colour
 from clew.show.model_graph import GraphFormatError, render_tree, write_graph
-from clew.show.model_layers import Colour, Level, Levels, ranks_of
+from clew.show.model_layers import Level, Levels
 from clew.structure import Graph, Node
 
 
@@ -70,35 +71,194 @@ def test_the_outermost_level_of_a_folded_graph_is_small() -> None:
     levels = Levels(clew.graph(GPT(layers=6), (2, 5)))
     (root,) = levels.open_at_first()
     shown = [n.label for n in levels.level(root).nodes]
-    assert shown == ["tokens", "positions", "blocks.0", "head", "arange", "add"]
+    assert shown == ["input", "tokens", "arange", "positions", "add", "blocks.0", "head", "output"]
     names = {n.id: n.label for n in levels.level(root).nodes}
     drawn = {(names[a], names[b]) for a, b, _ in levels.level(root).edges}
     assert {("add", "blocks.0"), ("blocks.0", "head"), ("tokens", "add")} <= drawn
 
 
-def test_ranks_follow_the_longest_way_and_survive_cycles() -> None:
-    assert ranks_of([1, 2, 3], [(1, 2), (2, 3), (1, 3)]) == {1: 0, 2: 1, 3: 2}
-    assert set(ranks_of([1, 2], [(1, 2), (2, 1)])) == {1, 2}
+def rank_of(level: Level) -> dict[str, int]:
+    return {
+        level.nodes[place].label: number
+        for number, row in enumerate(level.rows.rows)
+        for place in row
+        if place < len(level.nodes)
+    }
 
 
 def test_a_residual_connection_is_drawn_from_the_modules_own_input_beside_the_boxes() -> None:
     graph = clew.graph(GPT(), torch.zeros(1, 5, dtype=torch.long))
     block = next(n for n in graph.nodes if n.type == "Block")
     level = Levels(graph).level(block.id)
+    labels = [n.label for n in level.nodes]
+    flow = {(labels[a], labels[b]) for a, b, _ in named_edges(level)}
+    assert {("input", "norm1"), ("input", "add"), ("norm1", "attention"), ("mlp", "add")} <= flow
+    rows = level.rows.rows
+    assert any(place >= len(labels) for place in rows[rank_of(level)["norm1"]])
+
+
+def named_edges(level: Level) -> list[tuple[int, int, object]]:
+    places = {n.id: place for place, n in enumerate(level.nodes)}
+    return [(places[a], places[b], t) for a, b, t in level.edges]
+
+
+def test_every_input_has_a_box_with_the_forwards_name_for_it() -> None:
+    class Pair(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(3, 3)
+
+        def forward(self, left: Tensor, right: Tensor, extra: list[Tensor]) -> Tensor:
+            return self.inner(left) + self.inner(right) + extra[0]
+
+    graph = clew.graph(Pair(), [torch.zeros(2, 3), torch.zeros(2, 3), [torch.zeros(3)]])
+    assert [n.label for n in graph.nodes if n.kind == "input"] == ["left", "right", "extra[0]"]
+    assert ("right", "inner.addmm") in edges(graph)
+    levels = Levels(graph)
+    (root,) = levels.open_at_first()
+    shown = [n.label for n in levels.level(root).nodes]
+    assert shown[:5] == ["left", "right", "extra[0]", "inner", "inner (call 2)"]
+
+
+def test_the_tensors_of_a_nested_input_are_told_apart() -> None:
+    class Nest(nn.Module):
+        def forward(self, batch: dict[str, Tensor], states: list[Tensor]) -> Tensor:
+            return batch["x"] + batch["y"] + states[0] + states[1]
+
+    x = torch.zeros(2)
+    graph = clew.graph(Nest(), [{"x": x, "y": x + 1}, [x + 2, x + 3]])
+    labels = [n.label for n in graph.nodes if n.kind == "input"]
+    assert labels == ["batch.x", "batch.y", "states[0]", "states[1]"]
+
+
+def test_the_inputs_of_an_inner_module_are_told_apart_by_where_they_come_from() -> None:
+    class Join(nn.Module):
+        def forward(self, a: Tensor, b: Tensor) -> Tensor:
+            return a * b
+
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.left, self.right, self.join = nn.Linear(3, 3), nn.Linear(3, 3), Join()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.join(self.left(x), self.right(x))
+
+    graph = clew.graph(Two(), (2, 3))
+    join = next(n for n in graph.nodes if n.type == "Join")
+    shown = [n.label for n in Levels(graph).level(join.id).nodes if n.kind == "input"]
+    assert sorted(shown) == ["from left", "from right"]
+
+
+def test_results_that_leave_a_module_from_several_places_meet_in_one_box() -> None:
+    class Inner(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            y = x.exp()
+            return y, y.sin()
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x: Tensor) -> Tensor:
+            y, z = self.inner(x)
+            return y + z
+
+    graph = clew.graph(Outer(), (2, 3))
+    inner = next(n for n in graph.nodes if n.type == "Inner")
+    level = Levels(graph).level(inner.id)
     labels = {n.id: n.label for n in level.nodes}
-    around = {(labels[a], labels[b]) for a, b in level.lanes()}
-    assert around == {("input", "add"), ("add", "add")}
-    straight = {(labels[a], labels[b]) for a, b, _ in level.edges} - around
-    assert {("input", "norm1"), ("norm1", "attention"), ("mlp", "add")} <= straight
+    assert {(labels[a], labels[b]) for a, b, _ in level.edges} == {
+        ("exp", "sin"), ("exp", "output"), ("sin", "output"),
+    }  # fmt: skip
 
 
-def test_ways_beside_the_boxes_are_shared_only_where_they_do_not_overlap() -> None:
-    nodes = [Node(n, None, "op", str(n), "", "", ()) for n in range(7)]
-    edges = [(0, 2, None), (2, 4, None), (1, 5, None)]
-    level = Level(nodes, edges, {n: n for n in range(7)})
-    lanes = level.lanes()
-    assert lanes[0, 2] == lanes[2, 4]
-    assert lanes[1, 5] != lanes[0, 2]
+class Steps(nn.Module):
+    """A loop over time that feeds itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = x.new_zeros(x.shape[0], 4)
+        found = []
+        for t in range(x.shape[1]):
+            h = self.cell(x[:, t], h)
+            found.append(h)
+        return torch.stack(found, 1)
+
+
+def test_a_loop_is_drawn_once_and_its_parameters_are_counted_once(tmp_path: Path) -> None:
+    graph = clew.graph(Steps(), (2, 6, 4))
+    levels = Levels(graph)
+    (root,) = levels.open_at_first()
+    level = levels.level(root)
+    assert [(n.label, n.repeat) for n in level.nodes if n.kind == "module"] == [("cell", 6)]
+    assert len([n for n in level.nodes if n.label == "select"]) == 1
+    write_graph(graph, tmp_path / "net.svg")
+    text = (tmp_path / "net.svg").read_text()
+    assert "cell ×6  GRUCell" in text
+    assert ">2×4 · 120 params" in text
+
+
+def test_equal_branches_side_by_side_are_no_loop() -> None:
+    def three(x: Tensor) -> Tensor:
+        parts = [x.exp(), x.exp(), x.exp()]
+        return torch.cat(parts)
+
+    level = Levels(clew.graph(three, (2, 3))).level(None)
+    assert [n.label for n in level.nodes].count("exp") == 3
+
+
+def test_blocks_with_something_between_them_are_not_folded_into_one() -> None:
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3)])
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layers[1](self.layers[0](x).exp()).sin()
+
+    graph = clew.graph(Mixed(), (2, 3))
+    assert [n.repeat for n in graph.nodes if n.type == "Linear"] == [1, 1]
+
+
+def test_blocks_and_what_runs_between_them_are_folded_together() -> None:
+    class Residual(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(5)])
+
+        def forward(self, x: Tensor) -> Tensor:
+            for layer in self.layers:
+                x = x + layer(x).relu()
+            return x
+
+    levels = Levels(clew.graph(Residual(), (2, 3)))
+    (root,) = levels.open_at_first()
+    shown = [(n.label, n.repeat) for n in levels.level(root).nodes if n.kind in ("op", "module")]
+    assert shown == [("layers.0", 5), ("relu", 5), ("add", 5)]
+
+
+def test_a_graph_has_the_names_that_sizes_have_in_the_table() -> None:
+    graph = clew.graph(GPT(), ("batch", "time"))
+    shapes = {n.label: n.outputs[0].text() for n in graph.nodes if n.parent in (0, None) and n.outputs}
+    assert shapes["input"] == "batch × time"
+    assert shapes["tokens"].startswith("batch × time ×")
+    assert shapes["arange"] == "time"
+    assert shapes["add"].startswith("batch × time ×")
+    assert {e.tensor.text().split(" × ")[0] for e in graph.edges if e.tensor} <= {"batch", "time"}
+
+
+def test_a_network_that_takes_no_odd_sizes_is_drawn_with_even_ones() -> None:
+    class Halves(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.view(x.shape[0], 2, x.shape[1] // 2)
+
+    graph = clew.graph(Halves(), ("batch", "width"))
+    assert next(n for n in graph.nodes if n.kind == "output").outputs[0].shape[1] == 2
 
 
 @pytest.mark.parametrize("expand", [False, True])
@@ -148,7 +308,10 @@ def test_html_needs_nothing_else_and_opens_collapsed(tmp_path: Path) -> None:
     assert match is not None
     data = json.loads(match.group(1))
     (opened,) = data["open"]
-    assert len(data["levels"][str(opened)]["nodes"]) == 6
+    assert len(data["levels"][str(opened)]["nodes"]) == 8
+    shown = {node[2].split()[0] for level in data["levels"].values() for node in level["nodes"]}
+    assert "blocks.0" in shown
+    assert "blocks.1" not in shown  # nobody could open it
     assert "@DATA@" not in text
 
 

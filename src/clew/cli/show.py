@@ -105,12 +105,13 @@ def command(
 def _read(
     model: str, inputs: Sequence[str], dims: str | None, dtype: str | None, meta: bool
 ) -> tuple[nn.Module, Any, dict[str, Any]]:
-    from clew.model.inputs import dtype_of
+    from clew.model.inputs import arranged, dtype_of, parsed
     from clew.model.locating import located
 
     keywords = {"dims": _dims(dims), "dtype": dtype_of(dtype) if dtype else None}
-    given = _inputs(inputs)
-    return located(model, meta=meta), given, keywords
+    parts = [parsed(text) for text in inputs]  # a mistake there is told before anything is imported
+    built = located(model, meta=meta)
+    return built, arranged(built, parts), keywords
 
 
 def _show(
@@ -154,18 +155,6 @@ def _write_graph(
         raise Refusal(f"{path} could not be written: {error.strerror or error}") from error
     click.echo(f"{len(drawn.nodes):,} nodes written to {path}", err=True)
     return 0
-
-
-def _inputs(texts: Sequence[str]) -> Any:
-    """Positional inputs, then keyword ones, as `summary` takes them."""
-    from clew.model.inputs import parsed
-
-    parts = [parsed(text) for text in texts]
-    positional = [value for keyword, value in parts if keyword is None]
-    named = {keyword: value for keyword, value in parts if keyword is not None}
-    if named and not positional:
-        return named
-    return [*positional, named] if named else positional
 
 
 def _dims(text: str | None) -> dict[str, int | None] | None:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from clew.model.outside_lines import within_the_forward
 from clew.model.repeating import Repeats
 from clew.model.tensors import replaced, tensors_in
 from clew.model.tracing import Call, Trace, Tracer
@@ -79,7 +80,7 @@ def for_real(
     with untouched(root, tensors_in((args, kwargs))) as keeper:
         known = {id(p): id(p) for p in root.parameters()} if root is not None else {}
         tracer = Tracer(root, keeper, ops=ops, aliases=known, on_call=on_call)
-        trace = tracer.watch(target, args, kwargs)
+        trace = within_the_forward(tracer.watch(target, args, kwargs))
         if after is not None:
             after(trace)
     return trace
@@ -110,7 +111,7 @@ def without_computing(
         repeat = repeat and ops and on_call is None and root is not None
         if repeat and root is not None:
             Repeats(root, tracer)
-        trace = tracer.watch(target, *given)
+        trace = within_the_forward(tracer.watch(target, *given))
     if trace.error is not None and repeat:  # what fails is shown as it fails by itself
         return without_computing(target, args, kwargs, mode=fake, convert=convert, repeat=False)
     trace.computed = False

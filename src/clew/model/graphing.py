@@ -14,9 +14,9 @@ from torch import nn
 
 from clew.model.folding import Tree, fold
 from clew.model.forwards import for_real, forward, unwrapped
-from clew.model.inputs import Feed, feed
+from clew.model.inputs import EVEN, Feed, arguments_of, feed
 from clew.model.mishaps import ForwardError, explain
-from clew.model.tensors import described, tensors_in
+from clew.model.op_sizes import name_sizes
 from clew.model.tracing import Call, Op, Trace
 from clew.model.visiting import feeds, op_name
 from clew.structure import INPUT, Edge, Graph, Node
@@ -34,12 +34,30 @@ def graph(
 ) -> Graph:
     """The graph of one forward; inputs as for `summary`. A model that torch.export can't take is fine."""
     model = unwrapped(target) if isinstance(target, nn.Module) else target
-    given = feed(model if isinstance(model, nn.Module) else nn.Identity(), inputs, dims=dims, dtype=dtype)
-    trace = forward(model, given.args, given.kwargs, compute=compute)
+    module = model if isinstance(model, nn.Module) else None
+    given, trace = _traced(model, module, inputs, {"dims": dims, "dtype": dtype}, compute)
     if trace.error is not None:
-        raise ForwardError(explain(trace.error, model if isinstance(model, nn.Module) else None, trace))
-    shown = [(name, described(t)) for name, value in given.labelled() for t in tensors_in(value)]
-    return _Builder(trace, shown).graph(getattr(model, "__name__", type(model).__name__))
+        raise ForwardError(explain(trace.error, module, trace))
+    if module is not None:
+        name_sizes(trace, module, given)
+    return _Builder(trace, list(given.described())).graph(getattr(model, "__name__", type(model).__name__))
+
+
+def _traced(
+    model: Callable[..., Any], module: nn.Module | None, inputs: Any, sizes: dict[str, Any], compute: bool | None
+) -> tuple[Feed, Trace]:
+    """As for the table: sizes that nobody gave are made even if the model can't take odd ones."""
+    found: tuple[Feed, Trace] | None = None
+    for factor in (1, *EVEN):
+        given = feed(module if module is not None else nn.Identity(), inputs, factor=factor, **sizes)
+        if module is None:
+            given.arguments = arguments_of(model)
+        trace = forward(model, given.args, given.kwargs, compute=compute)
+        if trace.error is None or not given.invented:
+            return given, trace
+        found = found or (given, trace)  # the first failure is the one to explain
+    assert found is not None
+    return found
 
 
 def graph_of_call(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Graph:
@@ -47,8 +65,8 @@ def graph_of_call(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
     trace = for_real(model, args, kwargs)
     if trace.error is not None:
         raise ForwardError(explain(trace.error, model, trace))
-    shown = [(n, described(t)) for n, value in Feed(args, kwargs).labelled() for t in tensors_in(value)]
-    return _Builder(trace, shown).graph(type(model).__name__)
+    given = Feed(args, kwargs, arguments=arguments_of(model.forward))
+    return _Builder(trace, list(given.described())).graph(type(model).__name__)
 
 
 class _Builder:
@@ -67,7 +85,7 @@ class _Builder:
         used = {e.source for e in edges} | {e.target for e in edges}
         used |= {n.id for n in nodes if n.kind == "module"}
         kept = [n for n in nodes if n.id in used or n.kind == "output"]
-        return Graph(name, tuple(_folded(kept)), tuple(edges))
+        return Graph(name, tuple(self._folded(kept)), tuple(edges))
 
     def _call_nodes(self) -> list[Node]:
         return [
@@ -143,6 +161,18 @@ class _Builder:
     def _input_edges(self, op: Op) -> list[Edge | None]:
         target = self._calls + op.index
         return [Edge(self._first_input + n, target, self._inputs[n][1]) for n in op.given]
+
+    def _folded(self, nodes: list[Node]) -> list[Node]:
+        """In the order of execution: blocks between which something else runs are not in a row."""
+        by_time = sorted(nodes, key=self._began)
+        marked = {n.id: n for n in _folded(by_time)}
+        return [marked[n.id] for n in nodes]
+
+    def _began(self, node: Node) -> tuple[int, int, int]:
+        """The op with which it begins; what holds an op comes before it."""
+        if node.kind == "module":
+            return self._trace.calls[node.id].first_op, 0, node.id
+        return node.id - self._calls, 1, node.id
 
 
 def _label(call: Call) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from clew.model.tensors import tensors_in
+from clew.model.tensors import DEEPEST, described, tensors_in
+from clew.structure import TensorInfo
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71)
+EVEN = (2, 8, 32)  # what made-up sizes are multiples of where odd ones fail: a U-Net halves a few times
 _DENSE = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase)
 
 
@@ -37,15 +40,61 @@ class Feed:
     sizes: dict[str, int] = field(default_factory=dict)  # of the named dimensions
     names: dict[int, tuple[str | None, ...]] = field(default_factory=dict)  # by id of the tensor
     invented: tuple[str, ...] = ()  # names whose sizes nobody gave
+    arguments: tuple[str, ...] = ()  # what the forward calls its positional arguments
 
     def name_of(self, size: int) -> str | None:
         """A plain number that is the size the user gave to a name is meant to be it."""
         given = (n for n, known in self.sizes.items() if known == size and n not in self.invented)
         return next(given, None)
 
-    def labelled(self) -> Iterator[tuple[str, Any]]:
-        yield from ((f"input {n}" if len(self.args) > 1 else "input", a) for n, a in enumerate(self.args))
-        yield from self.kwargs.items()
+    def labelled(self) -> Iterator[tuple[str, Tensor]]:
+        """Every tensor, with the forward's name for it; a single argument is the input."""
+        for number, value in enumerate(self.args):
+            known = self.arguments[number] if number < len(self.arguments) else f"input {number}"
+            yield from _labelled(known if len(self.args) + len(self.kwargs) > 1 else "input", value)
+        for name, value in self.kwargs.items():
+            yield from _labelled(name, value)
+
+    def described(self) -> Iterator[tuple[str, TensorInfo]]:
+        """The same without values, and with the names that sizes have."""
+        for label, tensor in self.labelled():
+            info = described(tensor)
+            names = self.names.get(id(tensor), ())
+            written = tuple(n or str(s) for n, s in zip(names, info.shape, strict=False))
+            yield label, replace(info, dims=written)
+
+
+def _labelled(label: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Tensor]]:
+    """In the order of `tensors_in`."""
+    if isinstance(value, Tensor):
+        yield label, value
+    elif depth < DEEPEST:
+        for name, part in _named_parts(value):
+            yield from _labelled(f"{label}{name}", part, depth + 1)
+
+
+def _named_parts(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield from ((f".{key}", part) for key, part in value.items())
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        yield from ((f".{key}", part) for key, part in zip(value._fields, value, strict=True))
+    elif isinstance(value, (list, tuple)):
+        yield from ((f"[{number}]", part) for number, part in enumerate(value))
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from ((f".{f.name}", getattr(value, f.name, None)) for f in fields(value))
+
+
+def arguments_of(function: Any) -> tuple[str, ...]:
+    """The names of its positional arguments, as far as they can be known."""
+    plain = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return tuple(p.name for p in _parameters(function) if p.kind in plain)
+
+
+def _parameters(function: Any) -> list[Parameter]:
+    try:
+        return list(signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []
 
 
 def feed(
@@ -61,7 +110,7 @@ def feed(
     `factor` is what made-up sizes are multiples of.
     """
     sizes, invented = _sizes(model, inputs, dims, factor)
-    made = Feed(sizes=sizes, invented=invented)
+    made = Feed(sizes=sizes, invented=invented, arguments=arguments_of(model.forward))
     args, kwargs = _split(inputs)
     made.args = tuple(_value(model, made, a, dtype) for a in args)
     made.kwargs = {name: _value(model, made, a, dtype) for name, a in kwargs.items()}
@@ -198,6 +247,34 @@ def parsed(text: str) -> tuple[str | None, Any]:
     return keyword or None, Shape(
         tuple(_size(s) for s in sizes.split(",")), dtype_of(dtype) if dtype else None
     )
+
+
+def arranged(model: nn.Module, parts: Sequence[tuple[str | None, Any]]) -> Any:
+    """Positional inputs, then keyword ones, as `summary` takes them.
+
+    A file with several tensors is taken apart where all their names are arguments of the forward;
+    else it is one input, a dict.
+    """
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for keyword, value in parts:
+        if keyword is not None:
+            named[keyword] = value
+        elif isinstance(value, dict) and _are_arguments(model.forward, value):
+            named.update(value)
+        else:
+            positional.append(value)
+    if named and not positional:
+        return named
+    return [*positional, named] if named else positional
+
+
+def _are_arguments(function: Any, names: Mapping[str, Any]) -> bool:
+    parameters = _parameters(function)
+    if any(p.kind is Parameter.VAR_KEYWORD for p in parameters):
+        return True
+    by_name = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return set(names) <= {p.name for p in parameters if p.kind in by_name}
 
 
 def _size(text: str) -> int | str:

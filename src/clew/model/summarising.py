@@ -13,19 +13,17 @@ from torch.nn.parameter import UninitializedParameter
 from clew.model.dimensions import Naming
 from clew.model.folding import Tree, fold
 from clew.model.forwards import can_compute, for_real, forward, unwrapped
-from clew.model.inputs import BadInputError, Feed, feed
+from clew.model.inputs import EVEN, BadInputError, Feed, feed
 from clew.model.mishaps import ForwardError, explain
 from clew.model.noting import Look
 from clew.model.statistics import statistics_of
-from clew.model.tensors import described, dtype_name, tensors_in
+from clew.model.tensors import described, dtype_name, tensors_in, with_names
 from clew.model.tracing import Call, Trace
 from clew.structure import Memory, ModuleRow, Statistics, Summary, TensorInfo
 
 # Tensors that an optimizer keeps beside each parameter.
 STATES = {"sgd": 0, "momentum": 1, "rmsprop": 1, "adagrad": 1, "lion": 1, "adam": 2, "adamw": 2}
 _NAMES = {"sgd": "SGD", "momentum": "SGD with momentum", "rmsprop": "RMSprop", "adagrad": "Adagrad"}
-
-EVEN = (2, 8, 32)  # a U-Net wants sizes that can be halved a few times
 
 Values = dict[int, tuple[Statistics | None, Statistics | None]]  # by call: of the data, of its gradient
 Loss = Callable[[Any], Tensor]
@@ -74,7 +72,7 @@ def summarise(
     parameters = list(model.parameters())
     found = Summary(
         name=type(model).__name__,
-        inputs=tuple(_inputs(given)),
+        inputs=tuple(given.described()),
         outputs=_named_outputs(trace, naming),
         rows=tuple(rows),
         trainable=_elements(p for p in parameters if p.requires_grad),
@@ -213,22 +211,11 @@ def _named(rows: list[ModuleRow], naming: Naming | None) -> list[ModuleRow]:
     if naming is None:
         return rows
     names = naming.of_calls()
-    return [replace(r, outputs=_with_names(r.outputs, names.get((r.path, r.call), []))) for r in rows]
+    return [replace(r, outputs=with_names(r.outputs, names.get((r.path, r.call), []))) for r in rows]
 
 
 def _named_outputs(trace: Trace, naming: Naming | None) -> tuple[TensorInfo, ...]:
-    return _with_names(trace.outputs, naming.of_result() if naming is not None else [])
-
-
-def _with_names(tensors: tuple[TensorInfo, ...], names: list[tuple[str, ...]]) -> tuple[TensorInfo, ...]:
-    if len(names) != len(tensors):
-        return tensors
-    return tuple(
-        replace(t, dims=tuple(d or str(s) for d, s in zip(n, t.shape, strict=True)))
-        if len(n) == len(t.shape)
-        else t
-        for t, n in zip(tensors, names, strict=True)
-    )
+    return with_names(trace.outputs, naming.of_result() if naming is not None else [])
 
 
 def _folded(rows: list[ModuleRow]) -> list[ModuleRow]:
@@ -246,17 +233,6 @@ def _folded(rows: list[ModuleRow]) -> list[ModuleRow]:
 
     repeats, hidden = fold(Tree(parents, signature), lambda i: rows[i].ran and rows[i].name.isdigit())
     return [replace(r, repeat=repeats.get(i, 1), hidden=i in hidden) for i, r in enumerate(rows)]
-
-
-def _inputs(given: Feed) -> list[tuple[str, TensorInfo]]:
-    found = []
-    for name, value in given.labelled():
-        for tensor in tensors_in(value):
-            info = described(tensor)
-            names = given.names.get(id(tensor), ())
-            written = tuple(n or str(s) for n, s in zip(names, info.shape, strict=False))
-            found.append((name, replace(info, dims=written)))
-    return found
 
 
 def _memory(model: nn.Module, trace: Trace, optimizer: str) -> Memory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -14,14 +14,14 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from clew.structure import TensorInfo
 
-_DEEPEST = 8  # levels of nesting that are looked into
+DEEPEST = 8  # levels of nesting that are looked into
 
 
 def tensors_in(value: Any, depth: int = 0) -> Iterator[Tensor]:
     """All tensors of a nested value, in order."""
     if isinstance(value, Tensor):
         yield value
-    elif depth < _DEEPEST:
+    elif depth < DEEPEST:
         for part in _parts(value):
             yield from tensors_in(part, depth + 1)
 
@@ -59,6 +59,18 @@ def described(tensor: Tensor, requires_grad: bool | None = None) -> TensorInfo:
         device=device_name(_device_of(tensor)),
         requires_grad=tensor.requires_grad if requires_grad is None else requires_grad,
         bytes=prod(shape) * tensor.dtype.itemsize,
+    )
+
+
+def with_names(tensors: Sequence[TensorInfo], names: Sequence[tuple[str, ...]]) -> tuple[TensorInfo, ...]:
+    """The same tensors with their sizes written so, where there is a name for each of them."""
+    if len(names) != len(tensors):
+        return tuple(tensors)
+    return tuple(
+        dataclasses.replace(t, dims=tuple(d or str(s) for d, s in zip(n, t.shape, strict=True)))
+        if len(n) == len(t.shape)
+        else t
+        for t, n in zip(tensors, names, strict=True)
     )
 
 

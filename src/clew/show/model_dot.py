@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from clew.show.model_layers import Colour, Levels
+from clew.show.model_boxes import Colour
+from clew.show.model_layers import Levels
 from clew.show.safe_text import neutral
 from clew.structure import Graph, Node
 
@@ -24,17 +25,22 @@ def dot(graph: Graph, colour: Colour, *, expand: bool = False) -> str:
 
 def _boxes(levels: Levels, opened: set[int], colour: Colour) -> list[str]:
     lines: list[str] = []
-    waiting: list[Node | str] = list(reversed(levels.level(None).nodes))
+    waiting: list[Node | str] = list(reversed(_own(levels, None)))
     while waiting:
         thing = waiting.pop()
         if isinstance(thing, str):
             lines.append(thing)
         elif thing.id in opened:
             lines.append(f'  subgraph cluster_{thing.id} {{ label={_quoted(label(thing))}; color="#b9c4d6";')
-            waiting += ["  }", *reversed(levels.level(thing.id).nodes)]
+            waiting += ["  }", *reversed(_own(levels, thing.id))]
         else:
             lines.append(f'  n{thing.id} [label={_quoted(label(thing))} fillcolor="{colour.of(thing)}"];')
     return lines
+
+
+def _own(levels: Levels, holder: int | None) -> list[Node]:
+    """Without the ports of a module: Graphviz draws edges right through to where they come from."""
+    return [node for node in levels.level(holder).nodes if node.id >= 0]
 
 
 def _arrows(graph: Graph, levels: Levels, opened: set[int]) -> list[str]:

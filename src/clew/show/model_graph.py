@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import IO
 
 from clew.show.json_out import dumps
+from clew.show.model_boxes import Colour
 from clew.show.model_dot import dot
 from clew.show.model_html import html_page
-from clew.show.model_layers import Colour
+from clew.show.model_layers import first_ops
 from clew.show.model_numbers import count, short
 from clew.show.model_svg import svg
 from clew.show.safe_text import neutral
@@ -69,7 +70,7 @@ def _in_order(graph: Graph) -> list[Node]:
     children: dict[int | None, list[Node]] = {}
     for node in graph.nodes:
         children.setdefault(node.parent, []).append(node)
-    starts = first_ops(graph)
+    starts = first_ops(graph.nodes)
     for siblings in children.values():
         siblings.sort(key=lambda n: starts.get(n.id, n.id))
     ends = [n for n in children.get(None, []) if n.kind != "input"]
@@ -81,16 +82,3 @@ def _in_order(graph: Graph) -> list[Node]:
         waiting += reversed(children.get(node.id, []))
     return order
 
-
-def first_ops(graph: Graph) -> dict[int, int]:
-    """When each module began: the number of the first op at or below it."""
-    parent = {n.id: n.parent for n in graph.nodes}
-    starts: dict[int, int] = {}
-    for node in graph.nodes:
-        if node.kind == "op":
-            starts[node.id] = node.id
-            above = node.parent
-            while above is not None and starts.get(above, node.id + 1) > node.id:
-                starts[above] = node.id
-                above = parent.get(above)
-    return starts
