@@ -249,7 +249,7 @@ def test_a_graph_has_the_names_that_sizes_have_in_the_table() -> None:
     assert shapes["tokens"].startswith("batch × time ×")
     assert shapes["arange"] == "time"
     assert shapes["add"].startswith("batch × time ×")
-    assert {e.tensor.text().split(" × ")[0] for e in graph.edges if e.tensor} <= {"batch", "time"}
+    assert all(e.tensor.text().startswith(("batch", "time")) for e in graph.edges if e.tensor)
 
 
 def test_a_network_that_takes_no_odd_sizes_is_drawn_with_even_ones() -> None:

@@ -99,10 +99,8 @@ def _straighten(
         for a, b, gap in zip(row, row[1:], gaps, strict=False):
             right[a], left[b] = (b, gap), (a, gap)
     files = sorted(_files(above, below, boxes), key=len, reverse=True)
-    for turn in range(2 * ROUNDS):
-        if turn % 2 == 0:
-            _lean(rows, files, x, apart, boxes)
-            continue
+    for _ in range(ROUNDS):
+        _lean(rows, files, x, apart, boxes)
         for file in files:
             low = max((x[left[p][0]] + left[p][1] for p in file if p in left), default=float("-inf"))
             high = min((x[right[p][0]] - right[p][1] for p in file if p in right), default=float("inf"))
