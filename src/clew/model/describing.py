@@ -10,12 +10,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from clew.model.statistics import statistics_of
 from clew.model.tensors import dtype_name
+from clew.model.values import histogram, measured, read_values
 from clew.structure import Statistics
 
-BARS = "▁▂▃▄▅▆▇█"
-BINS = 12
 _plain: dict[str, Any] = {}  # torch's own, while ours are in their places
 
 
@@ -34,6 +32,8 @@ class Description:
     infs: int
     histogram: str  # of the finite values, from the smallest to the largest
     only: str | None = None  # the value, if there is one only
+    note: str = ""  # what the numbers are of, if not of the elements as they are
+    sampled: bool = False  # all but range, NaN and Inf are of an even sample
 
     def __str__(self) -> str:
         return " ".join(part for part in (f"Tensor {self._kind()}", *self._parts()) if part)
@@ -43,7 +43,7 @@ class Description:
     def _kind(self) -> str:
         shape = "×".join(map(str, self.shape)) or "scalar"
         where = "" if self.device == "cpu" else f" {self.device}"
-        return f"{shape} {self.dtype}{where}"
+        return f"{shape} {self.dtype}{where}" + (f" {self.note}" if self.note else "")
 
     def _parts(self) -> list[str]:
         grad = self.grad_fn or ("requires_grad" if self.requires_grad else "")
@@ -52,8 +52,9 @@ class Description:
         if self.values is None:
             return [grad]
         v = self.values
-        numbers = f"{v.mean:.3g}±{v.std:.3g} [{v.min:.3g}, {v.max:.3g}] {self.histogram}"
-        zeros = f"{self.zeros:.0%} zeros" if self.zeros > 0.005 else ""
+        about = "~" if self.sampled else ""
+        numbers = f"{about}{v.mean:.3g}±{v.std:.3g} [{v.min:.3g}, {v.max:.3g}] {self.histogram}".rstrip()
+        zeros = f"{about}{self.zeros:.0%} zeros" if self.zeros > 0.005 else ""
         bad = [f"{n:,} {what}!" for n, what in ((self.nans, "NaN"), (self.infs, "Inf")) if n]
         return [numbers, zeros, *bad, grad]
 
@@ -66,40 +67,36 @@ def describe(tensor: Tensor) -> Description:
     """Shape, type, device, gradient function, mean ± std, range, zeros, NaN and Inf, a tiny histogram."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"describe takes a tensor, not {type(tensor).__name__}")
-    known = (
-        tensor.device.type != "meta"
-        and type(tensor).__name__ != "FakeTensor"
-        and tensor.layout is torch.strided
-    )
     with _disable_current_modes(), torch.no_grad():
-        numbers = tensor.detach() if known and tensor.numel() and not tensor.is_complex() else None
-        if numbers is not None and numbers.is_quantized:
-            numbers = numbers.dequantize()
+        values, note = read_values(tensor)
+        found = measured(values) if values is not None else None
+        one = values is not None and tensor.layout is torch.strided and values.numel() == 1
         return Description(
-            shape=tuple(int(s) for s in tensor.shape),
+            shape=_shape(tensor),
             dtype=dtype_name(tensor.dtype),
             device=str(tensor.device),
             grad_fn=tensor.grad_fn.name() if tensor.grad_fn is not None else None,
             requires_grad=tensor.requires_grad,
-            values=statistics_of(numbers) if numbers is not None else None,
-            zeros=float((numbers == 0).double().mean()) if numbers is not None else 0.0,
-            nans=int(torch.isnan(numbers).sum()) if numbers is not None else 0,
-            infs=int(torch.isinf(numbers).sum()) if numbers is not None else 0,
-            histogram=_histogram(numbers) if numbers is not None else "",
-            only=str(numbers.item()) if numbers is not None and numbers.numel() == 1 else None,
+            values=found.statistics if found is not None else None,
+            zeros=found.zeros if found is not None else 0.0,
+            nans=found.nans if found is not None else 0,
+            infs=found.infs if found is not None else 0,
+            histogram=histogram(found.sample) if found is not None else "",
+            only=_only(tensor) if one else None,
+            note="" if one else note,
+            sampled=found is not None and found.sampled,
         )
 
 
-def _histogram(numbers: Tensor) -> str:
-    finite = numbers.flatten().double().cpu()
-    finite = finite[torch.isfinite(finite)]
-    if finite.numel() == 0 or finite.min() == finite.max():
-        return ""
-    counts = torch.histc(finite, BINS)
-    levels = (counts / counts.max() * (len(BARS) - 1)).round().int().tolist()
-    return "".join(
-        BARS[level] if count else " " for level, count in zip(levels, counts.tolist(), strict=True)
-    )
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    """Of a nested tensor, how many it holds: their shapes differ."""
+    return (tensor.size(0),) if tensor.is_nested else tuple(int(s) for s in tensor.shape)
+
+
+def _only(tensor: Tensor) -> str | None:
+    if tensor.is_nested:
+        return None
+    return str((tensor.dequantize() if tensor.is_quantized else tensor.detach()).item())
 
 
 def describe_tensors(on: bool = True) -> None:
@@ -107,7 +104,7 @@ def describe_tensors(on: bool = True) -> None:
     if on and not _plain:
         _plain["__repr__"] = Tensor.__repr__
         Tensor.__repr__ = _described_repr  # type: ignore[method-assign,assignment]
-        Tensor._repr_html_ = lambda self: describe(self)._repr_html_()  # type: ignore[attr-defined]
+        Tensor._repr_html_ = _described_html  # type: ignore[attr-defined]
     elif not on and _plain:
         Tensor.__repr__ = _plain.pop("__repr__")  # type: ignore[method-assign]
         del Tensor._repr_html_  # type: ignore[attr-defined]
@@ -118,3 +115,10 @@ def _described_repr(self: Tensor, *, tensor_contents: Any = None) -> str:
         return str(describe(self))
     except Exception:  # noqa: BLE001 - a subclass that none of this works on; a repr must not fail
         return str(_plain["__repr__"](self, tensor_contents=tensor_contents))
+
+
+def _described_html(self: Tensor) -> str:
+    try:
+        return describe(self)._repr_html_()
+    except Exception:  # noqa: BLE001 - as above
+        return f"<pre>{html.escape(str(_plain['__repr__'](self)))}</pre>"

@@ -8,6 +8,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from clew.structure import Statistics
 
+LARGE = 1e140  # squares of what is larger, summed up, leave the range of float64
+
 
 def statistics_of(tensor: Tensor) -> Statistics | None:
     """None for what has no values or no numbers."""
@@ -20,11 +22,17 @@ def statistics_of(tensor: Tensor) -> Statistics | None:
         if finite.numel() == 0:
             nan = float("nan")
             return Statistics(nan, nan, nan, nan, nan, lost)
+        low, high = map(float, finite.aminmax())
+        scale = max(abs(low), abs(high), 1.0)
+        if scale > LARGE:
+            finite = finite / scale
+        else:
+            scale = 1.0
         return Statistics(
-            median=float(finite.median()),
-            mean=float(finite.mean()),
-            std=float(finite.std(correction=0)),
-            min=float(finite.min()),
-            max=float(finite.max()),
+            median=float(finite.median()) * scale,
+            mean=float(finite.mean()) * scale,
+            std=float(finite.std(correction=0)) * scale,
+            min=low,
+            max=high,
             nonfinite=lost,
         )
