@@ -131,6 +131,104 @@ def test_settings_of_the_project_leave_a_check_out(folder: Path, capsys: pytest.
     assert "no-nonlinearity" not in shown(capsys, "straight.py:build", "--input", "3,4")
 
 
+PRINTING = NET.replace(
+    "        x = self.first(x).relu()", "        print('shape', x.shape)\n        x = self.first(x).relu()"
+).replace("import torch\n", "import os, torch\nprint('imported')\nos.system('echo from a child')\n", 1)
+
+
+@pytest.mark.parametrize("options", [["--json"], ["--graph", "-"], []])
+def test_what_the_program_prints_is_kept_out_of_the_result(folder: Path, options: list[str]) -> None:
+    (folder / "printing.py").write_text(PRINTING)
+    done = clew(folder, "show", "printing.py:Net", "-i", "5,4", *options)
+    assert done.returncode == 0
+    for printed in ("imported", "from a child", "shape torch.Size"):
+        assert printed in done.stderr
+        assert printed not in done.stdout
+    if options == ["--json"]:
+        assert json.loads(done.stdout)["parameters"] == 67
+
+
+def test_lines_are_the_users_or_none(folder: Path) -> None:
+    """In a process of its own: here pytest would be what called."""
+    rows = json.loads(clew(folder, "show", "net.py:Net", "-i", "5,4", "--json").stdout)["rows"]
+    assert [(Path(row["file"]).name, row["line"]) for row in rows] == [
+        ("net.py", 5),  # where its class is
+        ("net.py", 12),
+        ("net.py", 13),
+    ]
+    (folder / "chain.py").write_text(
+        "from torch import nn\nchain = nn.Sequential(nn.Linear(4, 4), nn.ReLU())\n"
+    )
+    rows = json.loads(clew(folder, "show", "chain.py:chain", "-i", "5,4", "--json").stdout)["rows"]
+    assert [row["file"] for row in rows] == [None, None, None]
+
+
+def test_a_file_with_several_tensors_gives_keyword_inputs_where_the_names_fit(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_file({"x": torch.zeros(7, 4), "scale": torch.ones(3)}, folder / "both.safetensors")
+    out = shown(capsys, "net.py:Net", "-i", "both.safetensors")
+    assert "x 7×4 float32" in out
+    assert "scale 3 float32" in out
+
+
+def test_a_file_with_several_tensors_is_a_dict_where_the_names_do_not_fit(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_file({"a": torch.zeros(7, 4), "b": torch.ones(3)}, folder / "both.safetensors")
+    (folder / "taking.py").write_text(
+        "from torch import nn\nclass Net(nn.Module):\n"
+        "    def forward(self, batch):\n        return batch['a']\n"
+    )
+    assert "input.a 7×4 float32, input.b 3 float32" in shown(capsys, "taking.py", "-i", "both.safetensors")
+
+
+def test_several_inputs_have_the_names_of_the_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "x 5×4 float32, scale 3 float32" in shown(capsys, "net.py:Net", "-i", "5,4", "-i", "3")
+
+
+def test_the_header_stands_above_its_columns_at_any_depth(capsys: pytest.CaptureFixture[str]) -> None:
+    _, header, row, *_ = shown(capsys, "net.py:Net", "-i", "5,4", "--depth", "0").splitlines()
+    assert header.index("output") == row.index("5×3")
+
+
+WIDE = """
+from torch import nn
+
+class Wide(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.an_encoder_of_images = nn.Sequential(
+            nn.ConvTranspose2d(3, 8, 3, stride=2), nn.Conv2d(8, 8, 3, stride=2)
+        )
+
+    def forward(self, x):
+        return self.an_encoder_of_images(x)
+"""
+
+
+def test_at_eighty_columns_long_shapes_wrap_and_no_column_is_lost(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "wide.py").write_text(WIDE)
+    out = shown(capsys, "wide.py", "-i", "batch,3,height,width")
+    table = out[: out.index("──")].splitlines()
+    assert max(map(len, table)) <= 80
+    for title in ("output", "parameters", "FLOPs", "kept"):
+        assert title in table[1]
+    start, end = table[1].index("output"), table[1].index("parameters")
+    assert "".join(line[start:end].strip() for line in table[2:4]).startswith("batch×8×")
+
+
+def test_a_column_that_has_to_go_is_told_with_how_to_see_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "wide.py").write_text(WIDE)
+    monkeypatch.setenv("COLUMNS", "50")
+    out = " ".join(shown(capsys, "wide.py", "-i", "batch,3,height,width").split())
+    assert "no room here for FLOPs, kept: see a wider terminal, or --json" in out
+
+
 def test_a_model_is_built_without_memory_for_its_weights(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, "net.py:Tokens(10**10)", "-i", "5,7", "--meta")
     assert "60,000,000,000" in out
@@ -179,6 +277,8 @@ def test_the_rest_is_shown_all_the_same_on_request(capsys: pytest.CaptureFixture
         (["net.py:Net", "-i", "4,4", "--dims", "4=batch"], "is not a named size"),
         (["net.py:Net", "-i", "4,4", "--optimizer", "magic"], "optimizer is one of"),
         (["broken.py:Net"], "broken.py failed: ZeroDivisionError: division by zero (broken.py:2)"),
+        (["unread.py"], "unread.py failed: SyntaxError: invalid syntax (unread.py:2)"),
+        (["outer.py"], "outer.py failed: SyntaxError: invalid syntax (unread.py:2)"),
         (["leaving.py"], "leaving.py ended the program"),
         (["empty.py"], "empty.py has no model"),
     ],
@@ -187,6 +287,8 @@ def test_a_mistake_gets_one_clear_line(
     arguments: list[str], told: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "broken.py").write_text("x = 1\ny = 1 / 0\n")
+    (folder / "unread.py").write_text("x = 1\ndef (:\n")
+    (folder / "outer.py").write_text("import unread\n")
     (folder / "leaving.py").write_text("import sys\nsys.exit(3)\n")
     (folder / "empty.py").write_text("")
     assert told in refused(capsys, *arguments)

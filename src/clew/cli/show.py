@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +104,38 @@ def command(
         return FAILED
 
 
+@contextmanager
+def printing_aside() -> Iterator[None]:
+    """What the user's program prints goes to stderr, also what its children and C code write: stdout has
+    the result and nothing else, for a pipe or for reading.
+    """
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    kept = _swapped(1, 2)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()  # what was written to it past our redirection belongs aside too
+        if kept is not None:
+            os.dup2(kept, 1)
+            os.close(kept)
+
+
+def _swapped(descriptor: int, other: int) -> int | None:
+    """Let one go where the other does; what it was, or None if either is closed."""
+    kept = None
+    try:
+        kept = os.dup(descriptor)
+        os.dup2(other, descriptor)
+    except OSError:
+        if kept is not None:
+            os.close(kept)
+        return None
+    return kept
+
+
 def _read(
     model: str, inputs: Sequence[str], dims: str | None, dtype: str | None, meta: bool
 ) -> tuple[nn.Module, Any, dict[str, Any]]:
@@ -110,7 +144,8 @@ def _read(
 
     keywords = {"dims": _dims(dims), "dtype": dtype_of(dtype) if dtype else None}
     parts = [parsed(text) for text in inputs]  # a mistake there is told before anything is imported
-    built = located(model, meta=meta)
+    with printing_aside():
+        built = located(model, meta=meta)
     return built, arranged(built, parts), keywords
 
 
@@ -125,7 +160,8 @@ def _show(
 ) -> int:
     from clew.inspecting import summary
 
-    found: Summary = summary(model, given, keep_going=keep_going, **options)
+    with printing_aside():
+        found: Summary = summary(model, given, keep_going=keep_going, **options)
     if as_json:
         from clew.show.json_out import dumps
 
@@ -143,7 +179,8 @@ def _write_graph(
     from clew.model.graphing import graph
     from clew.show.model_graph import GraphFormatError, render_tree, write_graph
 
-    drawn = graph(model, given, **keywords)
+    with printing_aside():
+        drawn = graph(model, given, **keywords)
     if str(path) == "-":
         render_tree(drawn, stream=sys.stdout, expand=expand)
         return 0

@@ -44,7 +44,11 @@ def graph(
 
 
 def _traced(
-    model: Callable[..., Any], module: nn.Module | None, inputs: Any, sizes: dict[str, Any], compute: bool | None
+    model: Callable[..., Any],
+    module: nn.Module | None,
+    inputs: Any,
+    sizes: dict[str, Any],
+    compute: bool | None,
 ) -> tuple[Feed, Trace]:
     """As for the table: sizes that nobody gave are made even if the model can't take odd ones."""
     found: tuple[Feed, Trace] | None = None

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from clew.attach.frames import USER, kind_of
 from clew.model.inputs import BadInputError
 
 
@@ -58,7 +59,11 @@ def _loaded(place: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickles look themselves up there
     loader = spec.loader
-    _running(place, lambda: loader.exec_module(module))
+    try:
+        _running(place, lambda: loader.exec_module(module))
+    except BadInputError:
+        sys.modules.pop(name, None)  # as Python does: half of a module is none
+        raise
     return module
 
 
@@ -71,9 +76,20 @@ def _running(what: str, action: Any) -> Any:
             f"{what} ended the program when it was loaded: sys.exit({error.code!r})"
         ) from error
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f" ({Path(last.filename).name}:{last.lineno})" if last.filename != __file__ else ""
-        raise BadInputError(f"{what} failed: {type(error).__name__}: {error}{where}") from error
+        message = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise BadInputError(f"{what} failed: {type(error).__name__}: {message}{_where(error)}") from error
+
+
+def _where(error: Exception) -> str:
+    """The user's own line, if one of theirs is on the way; a file that can't be compiled has not run."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f" ({Path(error.filename).name}:{error.lineno})"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
+    theirs = [f for f in frames if kind_of(f.filename) == USER]
+    if not theirs and not frames:
+        return ""
+    last = (theirs or frames)[-1]
+    return f" ({Path(last.filename).name}:{last.lineno})"
 
 
 def _only_model(module: ModuleType, place: str) -> str:

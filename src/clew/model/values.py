@@ -89,7 +89,7 @@ def _numbers(values: Tensor) -> Tensor:
 
 
 def _even_sample(values: Tensor) -> Tensor:
-    """Every n-th element, where n has no divisor in common with a size: else it would see some columns only."""
+    """Every n-th element; n has no divisor in common with a size, else only some columns would be seen."""
     step = values.numel() // LARGE + 1
     while any(gcd(step, size) > 1 for size in values.shape):
         step += 1

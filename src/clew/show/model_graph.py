@@ -81,4 +81,3 @@ def _in_order(graph: Graph) -> list[Node]:
         order.append(node)
         waiting += reversed(children.get(node.id, []))
     return order
-

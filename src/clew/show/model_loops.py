@@ -11,13 +11,16 @@ Wires = Mapping[int, Sequence[Hashable]]  # of each thing: what it gets its inpu
 
 
 def loops_of(things: Sequence[int], looks: Sequence[Hashable], wires: Wires) -> list[list[list[int]]]:
-    """Of each loop its turns, each the things of one turn in order; `things` are in the order of execution."""
+    """Of each loop its turns, and of each turn its things; `things` are in the order of execution."""
     found = []
     start = 0
     while start < len(things):
         best: list[list[int]] = []
         for length in range(1, min(LONGEST, (len(things) - start) // FEWEST) + 1):
-            if looks[start] != looks[start + length] or len(best) * len(best[0] if best else ()) >= len(things) - start:
+            if (
+                looks[start] != looks[start + length]
+                or len(best) * len(best[0] if best else ()) >= len(things) - start
+            ):
                 continue
             turns = _turns(things, looks, wires, start, length)
             if len(turns) >= FEWEST and len(turns) * length > len(best) * len(best[0] if best else ()):

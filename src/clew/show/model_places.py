@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from clew.show.model_rows import Rows
 
@@ -48,13 +49,15 @@ def placed(rows: Rows, widths: Sequence[float], heights: Sequence[float]) -> Pla
             row[place] = number
     ends = _ends(rows, x, wide, boxes, row)
     tops, bottoms = _down(rows, heights, x, row, ends)
-    return Places(x, tops, bottoms, row, ends, max((x[p] + wide[p] / 2 for p in range(len(wide))), default=0.0))
+    return Places(
+        x, tops, bottoms, row, ends, max((x[p] + wide[p] / 2 for p in range(len(wide))), default=0.0)
+    )
 
 
 def _across(rows: Rows, wide: list[float], boxes: int) -> list[float]:
     """Each place as near to its neighbours as those beside it let it be, then ways made straight."""
     x = [0.0] * len(wide)
-    apart = [[_apart(a, b, wide, boxes) for a, b in zip(r, r[1:], strict=False)] for r in rows.rows]
+    apart = [[_apart(a, b, wide, boxes) for a, b in pairwise(r)] for r in rows.rows]
     for row, gaps in zip(rows.rows, apart, strict=True):
         for place, at in zip(row, pressed([0.0] * len(row), [1.0] * len(row), gaps), strict=True):
             x[place] = at
@@ -66,8 +69,8 @@ def _across(rows: Rows, wide: list[float], boxes: int) -> list[float]:
         sides = (above, below) if turn >= PASSES - 2 else (below,) if turn % 2 else (above,)
         for n in reversed(numbers) if turn % 2 else numbers:
             wishes = [_wanted(p, [o for s in sides for o in s[p]], x, boxes) for p in rows.rows[n]]
-            at = pressed([w for w, _ in wishes], [w for _, w in wishes], apart[n])
-            for place, middle in zip(rows.rows[n], at, strict=True):
+            middles = pressed([w for w, _ in wishes], [w for _, w in wishes], apart[n])
+            for place, middle in zip(rows.rows[n], middles, strict=True):
                 x[place] = middle
     _straighten(rows, x, apart, above, below, boxes)
     return x

@@ -87,7 +87,8 @@ def _box(levels: Levels, node: Node, opened: set[int]) -> Box:
 def _drawn_level(laid: Laid, colour: Colour) -> str:
     """Lines first: whatever happens, no line strikes out a label."""
     lines = [
-        _line(_way(laid, a, b), laid.level.edges[edge], b < len(laid.boxes)) for a, b, edge in laid.level.rows.lines
+        _line(_way(laid, a, b), laid.level.edges[edge], b < len(laid.boxes))
+        for a, b, edge in laid.level.rows.lines
     ]
     boxes = [
         _drawn(box, laid.x + laid.places.x[n] - box.width / 2, laid.y + _top(laid, n), colour)
@@ -143,7 +144,8 @@ def _drawn(box: Box, x: float, y: float, colour: Colour) -> str:
 def _texts(box: Box) -> str:
     if box.inside and len(box.lines) > 1:
         first, second = map(escape, box.lines)
-        return f'<text x="8" y="{LINE:.0f}" fill="{INK[0]}">{first}<tspan dx="8" fill="{INK[1]}">{second}</tspan></text>'
+        facts = f'<tspan dx="8" fill="{INK[1]}">{second}</tspan>'
+        return f'<text x="8" y="{LINE:.0f}" fill="{INK[0]}">{first}{facts}</text>'
     return "".join(
         f'<text x="8" y="{LINE * (n + 1):.0f}" fill="{INK[min(n, 1)]}">{escape(line)}</text>'
         for n, line in enumerate(box.lines)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import IO
 
 from clew.show.model_findings import draw_findings
+from clew.show.model_fitting import GAP, Fit, fitted, short_name, wrapped
 from clew.show.model_mishap import render_mishap
 from clew.show.model_numbers import count, short, size, statistics
 from clew.show.safe_text import cut, neutral
 from clew.show.screen import Screen
 from clew.structure import ModuleRow, Summary
 
-GAP = 2
 COLUMN = 12  # of the labels beneath the table
 UNUSED = "unused-parameter"  # which says the same, and where
-NAME_SHARE = 0.5  # of the width, at most, for the module tree
+SHAPE = 0  # the column that wraps
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _columns(summary: Summary, screen: Screen) -> list[Column]:
     times = "x" if screen.glyphs.plain else "×"
     idle = "not used" if summary.mishap is None else "not reached"
     columns = [
-        Column("output", lambda r: _output(r, times, idle), 1, right=False, widest=44),
+        Column("output", lambda r: _output(r, times, idle), 1, right=False, widest=160),
         Column("parameters", _parameters, 0),
         Column("FLOPs", lambda r: short(r.flops) if r.flops else "", 2),
         Column("kept", lambda r: size(r.saved) if r.saved else "", 3),
@@ -95,15 +95,16 @@ def _parameters(row: ModuleRow) -> str:
     return "shared" if row.shared else ""
 
 
-def _name(row: ModuleRow, parents: dict[int, str], expand: bool, root: str, times: str) -> str:
-    """The path below its parent's, indented; how often it stands or was called before."""
+def _name(
+    row: ModuleRow, parents: dict[int, str], expand: bool, root: str, times: str
+) -> tuple[str, str, str]:
+    """Its indent, the path below its parent's with how often it stands or was called before, its class."""
     above = parents.get(row.depth - 1, "")
     label = row.path.removeprefix(f"{above}.") if above else row.path
     repeat = f" {times}{row.repeat}" if row.repeat > 1 and not expand else ""
     again = f" (call {row.call})" if row.call > 1 else ""
-    head = f"{label or root}{repeat}{again}"
     kind = f"  {row.kind}" if label else ""
-    return f"{'  ' * row.depth}{neutral(head, 60)}{neutral(kind, 40)}"
+    return "  " * row.depth, neutral(f"{label or root}{repeat}{again}", 60), neutral(kind, 40)
 
 
 def _draw_rows(screen: Screen, summary: Summary, rows: Sequence[ModuleRow], expand: bool) -> None:
@@ -114,25 +115,35 @@ def _draw_rows(screen: Screen, summary: Summary, rows: Sequence[ModuleRow], expa
         names.append(_name(row, parents, expand, summary.name, times))
         parents[row.depth] = row.path
     cells = [[cut(neutral(c.value(row)), c.widest) for c in columns] for row in rows]
-    widths = [max([len(c.title), *(len(r[i]) for r in cells)]) for i, c in enumerate(columns)]
-    wide = min(max(map(len, names), default=0), max(int(screen.width * NAME_SHARE), 20))
-    shown = list(range(len(columns)))
-    while shown and wide + sum(widths[i] + GAP for i in shown) > screen.width:
-        shown.remove(max(shown, key=lambda i: columns[i].rank))
-    screen.line(screen.text(_line("module", [c.title for c in columns], wide, widths, shown, columns), "dim"))
+    longest = max([len("module"), *(sum(map(len, name)) for name in names)])
+    widths, fit = _fit(screen, longest, cells, columns)
+    if fit.shape < widths[SHAPE]:
+        for line in cells:
+            line[SHAPE] = line[SHAPE].replace(f" {times} ", times)
+        widths, fit = _fit(screen, longest, cells, columns)
+    widths[SHAPE] = fit.shape
+    screen.line(screen.text(_line("module", [c.title for c in columns], fit, widths, columns), "dim"))
     for name, row, line in zip(names, rows, cells, strict=True):
-        text = screen.text(_line(cut(name, wide), line, wide, widths, shown, columns))
-        if not row.ran:
-            text.stylize("yellow")
-        screen.line(text)
+        first, *more = wrapped(line[SHAPE], times, fit.shape)
+        line[SHAPE] = first
+        texts = [_line(short_name(*name, fit.name), line, fit, widths, columns)]
+        texts += [" " * (fit.name + GAP) + part for part in more]
+        for text in texts:
+            screen.line(screen.text(text, "" if row.ran else "yellow"))
         _draw_statistics(screen, row)
+    if fit.gone:
+        lost = ", ".join(columns[i].title for i in fit.gone)
+        screen.block(screen.text(f"no room here for {lost}: see a wider terminal, or --json", "dim"))
 
 
-def _line(
-    name: str, cells: list[str], wide: int, widths: list[int], shown: list[int], columns: list[Column]
-) -> str:
-    parts = [name.ljust(wide)]
-    for i in shown:
+def _fit(screen: Screen, name: int, cells: list[list[str]], columns: list[Column]) -> tuple[list[int], Fit]:
+    widths = [max([len(c.title), *(len(r[i]) for r in cells)]) for i, c in enumerate(columns)]
+    return widths, fitted(screen.width, name, widths, SHAPE, [c.rank for c in columns])
+
+
+def _line(name: str, cells: list[str], fit: Fit, widths: list[int], columns: list[Column]) -> str:
+    parts = [name.ljust(fit.name)]
+    for i in fit.shown:
         parts.append(cells[i].rjust(widths[i]) if columns[i].right else cells[i].ljust(widths[i]))
     return (" " * GAP).join(parts)
 
