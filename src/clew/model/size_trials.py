@@ -82,7 +82,7 @@ class Trials:
 
         assert self._run is not None
         try:
-            args, kwargs = (replaced(v, self._resizer(sizes)) for v in (self._feed.args, self._feed.kwargs))
+            args, kwargs = resized(self._feed, sizes)
             trace = self._run(self._model, args, kwargs, ops=False, on_call=note)
         except (RuntimeError, IndexError):  # an input that can't be resized
             return False
@@ -93,17 +93,18 @@ class Trials:
         self.seen.append(seen)
         return True
 
-    def _resizer(self, sizes: Sizes) -> Callable[[Tensor], Tensor]:
-        """Inputs grow by repeating what they hold, so that ids and lengths stay in their range."""
 
-        def resize(tensor: Tensor) -> Tensor:
-            for dim, name in enumerate(self._feed.names.get(id(tensor), ())):
-                if name and sizes[name] != self._feed.sizes[name]:
-                    places = torch.arange(sizes[name], device=tensor.device) % tensor.shape[dim]
-                    tensor = tensor.detach().index_select(dim, places)
-            return tensor
+def resized(feed: Feed, sizes: Sizes) -> tuple[Any, Any]:
+    """The inputs at other sizes; they grow by repeating what they hold, so that ids stay in their range."""
 
-        return resize
+    def resize(tensor: Tensor) -> Tensor:
+        for dim, name in enumerate(feed.names.get(id(tensor), ())):
+            if name and sizes[name] != feed.sizes[name]:
+                places = torch.arange(sizes[name], device=tensor.device) % tensor.shape[dim]
+                tensor = tensor.detach().index_select(dim, places)
+        return tensor
+
+    return replaced(feed.args, resize), replaced(feed.kwargs, resize)
 
 
 def other_sizes(size: int, taken: set[int]) -> Iterator[int]:
