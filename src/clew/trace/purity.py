@@ -2,7 +2,8 @@
 
 What is read from the source must be known: arithmetic, torch, numpy and math functions, modules,
 methods of tensors, and functions of the user's own for which the same holds. Anything else
-(printing, appending to a list of the program's, attributes set) is refused: `ImpureError`.
+(printing, appending to a list of the program's) is refused: `ImpureError`. Attributes of plain objects
+may be set only where somebody puts them back (`puts_back`): a trainer notes the last loss in itself.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import functools
 import inspect
 import textwrap
 import types
+from collections import OrderedDict, deque
 from typing import Any
 
 import numpy as np
@@ -33,11 +35,12 @@ _TENSOR_METHODS = {
     for name in dir(Tensor)
     if not name.startswith("_")
     and not name.startswith("register")
-    and name
-    not in {"backward", "retain_grad", "share_memory_", "set_", "resize_", "requires_grad_", "tofile"}
+    and name not in {"backward", "retain_grad", "share_memory_", "set_", "resize_", "tofile"}
 }
 _MODULE_READS = {"parameters", "named_parameters", "buffers", "modules", "named_modules", "children"}
 _WRAPPERS = {"DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"}
+_UNCHANGING = (int, float, complex, str, bool, tuple, type(None))
+PUT_BACK = (list, dict, set, OrderedDict, deque)  # containers whose contents are kept with their owner
 _EXPRESSIONS = (
     ast.Constant,
     ast.Name,
@@ -77,9 +80,12 @@ class ImpureError(Exception):
 class Purity:
     """Checks statements in the scope that they would run in."""
 
-    def __init__(self, scope: dict[str, Any], depth: int = 0) -> None:
+    def __init__(self, scope: dict[str, Any], depth: int = 0, *, puts_back: bool = False) -> None:
         self._scope = scope
         self._depth = depth
+        self._puts_back = puts_back
+        self.owners: dict[int, Any] = {}  # objects whose attributes this code sets
+        self._set: set[str] = set()  # names of attributes that it sets: what they hold is not known before
         self.fresh: set[str] = set()  # names that this code sets
         self._made: set[str] = set()  # those of them that are its own new containers and tensors
         self.calls_module = False
@@ -87,6 +93,7 @@ class Purity:
     def statements(self, body: list[ast.stmt]) -> None:
         for statement in body:
             self.fresh |= stored(statement)
+            self._set |= attributes_set(statement)
         self._made = made_here(body)
         for statement in body:
             self._statement(statement)
@@ -95,7 +102,7 @@ class Purity:
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
-                self._target(target)
+                self._target(target, changes=isinstance(node, ast.AugAssign))
             if node.value is not None:
                 self.expression(node.value)
         elif isinstance(node, ast.Expr):
@@ -123,18 +130,42 @@ class Purity:
             for statement in body:
                 self._statement(statement)
 
-    def _target(self, node: ast.expr) -> None:
+    def _target(self, node: ast.expr, changes: bool = False) -> None:
         if isinstance(node, (ast.Tuple, ast.List)):
             for item in node.elts:
                 self._target(item)
         elif isinstance(node, ast.Starred):
             self._target(node.value)
         elif isinstance(node, ast.Subscript):
-            if not (isinstance(node.value, ast.Name) and node.value.id in self._made):
+            if not self._is_made(node.value) and not self._keeps_contents(node.value):
                 raise ImpureError(f"line {node.lineno} writes into something that was there before")
             self.expression(node.slice)
+        elif isinstance(node, ast.Attribute):
+            if not self._keeps_attribute(node, changes):
+                raise ImpureError(f"line {node.lineno} sets an attribute")
         elif not isinstance(node, ast.Name):
             raise ImpureError(f"line {node.lineno} sets an attribute")
+
+    def _keeps_attribute(self, node: ast.Attribute, changes: bool) -> bool:
+        """Whether an attribute that is set can be put back: that of a plain object that is known by name."""
+        owner = self.resolve(node.value) if isinstance(node.value, ast.Name) else UNKNOWN
+        if not self._puts_back or not can_be_put_back(owner, node.attr):
+            return False
+        if changes and not isinstance(vars(owner).get(node.attr), (*_UNCHANGING, Tensor)):
+            return False  # changed in place, where nobody sees it
+        self.owners[id(owner)] = owner
+        return True
+
+    def _keeps_contents(self, node: ast.expr) -> bool:
+        """The same of a list or dictionary that such an object holds: `self.losses.append(loss)`."""
+        if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+            return False
+        owner = self.resolve(node.value)
+        known = self._puts_back and node.attr not in self._set and can_be_put_back(owner, node.attr)
+        if not known or type(vars(owner).get(node.attr)) not in PUT_BACK:
+            return False
+        self.owners[id(owner)] = owner
+        return True
 
     def _expression_statement(self, node: ast.expr) -> None:
         if isinstance(node, ast.Constant):
@@ -143,12 +174,14 @@ class Purity:
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
             and node.func.attr in ("append", "extend", "update")
-            and isinstance(node.func.value, ast.Name)
-            and node.func.value.id in self._made
+            and (self._is_made(node.func.value) or self._keeps_contents(node.func.value))
         ):
             self._arguments(node)
             return
         raise ImpureError(f"line {node.lineno} has an effect of its own")
+
+    def _is_made(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id in self._made
 
     def expression(self, node: ast.AST) -> None:
         """Raise unless evaluating this does nothing but compute."""
@@ -206,13 +239,16 @@ class Purity:
             raise ImpureError("too deep")
         function = inspect.unwrap(target.__func__ if isinstance(target, types.MethodType) else target)
         definition = definition_of(function)
-        inner = Purity(self._scope_of(function, target, definition, node), self._depth + 1)
+        scope = self.scope_of(function, target, definition, node)
+        inner = Purity(scope, self._depth + 1, puts_back=self._puts_back)
+        inner.owners, inner._set = self.owners, self._set
         inner.statements(definition.body)
         self.calls_module |= inner.calls_module
 
-    def _scope_of(
+    def scope_of(
         self, function: Any, target: Any, definition: ast.FunctionDef, node: ast.Call
     ) -> dict[str, Any]:
+        """What the names in a function stand for when it is called so; UNKNOWN where only a run can tell."""
         scope = dict(function.__globals__)
         if function.__closure__:
             for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True):
@@ -232,7 +268,7 @@ class Purity:
                 return UNKNOWN
             return self._scope.get(node.id, getattr(builtins, node.id, UNKNOWN))
         if isinstance(node, ast.Attribute):
-            owner = self.resolve(node.value)
+            owner = UNKNOWN if node.attr in self._set else self.resolve(node.value)
             if owner is UNKNOWN or isinstance(inspect.getattr_static(owner, node.attr, None), property):
                 return UNKNOWN
             return getattr(owner, node.attr, UNKNOWN)
@@ -252,6 +288,20 @@ class Purity:
             return owner[key]
         except (ValueError, KeyError, IndexError, TypeError):
             return UNKNOWN
+
+
+def can_be_put_back(owner: Any, attribute: str) -> bool:
+    """Whether setting an attribute of this object is no more than an entry in its dictionary."""
+    kind = type(owner)
+    if (
+        owner is UNKNOWN
+        or isinstance(owner, (type, types.ModuleType, Tensor))
+        or not hasattr(owner, "__dict__")
+    ):
+        return False
+    setting: Any = kind.__setattr__
+    plain = setting in (object.__setattr__, nn.Module.__setattr__)
+    return plain and not hasattr(inspect.getattr_static(kind, attribute, None), "__set__")
 
 
 def _is_consumed(value: Any) -> bool:
@@ -291,6 +341,7 @@ def definition_of(function: Any) -> ast.FunctionDef:
     definition = tree.body[0] if tree.body else None
     if not isinstance(definition, ast.FunctionDef):
         raise ImpureError("not a plain function")
+    ast.increment_lineno(definition, function.__code__.co_firstlineno - 1)  # as in its file
     return definition
 
 
@@ -313,6 +364,11 @@ def _is_new(value: ast.expr) -> bool:
     return isinstance(
         value, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.BinOp)
     )
+
+
+def attributes_set(node: ast.AST) -> set[str]:
+    """The names of the attributes that a statement sets, of whatever object."""
+    return {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
 
 
 def stored(node: ast.AST) -> set[str]:

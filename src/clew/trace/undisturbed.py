@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch import nn
 
 from clew.attach.frames import USER, kind_of
 from clew.trace.held import Autocast, Rng
+from clew.trace.purity import PUT_BACK
 from clew.trace.writes import Journal
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -72,7 +73,7 @@ class Attributes:
         self._contents = {
             name: (value, type(value)(value) if not isinstance(value, deque) else deque(value, value.maxlen))
             for name, value in self._values.items()
-            if type(value) in (list, dict, set, OrderedDict, deque)
+            if type(value) in PUT_BACK
         }
 
     def silence_hooks(self) -> None:
