@@ -18,6 +18,7 @@ MOST_CALLS = 4  # of models before one backward; with more of them (an evaluatio
 LEARNING = 4  # steps in which it is learned which generators a step draws from
 
 Call = tuple[nn.Module, Any, Any]
+Versions = tuple[int, ...]
 
 
 class Derived:
@@ -36,12 +37,18 @@ class Holding:
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
+        self.versions: list[
+            Versions
+        ] = []  # of the tensors in each call, to see whether they were changed since
+        self.delivered: Any = None  # the batch that a loader gave last
         self.rng: tuple[Any, Any, Any] = NO_STATES  # torch, numpy, python: before the first call
         self.autocast: tuple[bool, Any] = (False, None)
         self.loss = float("nan")
         self.line: tuple[str | None, int | None] = (None, None)  # of the last backward()
-        self.backwards = 0  # since the last step
+        self.backwards = 0  # since an optimizer last stepped
+        self.repeats = 0  # of them, how many in a row were called on the same line
         self.accumulates = False  # there were steps with more than one backward
+        self._in_parts = False  # and on the same line: a batch that comes in parts
         self._full = False  # too many calls
         self.scaled = False  # a GradScaler is at work: infinite gradients are part of that
         self._closed = False  # a backward came after these calls
@@ -59,34 +66,68 @@ class Holding:
             self.rng = self._states(self._draws) if True in self._draws else NO_STATES
             if len(args) == 1 and not kwargs and not self._full and not is_derived(args[0]):
                 self.calls.append((module, args, kwargs))
+                self.versions.append(versions_of(args))
                 return
         self._append(module, args, kwargs)
 
     def backward(self, loss: float, line: tuple[str | None, int | None]) -> None:
         """`backward()` was called."""
         self.loss = loss
-        self.line = line
         self.backwards += 1
+        self.repeats = self.repeats + 1 if line == self.line else 1
+        self.line = line
         self._closed = True
         if self.backwards == 2:
             self.accumulates = True
+        if self.repeats == 2:
+            self._in_parts = True
+
+    def stepped(self) -> None:
+        """An optimizer has used the gradients, though others may follow in this step."""
+        self.backwards = self.repeats = 0
 
     def clear(self) -> None:
         """The step is over."""
-        self.backwards = 0
+        self.backwards = self.repeats = 0
         self._closed = self._full = False
+        self.delivered = None
         if self.calls:
-            self.calls = []
+            self.calls, self.versions = [], []
+
+    @property
+    def micro_batch(self) -> int | None:
+        """Which of several backwards on one line this is, that a single update follows."""
+        return self.repeats if self._in_parts else None
+
+    def changed(self) -> list[torch.Tensor]:
+        """What the models were given that has been written to since."""
+        found: list[torch.Tensor] = []
+        for (_, args, kwargs), before in zip(self.calls, self.versions, strict=True):
+            given = list(_tensors((*args, *kwargs.values())))
+            now = versions_of(given)
+            found += [t for t, new, old in zip(given, now, before, strict=False) if new != old]
+        return found
+
+    def nonfinite_inputs(self) -> list[str]:
+        """Which arguments of the models are NaN or infinite, and not computed with gradients."""
+        names: dict[str, None] = {}
+        for _, args, kwargs in self.calls:
+            for number, tensor in enumerate(_tensors((*args, *kwargs.values()))):
+                dense = tensor.is_floating_point() and tensor.layout is torch.strided
+                if dense and tensor.grad_fn is None and not bool(torch.isfinite(tensor).all()):
+                    names[f"input[{number}]"] = None
+        return list(names)
 
     def _append(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         if len(self.calls) >= MOST_CALLS:
-            self.calls = []
+            self.calls, self.versions = [], []
             self._full = True
         if not self._full:
             if has_graph(args) or (kwargs and has_graph(kwargs.values())):
                 args = tuple(DERIVED if has_graph((a,)) else a for a in args)
                 kwargs = {name: DERIVED if has_graph((a,)) else a for name, a in kwargs.items()}
             self.calls.append((module, args, kwargs))
+            self.versions.append(versions_of((*args, *kwargs.values()) if kwargs else args))
 
     # -- other steps --
 
@@ -115,11 +156,11 @@ class Holding:
         after = self._states([not known for known in self._draws])
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
             if new is not None:
-                self._draws[number] = not _same(old, new)
+                self._draws[number] = not same_state(old, new)
 
     def _open(self) -> None:
         self._closed = self._full = False
-        self.calls = []
+        self.calls, self.versions = [], []
 
     @staticmethod
     def _states(which: list[bool]) -> tuple[Any, Any, Any]:
@@ -147,7 +188,27 @@ def has_graph(values: Iterable[Any]) -> bool:
     return False
 
 
-def _same(old: Any, new: Any) -> bool:
+def versions_of(values: Iterable[Any]) -> Versions:
+    """How often each tensor among the values has been written to."""
+    return tuple(
+        [-1 if t.is_inference() else t._version for t in _tensors(values)]
+    )  # it does not count there
+
+
+def _tensors(values: Iterable[Any]) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            found += _tensors(value)
+        elif isinstance(value, dict):
+            found += _tensors(value.values())
+    return found
+
+
+def same_state(old: Any, new: Any) -> bool:
+    """Whether a random generator has not been drawn from."""
     if isinstance(old, torch.Tensor):
         return torch.equal(old, new)
     if isinstance(old, tuple) and len(old) == 5:  # numpy's: an array among numbers

@@ -102,6 +102,14 @@ class Rows:
         self._filled[slot] = None
         return slot
 
+    def __contains__(self, key: Any) -> bool:
+        return key in self._slots
+
+    def sites_above_zero(self, column: int) -> list[Any]:
+        """The keys of the rows that have a positive number there."""
+        above = self.values[: len(self._slots), column] > 0
+        return [key for key, slot in self._slots.items() if above[slot]] if above.any() else []
+
     def measure(
         self, slot: int, tensor: Tensor, lo: float = -_INF, hi: float = _INF, unit_dim: int | None = None
     ) -> None:
@@ -304,6 +312,8 @@ class ParameterStats:
         self._updates = Rows(sink, late, "update", (*STAT_NAMES, "ratio"))
         self._in_full = True
         self._before: list[tuple[Tensor, ParameterName, Tensor, float]] = []
+        self._measured = -1  # the last step whose weights were measured
+        self._bad_since: dict[ParameterName, int] = {}  # the first of them at which these were not finite
 
     def prepare(self, in_full: bool) -> None:
         """What the step that begins now is to be measured for."""
@@ -362,8 +372,24 @@ class ParameterStats:
         self._before = []
 
     def commit(self, step: int) -> None:
+        self._measured = step
+        self._late.then(partial(self._note_bad, step))
         for rows in (self._gradients, self._weights, self._updates):
             rows.commit(step)
+
+    def seen(self, name: ParameterName) -> tuple[int, bool] | None:
+        """Whether a parameter was finite when last measured before an update, and at which step.
+
+        If it was not, the step is the first of those at which it was found so.
+        """
+        if self._measured < 0 or name not in self._weights:
+            return None
+        since = self._bad_since.get(name)
+        return (self._measured, True) if since is None else (since, False)
+
+    def _note_bad(self, step: int) -> None:
+        bad = self._weights.sites_above_zero(STAT_NAMES.index("nonfinite"))
+        self._bad_since = {name: self._bad_since.get(name, step) for name in bad}
 
 
 def _relate(change: Any, weight: Any, scale: float) -> None:

@@ -87,7 +87,9 @@ class PlainSteps:
         groups = optimizer.param_groups
         rates = [groups[0].get("lr", 0.0)] if len(groups) == 1 else [g.get("lr", 0.0) for g in groups]
         self.note((STEP, state, norm, rates, ready - began, now - ready, now, ends))
-        if ends:
+        if not ends:
+            watcher.holding.stepped()
+        else:
             watcher.batch = None
             watcher.holding.clear()
             self.steps += 1

@@ -60,10 +60,12 @@ def watch_data(probes: Probes) -> None:
             result = original(iterator)
             seconds = perf_counter() - began
             feeding.source = id(iterator)
-            if plain.resting and grad_enabled():
-                plain.note((DATA, seconds))
-            else:
-                note(seconds, result)
+            if grad_enabled():
+                watcher.holding.delivered = result
+                if plain.resting:
+                    plain.note((DATA, seconds))
+                    return result
+            note(seconds, result)
             return result
 
         return wrapper

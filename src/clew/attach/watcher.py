@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from clew.attach.batches import Batches, tensors_in
+from clew.attach.batches import Batches
 from clew.attach.budget import Sampler
 from clew.attach.cycle import Cycle
 from clew.attach.events import Pattern
@@ -293,6 +293,7 @@ class Watcher:
         if self.sampling:
             self.parameters.after_step()
         self.pattern.add("s", state.index)
+        self.holding.stepped()
         if self.in_full:
             self.optimizers.write_soundness(state, self.clock.step)
             self.loop.tell(self.loop.stepped, state, self.clock.step)
@@ -374,18 +375,13 @@ class Watcher:
         states = [state] if state is not None else self.optimizers.states
         named = [pair for s in states for pair in s.named]
         gradients = nonfinite_names(named, gradients=True) if where == "gradient" else []
-        inputs = [
-            f"input[{n}]"
-            for n, t in enumerate(tensors_in(self.batch))
-            if t.is_floating_point() and not bool(torch.isfinite(t).all())
-        ]
         data = {
             "where": where,
             "file": line[0],
             "line": line[1],
             "parameters": gradients[:20],
             "bad_weights": nonfinite_names(named, gradients=False)[:20],
-            "bad_inputs": inputs,
+            "bad_inputs": self.holding.nonfinite_inputs(),
         }
         self.sink.fact("nonfinite", step, data)
         late = self.late.is_waiting or (state is not None and state.uses_closure)
