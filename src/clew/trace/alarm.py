@@ -16,6 +16,8 @@ from clew.attach.models import unwrap
 from clew.attach.optimizers import OptimizerState, nonfinite_names
 from clew.records import json_float
 from clew.trace.held import Autocast, Culprit, HeldStep, Rng, RootCall
+from clew.trace.lines import Line
+from clew.trace.places import returned_from
 from clew.trace.replay import Answer, answer
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class Alarm:
             self._watcher.sink.fact("culprit", step, to_fact(where, found))
             for listener in self.listeners:
                 listener(held, found)
-        held.frame = None
+        held.frame = held.delivered = None
 
 
 @contextmanager
@@ -65,7 +67,7 @@ def unwatched(watcher: Watcher) -> Iterator[None]:
 def to_fact(where: str, found: Answer) -> dict[str, Any]:
     """The fact `culprit`; without one, why."""
     if found.culprit is None:
-        return {"where": where, "found": False, "reason": found.reason}
+        return {"where": where, "found": False, "reason": found.reason, "computed": found.computed}
     return {"where": where, "found": True, **plain(found.culprit)}
 
 
@@ -82,11 +84,11 @@ def plain(culprit: Culprit) -> dict[str, Any]:
 def hold(watcher: Watcher, where: str, step: int, state: OptimizerState | None) -> HeldStep:
     """What is still there of the step that is running."""
     holding: Holding = watcher.holding
-    states = [state] if state is not None else watcher.optimizers.states
-    named = [pair for s in states for pair in s.named]
+    everything = [pair for s in watcher.optimizers.states for pair in s.named]
+    named = state.named if state is not None else everything
     enabled, dtype = holding.autocast
     calls = [_root_call(watcher, *call) for call in holding.calls]
-    number = holding.backwards
+    frame, line = where_running(holding.line)
     return HeldStep(
         step=step,
         where=where,
@@ -95,12 +97,32 @@ def hold(watcher: Watcher, where: str, step: int, state: OptimizerState | None) 
         rng=Rng(*holding.rng),
         autocast=Autocast("cpu", enabled, dtype),
         loss_value=holding.loss,
-        frame=frame_of(holding.line),
-        backward_at=holding.line,
-        micro_batch=(number, number) if holding.accumulates else None,
+        frame=frame,
+        backward_at=line,
+        micro_batch=_micro_batch(watcher),
         parameters=[(p, name.full) for p, name in named],
         bad_parameters=tuple(nonfinite_names(named, gradients=True)) if where == "gradient" else (),
+        optimised=frozenset(id(p) for p, _ in everything),
+        measured={
+            name.full: seen for _, name in everything if (seen := watcher.parameters.seen(name)) is not None
+        },
+        delivered=holding.delivered,
+        changed=tuple(holding.changed()),
     )
+
+
+def _micro_batch(watcher: Watcher) -> tuple[int, int] | None:
+    """Where a step takes several batches; the evaluations of a closure are something else."""
+    number = watcher.holding.micro_batch
+    closure = any(state.uses_closure for state in watcher.optimizers.states)
+    return None if number is None or closure else (number, number)
+
+
+def where_running(line: Line) -> tuple[FrameType | None, Line]:
+    """The running function that this line is in; if it has returned, the one that called it, and where."""
+    frame = frame_of(line)
+    above = returned_from(line) if frame is None else None
+    return (frame, line) if above is None else (above[0], (above[0].f_code.co_filename, above[1]))
 
 
 def _root_call(watcher: Watcher, module: Any, args: Any, kwargs: Any) -> RootCall:
@@ -109,7 +131,7 @@ def _root_call(watcher: Watcher, module: Any, args: Any, kwargs: Any) -> RootCal
     return RootCall(name, module, args, kwargs)
 
 
-def frame_of(line: tuple[str | None, int | None]) -> FrameType | None:
+def frame_of(line: Line) -> FrameType | None:
     """The running function that this line is in, if it has not returned."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

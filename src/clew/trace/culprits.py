@@ -2,41 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from clew.trace.held import Culprit
 from clew.trace.lines import code_at
-from clew.trace.microscope import BATCH, CONSTANT, MADE, PARAMETER, Event, Microscope
+from clew.trace.microscope import BATCH, CONSTANT, MADE, PARAMETER, Event, Microscope, Source
 from clew.trace.reasons import explain
 from clew.trace.sight import bad_indices, bad_rows, dense, element, stats_of
 
+MOST_SUSPECTS = 16  # that are described
+MOST_TRIALS = 4  # each costs a run of the step
 _CLEAN = "clean the data; this finds the samples: torch.isfinite(x).flatten(1).all(1)"
+_SINCE_WHEN = "look at how it was made or loaded, and at its last updates: torch.isfinite(parameter).all()"
 _HIDDEN = (
     "the value itself never reached the loss (a where or mask hid it), its gradient does: 0 times infinity "
     "is NaN. Make the argument safe before the operation: torch.log(torch.where(ok, x, 1.0))"
 )
 
 
-def first_to_blame(events: Sequence[Event]) -> Event | None:
-    """The earliest that is not a constant; a constant only if there is nothing else."""
-    return next((e for e in events if e.kind != CONSTANT), events[0] if events else None)
+Mended = frozenset[Source]
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A source of non-finite values that came to the result's tensors, described."""
+
+    source: Source
+    culprit: Culprit
 
 
 def culprit_of(scope: Microscope, tensors: Sequence[Tensor], batch: int | None = None) -> Culprit | None:
-    """What made these tensors (the loss, or the gradients) non-finite."""
-    events = {e.index: e for t in tensors for e in scope.origins_of(t)}
-    event = first_to_blame([events[i] for i in sorted(events)])
-    if event is None:
-        return None
-    made = describe(event, scope, batch)
-    return replace(made, notes=(*made.notes, *_others(event, list(events.values()))))
+    """What made these tensors (the loss, or the gradients) non-finite: the first that may have."""
+    found = suspects(scope, tensors, batch)
+    return found[0].culprit if found else None
+
+
+def suspects(scope: Microscope, tensors: Sequence[Tensor], batch: int | None = None) -> list[Suspect]:
+    """The earliest first, one for each source; a constant only if there is nothing else.
+
+    Values are followed by tensor, not by element: of several sources some may be harmless.
+    """
+    found = {e.index: e for t in tensors for e in scope.origins_of(t)}
+    events = [found[i] for i in sorted(found)]
+    first: dict[Source, Event] = {}
+    for event in [e for e in events if e.kind != CONSTANT] or events[:1]:
+        first.setdefault(event.source, event)
+    described = []
+    for source, event in list(first.items())[:MOST_SUSPECTS]:
+        made = describe(event, scope, batch)
+        others = _others(event, [e for e in events if e.index > event.index])
+        described.append(Suspect(source, replace(made, notes=(*made.notes, *others))))
+    return described
+
+
+def guilty(found: Sequence[Suspect], still_bad: Callable[[Mended], bool]) -> Culprit | None:
+    """The first that alone spoils the result: `still_bad` says so of a run in which the others are mended.
+
+    The -inf of a mask that a program computes, `torch.log(keep)`, is harmless: with everything else mended
+    the result is finite.
+    """
+    if len(found) > 1:
+        for suspect in found[:MOST_TRIALS]:
+            if still_bad(frozenset(other.source for other in found if other is not suspect)):
+                return suspect.culprit
+    return found[0].culprit if found else None
 
 
 def _others(event: Event, events: Sequence[Event]) -> list[str]:
-    """Values are followed by tensor, not by element: where several came together, say so."""
+    """Where several came together, say so."""
     places = {
         (e.spot.op, e.spot.line[1]): None
         for e in sorted(events, key=lambda e: e.index)
@@ -85,14 +121,19 @@ def _from_outside(event: Event, batch: int | None) -> Culprit:
         feature = f", feature {', '.join(map(str, indices[0][1:]))}" if len(indices[0]) > 1 and rows else ""
         why, fix = f"the batch itself holds {kind}: {event.label}{which}{feature}", _CLEAN
     else:
-        why = f"the parameter {event.label} already held {kind}: the last update put them there"
-        fix = "lower the learning rate or clip the gradient; with Adam keep eps above 0"
+        why, fix = f"the parameter {event.label} already held {kind} when the step began", _SINCE_WHEN
+    used = event.spot if event.kind == PARAMETER else None
     return Culprit(
         phase=event.kind,
         op=event.label,
         result=event.result,
         why=why,
         fix=fix,
+        module=used.module if used else None,
+        root=used.root if used else None,
+        file=used.line[0] if used else None,
+        line=used.line[1] if used else None,
+        code=code_at(used.line) if used else None,
         inputs=(stats_of(event.label, event.output),),
         elements=indices,
         element_values=tuple(float(values[i]) for i in indices if not values.is_complex()),

@@ -77,6 +77,11 @@ class HeldStep:
     micro_batch: tuple[int, int] | None = None  # which backward of the step, and how many so far
     parameters: list[tuple[Tensor, str]] = field(default_factory=list)  # all that are optimised, named
     bad_parameters: tuple[str, ...] = ()  # whose gradients are not finite
+    optimised: frozenset[int] = frozenset()  # the identities of all parameters of all optimizers
+    # Of the sampled steps: the last at which a parameter was finite (True), or the first at which it was not.
+    measured: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    delivered: Any = None  # the batch that a loader gave last
+    changed: tuple[Tensor, ...] = ()  # arguments of the models that were written to after the call
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,7 @@ class Culprit:
     call: tuple[int, int] | None = None  # this call of that line among all of the step: (17, 24)
     micro_batch: tuple[int, int] | None = None
     reproduced: bool = True  # the loss came out as it had been
+    by_update: bool = False  # a parameter that an optimizer's update has broken
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.trace.lines import Line, called_by_clew, line_now
 from clew.trace.names import is_custom, node_name, op_name
-from clew.trace.sight import can_be_bad, has_nan, is_bad, result_kind, tensors_of
+from clew.trace.sight import can_be_bad, dense, has_nan, is_bad, result_kind, tensors_of
 from clew.trace.writes import overwrites, written
 
 MADE, CONSTANT, BATCH, PARAMETER = "made", "constant", "batch", "parameter"
@@ -57,8 +57,16 @@ class Event:
     caused_by: frozenset[int] = frozenset()
     label: str = ""
 
+    @property
+    def source(self) -> Source:
+        """What made it, all calls of it together."""
+        if self.kind in (BATCH, PARAMETER):  # wherever it is used
+            return self.kind, "", "", (None, None), self.label
+        return self.kind, self.phase, self.spot.op, self.spot.line, self.label
+
 
 Origins = frozenset[int]
+Source = tuple[str, str, str, Line, str]  # kind, phase, operation, line, label: the same in every run
 
 
 class Microscope(TorchDispatchMode):
@@ -70,6 +78,7 @@ class Microscope(TorchDispatchMode):
         before_write: Callable[[Tensor], None] | None = None,
         *,
         finds_roots: bool = False,
+        mended: frozenset[Source] = frozenset(),
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.events: list[Event] = []
@@ -91,6 +100,9 @@ class Microscope(TorchDispatchMode):
         self._stack: list[tuple[str, str] | None] = []
         self._own: set[int] = set()
         self._before_write = before_write
+        self._mended = (
+            mended  # sources of non-finite values that are made finite: what if it were not for them?
+        )
         self._among_users = finds_roots  # in the user's own run, not in a replay
         self._handles: list[Any] = []
         self._keep: list[Any] = []
@@ -101,6 +113,17 @@ class Microscope(TorchDispatchMode):
         """Tell what tensors from outside are, so that a bad one can be named."""
         for name, tensor in named:
             self._known[_key(tensor)] = (kind, name, tensor)
+
+    def knows(self, tensor: Tensor) -> bool:
+        """Whether it is, or shares its memory with, something that has a name."""
+        return _key(tensor) in self._known
+
+    def mend_what_is_known(self) -> None:
+        """Make the tensors from outside finite that are to be so; `before_write` must keep what they held."""
+        for kind, name, tensor in self._known.values():
+            if (kind, "", "", (None, None), name) in self._mended and self._before_write is not None:
+                self._before_write(tensor)
+                mend(tensor)
 
     # -- modules --
 
@@ -195,6 +218,9 @@ class Microscope(TorchDispatchMode):
             return
         constant = not bad and (any(s - s != 0.0 for s in scalars) or not inputs)
         kind = CONSTANT if constant and not has_nan(output) else MADE
+        if (kind, phase, spot.op, spot.line, "") in self._mended:
+            mend(output)
+            return
         made = self._event(kind, phase, spot, inner, seen, output, scalars, origins)
         self._taint[_key(output)] = made | (origins if kind == CONSTANT else frozenset())
 
@@ -277,6 +303,13 @@ class Microscope(TorchDispatchMode):
         if known is None:
             return Spot(op, None, None, (None, None), 1)
         return Spot(op, known.module, known.root, known.line, known.number)
+
+
+def mend(tensor: Tensor) -> None:
+    """Ones for what is not finite: an ordinary number for whatever comes after."""
+    with torch.no_grad():
+        values = dense(tensor)
+        values.masked_fill_(~torch.isfinite(values), 1.0)
 
 
 def _key(tensor: Tensor) -> int:

@@ -27,9 +27,9 @@ from safetensors.torch import save_file
 from clew.trace import rebuild, scripts
 from clew.trace.describing import Description, TooLargeError
 from clew.trace.held import HeldStep, Rng
-from clew.trace.purity import ImpureError, loaded, stored
-from clew.trace.recipe import Recipe, recipe
-from clew.trace.replay import Answer
+from clew.trace.purity import loaded, stored
+from clew.trace.recipe import Recipe
+from clew.trace.replay import Answer, recipe_for
 
 LIMIT = 2 * 1024**3  # bytes of tensors
 Note = Callable[[dict[str, Any]], None]
@@ -95,12 +95,7 @@ def write(folder: Path, held: HeldStep, found: Answer, limit: int = LIMIT) -> li
 
 
 def _recipe(held: HeldStep) -> Recipe | None:
-    if held.frame is None or held.backward_at[1] is None:
-        return None
-    try:
-        return recipe(held.frame, held.backward_at[1])
-    except ImpureError:
-        return None
+    return recipe_for(held)[0]
 
 
 def _names(made: Recipe, description: Description) -> dict[str, Any]:
@@ -117,7 +112,7 @@ def _names(made: Recipe, description: Description) -> dict[str, Any]:
 
 def _recipe_json(made: Recipe, held: HeldStep) -> dict[str, Any]:
     lines = [getattr(node, "lineno", 0) for node in ast.walk(made.tree)]
-    return {"source": made.source, "file": held.backward_at[0], "lines": lines}
+    return {"source": made.source, "file": made.file, "lines": lines}
 
 
 def _roots(held: HeldStep, description: Description) -> dict[str, int]:

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.trace.culprits import culprit_of
+from clew.trace.culprits import Mended, guilty, suspects
+from clew.trace.gradients import gradients
 from clew.trace.lines import BOUNDARIES
 from clew.trace.microscope import BATCH, CONSTANT, Microscope
 from clew.trace.rebuild import CannotRebuild, SavedStep, definitions
@@ -21,18 +22,27 @@ from clew.trace.sight import can_be_bad, is_bad, tensors_of
 def replay_saved(folder: Path, models: dict[str, nn.Module] | None = None) -> tuple[SavedStep, Answer]:
     """The step and what running it again shows; raises `CannotRebuild`."""
     saved = _opened(folder, models)
-    scope = Microscope(saved.models)
+    scope, bad = _once(saved, frozenset())
+    if not bad:
+        return saved, Answer(None, "running the step again gave finite values: it is fixed, or needs a GPU")
+    found = suspects(scope, bad, _batch_size(saved) or scope.batch)
+    # Made anew for each trial: a run leaves its mark on buffers.
+    culprit = guilty(found, lambda mended: bool(_once(_opened(folder, models), mended)[1]))
+    return saved, Answer(culprit, "no operation was seen to make it")
+
+
+def _once(saved: SavedStep, mended: Mended) -> tuple[Microscope, list[Tensor]]:
+    """Run the step; what is `mended` is made finite on the way."""
+    scope = Microscope(saved.models, lambda _: None, mended=mended)
     _name_batch(scope, saved)
+    scope.mend_what_is_known()
     try:
         with saved.conditions(), torch.enable_grad(), scope:
-            bad = _again(saved)
+            return scope, _again(saved)
     except CannotRebuild:
         raise
     except Exception as error:
         raise CannotRebuild(_why(saved, error)) from error
-    if not bad:
-        return saved, Answer(None, "running the step again gave finite values: it is fixed, or needs a GPU")
-    return saved, Answer(culprit_of(scope, bad, _batch_size(saved)), "no operation was seen to make it")
 
 
 def _opened(folder: Path, models: dict[str, nn.Module] | None) -> SavedStep:
@@ -54,7 +64,13 @@ def _again(saved: SavedStep) -> list[Tensor]:
     namespace = dict(saved.names)
     exec(_compiled(recipe), namespace)
     loss = namespace[LOSS]
-    return [loss] if is_bad(loss) else [g for g in saved.gradients(loss).values() if is_bad(g)]
+    if is_bad(loss):
+        return [loss]
+    known: dict[int, Tensor] = {}
+    for model in saved.models.values():
+        known.update((id(p), p) for p in model.parameters() if p.requires_grad)
+    known.update((id(t), t) for t in tensors_of(saved.names) if t.is_leaf and t.requires_grad)
+    return [g for g in gradients(loss, list(known.values())) if is_bad(g)]
 
 
 BOUNDARIES.add(_again.__code__)
@@ -76,7 +92,7 @@ def _name_batch(scope: Microscope, saved: SavedStep) -> None:
     for _, args, kwargs in saved.calls:
         named += [(f"input[{n}]", t) for n, t in enumerate(tensors_of((args, kwargs)))]
     for name, tensor in named:
-        if can_be_bad(tensor) and is_bad(tensor):
+        if can_be_bad(tensor) and is_bad(tensor) and not scope.knows(tensor):
             scope.name_tensors(CONSTANT if is_mask(tensor) else BATCH, [(name, tensor)])
 
 
