@@ -189,7 +189,9 @@ class RunView:
             return None
         root, model = self._root(site), self.model_of(site)
         if site.module == "":
-            return root if self._several and root else (model.kind if model and model.kind else "the model")
+            if self._several and root:
+                return root
+            return model.kind if model and model.kind else site.root or "the model"
         return f"{root}.{site.module}" if self._several and root else site.module
 
     def name(self, site: Site) -> str:

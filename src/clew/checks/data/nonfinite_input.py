@@ -2,7 +2,8 @@
 
 ## What it detects
 NaN or infinite values in the batch itself, in the model's first input or in the targets, at or
-before the step at which the loss or the gradients became non-finite. `clew data` looks through the
+before the step at which the loss or the gradients became non-finite. Where the step could be run again
+and an operation of the program has made the value, the data is not blamed. `clew data` looks through the
 samples of the dataset and lists those that hold any.
 
 ## Why is this bad?
@@ -32,6 +33,7 @@ from clew.checks.data.feed import feeding_site
 from clew.checks.data.surveyed import at, looked, surveys
 from clew.checks.data.surveyed import site as place
 from clew.checks.facts import NonFinite
+from clew.checks.numerics.culprit import Culprit
 from clew.checks.view import RunView
 from clew.records import Evidence, Finding, Severity, Site
 from clew.supply.survey import INPUT, LABEL
@@ -56,16 +58,22 @@ class NonfiniteInput(Check):
         broke = _first_break(run)
         if broke is None:
             return
+        blamed = [Culprit.read(f.step, f.data) for f in run.facts("culprit") if f.step == broke]
+        known = {is_data for c in blamed if (is_data := c.is_data) is not None}
+        if known == {False}:  # running the step again has shown what computed it
+            return
         for signal, what in (("input.nonfinite", "the model's input"), ("target.nonfinite", "the target")):
             for site, series in run.series(signal, "train"):
                 bad = series.values >= self.values
                 if not bad.any() or (signal == "input.nonfinite" and site.op != FIRST):
                     continue
                 step = int(series.steps[int(bad.argmax())])
-                if step <= broke:
+                if step <= broke and (known or not _computed(run, step, signal)):
                     count = int(series.values[int(bad.argmax())])
                     evidence = series.evidence(f"non-finite values in {what}, batch by batch")
-                    yield self._finding(run, site, what, step, f"{count} non-finite values", evidence)
+                    yield self._finding(
+                        run, site, what, step, f"{count} non-finite values", evidence, bool(known)
+                    )
                     return
         for report in (NonFinite.read(f.step, f.data) for f in run.facts("nonfinite")):
             if FIRST in report.bad_inputs and report.step <= broke:
@@ -73,9 +81,8 @@ class NonfiniteInput(Check):
                 evidence = Evidence(
                     f"the batch of step {report.step}, looked at when the {report.where} broke"
                 )
-                yield self._finding(
-                    run, site, "the model's input", report.step, "non-finite values", evidence
-                )
+                what = "the model's input"
+                yield self._finding(run, site, what, report.step, "non-finite values", evidence, bool(known))
                 return
 
     def _surveyed(self, run: RunView) -> Iterator[Finding]:
@@ -96,13 +103,16 @@ class NonfiniteInput(Check):
                 )
 
     def _finding(
-        self, run: RunView, site: Site, what: str, step: int, how_many: str, evidence: Evidence
+        self, run: RunView, site: Site, what: str, step: int, how_many: str, evidence: Evidence, sure: bool
     ) -> Finding:
+        whose = (
+            "the data itself is NaN or infinite" if sure else "it was so before the model and the loss ran"
+        )
         is_input = site.op == FIRST
         name = "x" if is_input else "y"
         return self.finding(
             Severity.ERROR,
-            message=f"{what} holds {how_many} at step {step}: the data itself is NaN or infinite",
+            message=f"{what} holds {how_many} at step {step}: {whose}",
             fix=f"keep = torch.isfinite({name}).flatten(1).all(1); x, y = x[keep], y[keep]"
             if is_input
             else "keep = torch.isfinite(y); x, y = x[keep], y[keep]  # samples without a target",
@@ -110,6 +120,12 @@ class NonfiniteInput(Check):
             step=step,
             evidence=evidence,
         )
+
+
+def _computed(run: RunView, step: int, signal: str) -> bool:
+    """Whether the program made it: at the alarm, no argument that came from outside was so."""
+    reports = [NonFinite.read(f.step, f.data) for f in run.facts("nonfinite") if f.step == step]
+    return signal == "input.nonfinite" and bool(reports) and not any(FIRST in r.bad_inputs for r in reports)
 
 
 def _first_break(run: RunView) -> int | None:

@@ -37,6 +37,9 @@ class Culprit:
     call: tuple[int, int] | None
     micro_batch: tuple[int, int] | None
     notes: tuple[str, ...]
+    reproduced: bool = True  # the step went as it had gone
+    by_update: bool = False  # a parameter, broken by an update
+    made_by_program: bool = False  # not found, but known not to be the data
 
     @classmethod
     def read(cls, step: int, data: Mapping[str, Any]) -> Culprit:
@@ -62,7 +65,17 @@ class Culprit:
             call=_pair(data.get("call")),
             micro_batch=_pair(data.get("micro_batch")),
             notes=names(data.get("notes")),
+            reproduced=data.get("reproduced") is not False,
+            by_update=flag(data.get("by_update")),
+            made_by_program=flag(data.get("computed")),
         )
+
+    @property
+    def is_data(self) -> bool | None:
+        """Whether it was the batch; None: not known."""
+        if self.found:
+            return self.phase == "batch"
+        return False if self.made_by_program else None
 
     @property
     def computed(self) -> bool:
@@ -97,7 +110,7 @@ class Culprit:
 
 def growth(run: RunView, step: int, culprit: Culprit | None, shown: Series | None) -> Iterator[Evidence]:
     """How it came: where an update broke a parameter, the last steps' gradients and updates."""
-    if culprit is None or culprit.phase != "parameter":
+    if culprit is None or not culprit.by_update:
         return
     for signal in ("loss", "grad.norm"):
         for _, series in run.series(signal, "train"):

@@ -80,6 +80,7 @@ class NonFinite(Check):
                 *_evidence(run, step, series, report),
                 *growth(run, step, culprit, series),
             ],
+            confidence="likely" if culprit and not culprit.reproduced else None,
         )
 
     def _recovered(self, losses: Series | None) -> bool:
@@ -98,6 +99,12 @@ def _culprit(run: RunView, step: int) -> Culprit | None:
     """What running that very step again has found."""
     found = [Culprit.read(f.step, f.data) for f in run.facts("culprit") if f.step == step]
     return next((c for c in found if c.found and c.why), None)
+
+
+def _why_unnamed(run: RunView, step: int) -> str | None:
+    """Of the loss and of the gradients, the first that was looked at says it for both."""
+    reasons = [Culprit.read(f.step, f.data).reason for f in run.facts("culprit") if f.step == step]
+    return next((reason for reason in reasons if reason), None)
 
 
 def _because(run: RunView, culprit: Culprit | None) -> str | None:
@@ -132,6 +139,8 @@ def _fix(report: Report | None) -> str:
 def _site(run: RunView, series: Series | None, report: Report | None, culprit: Culprit | None) -> Site:
     if culprit and culprit.computed and (culprit.site.file or culprit.site.module is not None):
         return run.locate(culprit.site)
+    if culprit and culprit.phase == "parameter" and not culprit.by_update and culprit.site.file:
+        return run.locate(culprit.site)  # where it is used
     if culprit and culprit.phase == "parameter":  # the update did it
         return next((site for site, _ in run.series("grad.norm", "train")), Site(op="step"))
     if series is not None:
@@ -152,10 +161,9 @@ def _evidence(run: RunView, step: int, series: Series | None, report: Report | N
         yield Evidence(f"weights that were non-finite before the step: {listed(report.bad_weights, 20)}")
     if report and report.parameters:
         yield Evidence(f"non-finite gradients in: {listed(report.parameters, 20)}")
-    for fact in run.facts("culprit"):
-        reason = Culprit.read(fact.step, fact.data).reason
-        if fact.step == step and reason:
-            yield Evidence(f"no operation is named: {reason}")
+    reason = _why_unnamed(run, step)
+    if reason is not None:
+        yield Evidence(f"no operation is named: {reason}")
     for fact in run.facts("repro"):
         if fact.step == step and fact.data.get("written"):
             yield Evidence("the step is saved and can be run again: clew replay")
