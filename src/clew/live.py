@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from time import perf_counter, thread_time
+from time import perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING
 
 from clew.options import FAILED_ON
@@ -13,9 +13,11 @@ from clew.records import Finding, Severity, Verdict
 if TYPE_CHECKING:
     from clew.session import Session
     from clew.store.data import RunData
+    from clew.store.reader import RunReader
 
 KEPT_ROWS = 256  # of each layer's statistics: the longest window that a check looks back
 PAUSE = 0.5  # seconds between two looks, at least
+PATIENCE = 3.0  # seconds for the other processes of a run to end, if there is a NaN to explain
 SHARE = 0.003  # of one processor that looking may take: it competes for the interpreter lock
 
 
@@ -116,9 +118,20 @@ class LiveJudge:
         from clew.store.reader import open_run
 
         try:
-            data = open_run(path).ranks[rank]
+            run = open_run(path)
+            data = run.ranks[rank]
         except (RunError, OSError, KeyError):
             return self.verdict()  # nothing could be written: what is in memory must do
         if data.last_step < self.data.last_step:
             return self.verdict()
-        return judge(RunView(data))
+        if any(fact.kind == "nonfinite" for fact in data.facts):
+            _await_others(run, rank)  # the cause may be in the log of another process
+        return judge(RunView(data, run.ranks))
+
+
+def _await_others(run: RunReader, rank: int) -> None:
+    """Let the other processes of a run write their ends; one that goes on without us is not waited for."""
+    until = perf_counter() + PATIENCE
+    while perf_counter() < until and any(run.rank_state(n) == "running" for n in run.ranks if n != rank):
+        sleep(PAUSE / 5)
+        run.refresh()

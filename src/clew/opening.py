@@ -22,7 +22,7 @@ class Run(RunReader):
         from clew.show.notebook import run_html
         from clew.show.summary import summarise
 
-        verdict = judge(RunView(self.data))
+        verdict = judge(RunView(self.data, self.ranks))
         return run_html(verdict, summarise(self, checks=verdict.asked), loss_points(self.data))
 
 

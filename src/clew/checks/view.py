@@ -46,11 +46,17 @@ ParameterKey = tuple[str, str, str]  # root, module, param
 class RunView:
     """A reading of a run at one moment: make a new one when the run has grown."""
 
-    def __init__(self, source: RunSource) -> None:
+    def __init__(self, source: RunSource, ranks: Mapping[int, RunSource] | None = None) -> None:
         self._source = source
+        self._ranks = ranks or {}  # of all processes, this one among them
         self._facts = [f for f in source.facts if isinstance(f.data, Mapping)]
         self._series: dict[str, list[tuple[Site, Series]]] = {}
         self._by_parameter: dict[str, dict[ParameterKey, Series]] = {}
+
+    @cached_property
+    def other_ranks(self) -> Mapping[int, RunView]:
+        """What the other processes of the run have recorded, as far as it is known here."""
+        return {n: RunView(source) for n, source in self._ranks.items() if source is not self._source}
 
     @property
     def steps(self) -> int:

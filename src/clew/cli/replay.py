@@ -66,12 +66,23 @@ def _place(where: str | None, root: Path) -> Path:
     from clew.store.runs import find_run
 
     run = find_run(root, where)
-    steps = sorted(run.glob("repro*/step-*"), key=lambda path: int(path.name[5:] or 0))
+    steps = sorted(run.glob("repro*/step-*"), key=_order)
     if not steps:
         raise Refusal(
             f"no step was saved in {run}: its losses and gradients were finite, or it was too large"
         )
     return steps[0]
+
+
+def _order(path: Path) -> tuple[int, bool, str]:
+    """The earliest first; of several processes the one whose own loss was wrong."""
+    import json
+
+    try:
+        where = json.loads((path / "repro.json").read_text(encoding="utf-8"))["where"]
+    except (OSError, ValueError, KeyError, TypeError):
+        where = None
+    return int(path.name[5:] or 0), where != "loss", str(path)
 
 
 def _given(specs: tuple[str, ...], place: Path) -> dict[str, Any]:

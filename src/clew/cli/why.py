@@ -52,7 +52,7 @@ def command(
 
     asked = known_checks(ignore)
     reader = open_run(find_run(runs_folder(folder), run))
-    verdict = judge(RunView(reader.data), ignore=asked)
+    verdict = judge(RunView(reader.data, reader.ranks), ignore=asked)
     summary = summarise(reader, checks=verdict.asked)
     if summary.idle is not None and not verdict.findings:
         raise Refusal(f"nothing to judge in {reader.path}: {summary.idle}")

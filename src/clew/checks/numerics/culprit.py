@@ -108,6 +108,18 @@ class Culprit:
             yield Evidence(note)
 
 
+def culprit_at(run: RunView, step: int) -> Culprit | None:
+    """What running that very step again has found."""
+    found = [Culprit.read(f.step, f.data) for f in run.facts("culprit") if f.step == step]
+    return next((c for c in found if c.found and c.why), None)
+
+
+def first_bad(run: RunView, signal: str) -> tuple[int | None, Series | None]:
+    """The earliest NaN or infinity of a signal over all sites."""
+    hits = [(step, s) for _, s in run.series(signal, "train") if (step := s.first_nonfinite()) is not None]
+    return min(hits, key=lambda hit: hit[0], default=(None, None))
+
+
 def growth(run: RunView, step: int, culprit: Culprit | None, shown: Series | None) -> Iterator[Evidence]:
     """How it came: where an update broke a parameter, the last steps' gradients and updates."""
     if culprit is None or not culprit.by_update:

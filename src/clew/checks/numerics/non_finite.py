@@ -40,7 +40,8 @@ import numpy as np
 
 from clew.checks.api import Check
 from clew.checks.facts import NonFinite as Report
-from clew.checks.numerics.culprit import Culprit, growth
+from clew.checks.numerics.culprit import Culprit, culprit_at, first_bad, growth
+from clew.checks.numerics.ranks import first_elsewhere
 from clew.checks.series import Series
 from clew.checks.view import RunView
 from clew.checks.wording import listed
@@ -58,8 +59,8 @@ class NonFinite(Check):
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         reports = [Report.read(f.step, f.data) for f in run.facts("nonfinite")]
-        losses = _first_bad(run, "loss")
-        gradients = _first_bad(run, "grad.norm")
+        losses = first_bad(run, "loss")
+        gradients = first_bad(run, "grad.norm")
         steps = [r.step for r in reports] + [s for s, _ in (losses, gradients) if s is not None]
         if not steps:
             return
@@ -67,17 +68,21 @@ class NonFinite(Check):
         report = next((r for r in sorted(reports, key=lambda r: r.where != "loss") if r.step == step), None)
         in_loss = losses[0] == step or (report is not None and report.where == "loss")
         series = losses[1] if in_loss else gradients[1]
-        culprit = _culprit(run, step)
+        culprit = culprit_at(run, step)
+        elsewhere = first_elsewhere(run, step, in_loss) if culprit is None else None
         only_loss = gradients[0] is None and all(r.where == "loss" for r in reports)
         yield self.finding(
             Severity.WARNING if only_loss and self._recovered(losses[1]) else Severity.ERROR,
-            message=_message(step, in_loss, series, report, _because(run, culprit)),
-            fix=culprit.fix if culprit else _fix(report),
+            message=_message(
+                step, in_loss, series, report, elsewhere.because if elsewhere else _because(run, culprit)
+            ),
+            fix=culprit.fix if culprit else elsewhere.fix if elsewhere else _fix(report),
             site=_site(run, series, report, culprit),
             step=step,
             evidence=[
                 *(culprit.evidence() if culprit else ()),
-                *_evidence(run, step, series, report),
+                *(elsewhere.evidence() if elsewhere else ()),
+                *_evidence(run, step, series, report, saved=elsewhere is None),
                 *growth(run, step, culprit, series),
             ],
             confidence="likely" if culprit and not culprit.reproduced else None,
@@ -87,18 +92,6 @@ class NonFinite(Check):
         if losses is None:
             return False
         return len(losses) > self.recovery and bool(np.isfinite(losses.last(self.recovery).values).all())
-
-
-def _first_bad(run: RunView, signal: str) -> tuple[int | None, Series | None]:
-    """The earliest NaN or infinity of a signal over all sites."""
-    hits = [(step, s) for _, s in run.series(signal, "train") if (step := s.first_nonfinite()) is not None]
-    return min(hits, key=lambda hit: hit[0], default=(None, None))
-
-
-def _culprit(run: RunView, step: int) -> Culprit | None:
-    """What running that very step again has found."""
-    found = [Culprit.read(f.step, f.data) for f in run.facts("culprit") if f.step == step]
-    return next((c for c in found if c.found and c.why), None)
 
 
 def _why_unnamed(run: RunView, step: int) -> str | None:
@@ -148,7 +141,9 @@ def _site(run: RunView, series: Series | None, report: Report | None, culprit: C
     return Site(file=report.file, line=report.line, phase="train") if report else Site()
 
 
-def _evidence(run: RunView, step: int, series: Series | None, report: Report | None) -> Iterator[Evidence]:
+def _evidence(
+    run: RunView, step: int, series: Series | None, report: Report | None, saved: bool
+) -> Iterator[Evidence]:
     if series is not None:
         before = series.before(step).last(60)
         text = "no finite value before: it was the first one"
@@ -165,5 +160,5 @@ def _evidence(run: RunView, step: int, series: Series | None, report: Report | N
     if reason is not None:
         yield Evidence(f"no operation is named: {reason}")
     for fact in run.facts("repro"):
-        if fact.step == step and fact.data.get("written"):
+        if saved and fact.step == step and fact.data.get("written"):
             yield Evidence("the step is saved and can be run again: clew replay")

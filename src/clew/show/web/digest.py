@@ -28,7 +28,7 @@ def digest(path: Path) -> dict[str, Any]:
         run = open_run(path)
     except EmptyRun as error:
         return {"state": "none", "error": str(error), "verdict": None, "steps": 0}
-    verdict = judge(RunView(run.data))
+    verdict = judge(RunView(run.data, run.ranks))
     summary = summarise(run, checks=verdict.asked)
     idle = summary.idle is not None and not verdict.findings
     sources = Sources.read(path)
