@@ -1,7 +1,7 @@
 """Spectra are scaled to length 1 in the training loop, before a network sorts them.
 
 One recording is silent: all zeros, of length 0, and 0 / 0 is NaN. What the loader delivers is finite;
-the line that scales it is to blame. `F.normalize` keeps the length away from zero.
+the line that scales it is to blame. Clamping keeps the length away from zero.
 """
 
 from __future__ import annotations
@@ -30,10 +30,7 @@ def train(safe: bool) -> list[float]:
     losses = []
     for _ in range(4):
         for spectrum, pitch in DataLoader(TensorDataset(spectra, pitches), 40, shuffle=True):
-            if safe:
-                spectrum = F.normalize(spectrum, dim=1)
-            else:
-                spectrum = spectrum / spectrum.norm(dim=1, keepdim=True)
+            spectrum = spectrum / spectrum.norm(dim=1, keepdim=True).clamp(min=1e-12 if safe else 0.0)
             loss = F.cross_entropy(model(spectrum), pitch)
             optimizer.zero_grad()
             loss.backward()

@@ -9,6 +9,7 @@ import pytest
 from fake_run import LOSS, STEP, FakeRun, findings
 
 from clew.checks.numerics.non_finite import NonFinite
+from clew.checks.view import RunView
 
 NAN = math.nan
 EXP: dict[str, Any] = {
@@ -99,3 +100,37 @@ def test_a_culprit_of_another_step_is_not_taken_for_this_one() -> None:
 @pytest.mark.parametrize("value", [None, "x", 3, [None], [[None]], {"a": 1}])
 def test_a_damaged_field_never_raises(field: str, value: Any) -> None:
     assert diagnosed(**{field: value}).step == 2
+
+
+def test_another_rank_whose_loss_was_nan_first_is_named_with_its_own_step_to_run_again() -> None:
+    here = FakeRun().signal("loss", [2.0, 1.5, NAN], LOSS, steps=[0, 1, 3])
+    here.signal("grad.norm", [1.0, 9.0, NAN], STEP).fact("nonfinite", 2, where="gradient", parameters=["a"])
+    here.fact("repro", 2, written=True, path="/runs/1/repro/step-2")
+    there = FakeRun().signal("loss", [2.0, 1.5, NAN], LOSS)
+    there.fact("repro", 2, written=True, path="/runs/1/repro-rank1/step-2")
+    (found,) = NonFinite().diagnose(RunView(here, {0: here, 1: there}))
+    assert "on rank 1 the loss was NaN at step 2" in found.message
+    texts = " ".join([found.fix, *(e.text for e in found.evidence)])
+    assert "clew replay /runs/1/repro-rank1/step-2" in texts
+    assert "/runs/1/repro/step-2" not in texts
+    assert "can be run again: clew replay\n" not in texts
+
+
+def test_a_rank_that_broke_later_explains_nothing() -> None:
+    here = FakeRun().signal("loss", [2.0, NAN, NAN], LOSS).signal("grad.norm", [1.0, NAN, NAN], STEP)
+    there = FakeRun().signal("loss", [2.0, NAN, NAN], LOSS)
+    (found,) = NonFinite().diagnose(RunView(here, {0: here, 1: there}))
+    assert "rank" not in found.message
+
+
+def test_a_step_that_did_not_go_as_before_makes_a_finding_likely_at_most() -> None:
+    assert diagnosed(reproduced=False).confidence == "likely"
+    assert diagnosed().confidence == "certain"
+
+
+def test_why_nothing_is_named_is_said_once() -> None:
+    run = FakeRun().signal("loss", [2.0, 1.5, NAN], LOSS)
+    for where in ("loss", "gradient"):
+        run.fact("culprit", 2, where=where, found=False, reason=f"the {where} was finite the second time")
+    (found,) = findings(NonFinite(), run)
+    assert len([e for e in found.evidence if "no operation is named" in e.text]) == 1

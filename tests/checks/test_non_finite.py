@@ -40,7 +40,7 @@ def test_a_bad_batch_is_blamed_before_the_computation() -> None:
     run = FakeRun().signal("loss", [2.0, NAN], LOSS)
     run.fact("nonfinite", 1, where="loss", bad_inputs=["input[0]"], bad_weights=["fc.weight"])
     (found,) = findings(NonFinite(), run)
-    assert "the batch itself holds non-finite values (input[0])" in found.message
+    assert "what the model was given was not finite already (input[0])" in found.message
     assert found.fix.startswith("clean the data")
     assert any("fc.weight" in e.text for e in found.evidence)
 

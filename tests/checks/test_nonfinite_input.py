@@ -51,3 +51,34 @@ def test_a_target_without_a_value_is_found_at_its_loss() -> None:
     (found,) = findings(CHECK, made)
     assert found.site == call
     assert found.message.startswith("the target holds 2")
+
+
+def culprit(made: FakeRun, step: int, **data: object) -> FakeRun:
+    return made.fact("culprit", step, **{"where": "loss", "found": True, "why": "0 / 0", **data})
+
+
+def test_an_operation_that_a_replay_has_seen_clears_the_data() -> None:
+    for phase in ("forward", "backward", "parameter"):
+        assert not findings(CHECK, culprit(run([0, 0, 1], [1.0, 1.0, NAN]), 2, phase=phase))
+
+
+def test_what_the_program_is_known_to_have_computed_is_no_data() -> None:
+    made = culprit(run([0, 0, 1], [1.0, 1.0, NAN]), 2, found=False, reason="not covered", computed=True)
+    assert not findings(CHECK, made)
+
+
+def test_a_batch_that_a_replay_has_seen_is_the_data_itself() -> None:
+    (found,) = findings(CHECK, culprit(run([0, 0, 1], [1.0, 1.0, NAN]), 2, phase="batch"))
+    assert "the data itself is NaN or infinite" in found.message
+
+
+def test_without_a_replay_no_more_is_said_than_that_it_came_before_the_model() -> None:
+    made = culprit(run([0, 0, 1], [1.0, 1.0, NAN]), 2, found=False, reason="on an accelerator")
+    (found,) = findings(CHECK, made)
+    assert "the data itself" not in found.message
+    assert "before the model and the loss ran" in found.message
+
+
+def test_an_input_that_another_model_computed_is_no_data() -> None:
+    made = run([0, 0, 1], [1.0, 1.0, NAN]).fact("nonfinite", 2, where="loss", bad_inputs=[])
+    assert not findings(CHECK, made)

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from clew.trace.places import before_line, place_of
+from clew.trace.places import where_made
 from clew.trace.purity import ImpureError
 from clew.trace.recipe import Recipe
 from clew.trace.sight import is_bad, tensors_of
@@ -44,11 +44,10 @@ def computed_by(name: str, frame: FrameType | None, line: int | None, made: Reci
         scope = made.namespace
     else:
         try:
-            place = place_of(frame)
-            statements = before_line(place.body, line).statements
+            found = where_made(frame, line)
         except ImpureError:
             return None
-        scope = place.scope
+        statements, scope = found.before.statements, found.place.scope
     sets = [s for s in statements if variable.group() in Slicer().sets(s)]
     return sets[-1] if sets and _computes(sets[-1], variable.group(), scope) else None
 

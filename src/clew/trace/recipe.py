@@ -130,8 +130,7 @@ class _Builder:
         purity = Purity(self._scope, puts_back=self._puts_back)
         purity.statements(kept)
         purity.expression(loss)
-        final = ast.copy_location(ast.Assign([ast.Name(LOSS, ast.Store())], loss), loss)
-        tree = ast.fix_missing_locations(ast.Module([*kept, final], []))
+        tree = ast.fix_missing_locations(ast.Module([*kept, _assigned(loss)], []))
         source = "\n".join(ast.unparse(s) for s in tree.body)
         code = compile(tree, self._made.place.file, "exec")
         owners = tuple(purity.owners.values())
@@ -147,7 +146,10 @@ class _Builder:
 
     def _from_first_model(self, kept: list[ast.stmt]) -> int:
         """Without what came before the first model ran, unless the value of a name would be lost."""
-        start = next((n for n, s in enumerate(kept) if self._calls_model(s)), 0)
+        only_in_loss = self._puts_back and self._calls_model(_assigned(self._made.loss))
+        start = next(
+            (n for n, s in enumerate(kept) if self._calls_model(s)), len(kept) if only_in_loss else 0
+        )
         while start > 0 and self._slicer.lost(kept[start:]):
             if _RANDOM.search(ast.unparse(kept[start - 1])):
                 break
@@ -198,6 +200,10 @@ class _Builder:
             named = [purity.resolve(n) for n in nodes]
             return any(isinstance(value, nn.Module) for value in named)  # else the data: it is still there
         return purity.calls_module
+
+
+def _assigned(loss: ast.expr) -> ast.stmt:
+    return ast.copy_location(ast.Assign([ast.Name(LOSS, ast.Store())], loss), loss)
 
 
 def _is_bad(value: Any) -> bool:

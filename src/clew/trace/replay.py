@@ -7,6 +7,7 @@ backward are then one piece. Where that is not possible, the model alone is run 
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,11 +26,13 @@ from clew.trace.held import Culprit, HeldStep
 from clew.trace.lines import BOUNDARIES
 from clew.trace.microscope import BATCH, CONSTANT, PARAMETER, Microscope
 from clew.trace.origins import computed_by, named_tensors
+from clew.trace.places import user_frames
 from clew.trace.purity import ImpureError
 from clew.trace.recipe import Recipe, recipe_to_put_back
 from clew.trace.sight import can_be_bad, has_nan, is_bad, tensors_of
 from clew.trace.undisturbed import undisturbed
 
+MOST_FRAMES = 4  # functions whose variables may name a tensor
 _EAGER = "the compiled model was run again as it is written, without the compiler"
 _MADE_SO = "look at its initialisation, or at what was loaded into it: torch.isfinite(parameter).all()"
 _UPDATED = "lower the learning rate or clip the gradient; with Adam keep eps above 0"
@@ -293,7 +296,9 @@ def _name_tensors(scope: Microscope, held: HeldStep, made: Recipe | None) -> Non
 
 
 def _variables(held: HeldStep) -> list[tuple[str, Tensor]]:
-    return list(named_tensors(held.frame.f_locals)) if held.frame is not None else []
+    """Of the function that calls `backward()`, then of those that have called it."""
+    frames = itertools.islice(user_frames(held.frame), MOST_FRAMES)
+    return [pair for frame in frames for pair in named_tensors(frame.f_locals)]
 
 
 def _name_of(tensor: Tensor, held: HeldStep) -> str:

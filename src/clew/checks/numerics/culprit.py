@@ -66,7 +66,7 @@ class Culprit:
             micro_batch=_pair(data.get("micro_batch")),
             notes=names(data.get("notes")),
             reproduced=data.get("reproduced") is not False,
-            by_update=flag(data.get("by_update")),
+            by_update=phase == "parameter" and data.get("by_update") is not False,
             made_by_program=flag(data.get("computed")),
         )
 

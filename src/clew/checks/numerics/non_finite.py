@@ -34,7 +34,7 @@ searched. On an accelerator the alarm comes after the update, too late to run th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,6 +65,9 @@ class NonFinite(Check):
         if not steps:
             return
         step = min(steps)
+        found = [Culprit.read(f.step, f.data) for f in run.facts("culprit") if f.step == step]
+        if any(c.is_data is False for c in found):  # what the models were given was the program's own work
+            reports = [replace(r, bad_inputs=()) for r in reports]
         report = next((r for r in sorted(reports, key=lambda r: r.where != "loss") if r.step == step), None)
         in_loss = losses[0] == step or (report is not None and report.where == "loss")
         series = losses[1] if in_loss else gradients[1]
@@ -117,7 +120,7 @@ def _message(
     if because:
         return f"{text}: {because}"
     if report and report.bad_inputs:
-        return f"{text}: the batch itself holds non-finite values ({listed(report.bad_inputs)})"
+        return f"{text}: what the model was given was not finite already ({listed(report.bad_inputs)})"
     if report and report.parameters and not in_loss:
         return f"{text}, in {listed(report.parameters)}, while the loss was still finite"
     return text
@@ -125,7 +128,9 @@ def _message(
 
 def _fix(report: Report | None) -> str:
     if report and report.bad_inputs:
-        return "clean the data; this finds the samples: torch.isfinite(x).flatten(1).all(1)"
+        return (
+            "clean the data, or see what is done to it: torch.isfinite(x).flatten(1).all(1) finds the samples"
+        )
     return "keep log, sqrt, division and exp away from their edge: torch.sqrt(x + 1e-8), torch.log(x + 1e-8)"
 
 
@@ -151,7 +156,7 @@ def _evidence(
             text = f"{series.signal} before it, up to step {step - 1}: last {before.values[-1]:.4g}"
         yield before.evidence(text)
     if report and report.bad_inputs:
-        yield Evidence(f"non-finite in the batch: {listed(report.bad_inputs, 20)}")
+        yield Evidence(f"non-finite in what the model was given: {listed(report.bad_inputs, 20)}")
     if report and report.bad_weights:
         yield Evidence(f"weights that were non-finite before the step: {listed(report.bad_weights, 20)}")
     if report and report.parameters:
