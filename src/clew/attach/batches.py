@@ -14,6 +14,7 @@ from clew.attach.late import Late
 from clew.attach.models import Root
 from clew.attach.pending import Pending
 from clew.attach.sink import Sink
+from clew.capture.readable import has_values, shape_of
 from clew.capture.stats import STAT_NAMES
 from clew.records import Site
 
@@ -35,7 +36,7 @@ class Batches:
         """The arguments of the root model."""
         tensors = list(tensors_in((args, kwargs)))
         for position, tensor in enumerate(tensors[:4]):
-            if tensor.is_floating_point():
+            if tensor.is_floating_point() and has_values(tensor):
                 site = Site("", f"input[{position}]", phase="train", root=root.name)
                 self._stats("input", site, tensor)
         if tensors:
@@ -45,11 +46,13 @@ class Batches:
     def first_input(self, root: Root, path: str, args: tuple[Any, ...]) -> None:
         """What reaches the first weighted layer, after any normalisation inside the model."""
         tensor = next(tensors_in(args), None)
-        if tensor is not None and tensor.is_floating_point():
+        if tensor is not None and tensor.is_floating_point() and has_values(tensor):
             self._stats("first_input", Site(path, phase="train", root=root.name), tensor)
 
     def targets(self, site: Site, target: Tensor) -> None:
         """The targets of a loss call."""
+        if not has_values(target):
+            return
         row = np.full(len(TARGET_NAMES), np.nan)
         self._late.stats(target, row)
         if not target.is_floating_point() and not target.is_complex():
@@ -84,14 +87,14 @@ def tensors_in(value: Any, depth: int = 4) -> Iterator[Tensor]:
 
 
 def batch_size(tensor: Tensor) -> int:
-    return int(tensor.shape[0]) if tensor.dim() else 1
+    return int(shape_of(tensor)[0]) if tensor.dim() else 1
 
 
 def content_hash(tensor: Tensor) -> float:
     """48 bits of a batch's content, as a number that a float64 holds exactly."""
-    if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
+    if not tensor.is_cpu or not has_values(tensor):
         return float("nan")
-    flat = tensor.detach().reshape(-1)
+    flat = tensor.detach().resolve_conj().resolve_neg().reshape(-1)
     stride = max(flat.numel() // HASHED, 1)
     data = flat[::stride].contiguous().view(torch.uint8).numpy().tobytes()
     return float(zlib.crc32(data) | ((len(data) ^ zlib.adler32(data)) & 0xFFFF) << 32)

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from clew.attach.sink import Sink
+from clew.capture.readable import has_values
 
 LOOKED_AT = 1 << 18  # elements of an array, evenly spaced
 MOST_ITEMS = 32  # of a list of arrays
@@ -95,7 +96,7 @@ def arrays_of(dataset: Any) -> Iterator[tuple[str, Any]]:
 
 def is_array(value: Any) -> bool:
     if type(value) is Tensor:
-        ordinary = value.is_cpu and value.layout is torch.strided
+        ordinary = value.is_cpu and has_values(value)
         return ordinary and value.is_floating_point() and value.numel() > 0
     return type(value) is np.ndarray and value.dtype.kind == "f" and value.size > 0
 

@@ -26,6 +26,7 @@ from clew.attach.samples import (
     predicted_labels,
 )
 from clew.attach.sink import Sink
+from clew.capture.readable import has_values, shape_of
 from clew.capture.stats import STAT_NAMES
 from clew.records import Site
 
@@ -106,7 +107,7 @@ class Evaluations:
     def _source(self, root: Root, tensor: Tensor) -> int:
         """The loader's number; without a loader a number for what the program calls the input."""
         batch = self._feeding.batch
-        delivered = any(t.shape[:1] == tensor.shape[:1] for t in tensors_in(batch))
+        delivered = any(shape_of(t)[:1] == shape_of(tensor)[:1] for t in tensors_in(batch))
         loader = self._feeding.loader if delivered else None
         names = [] if loader is not None else names_in_callers(tensor)
         key = (root.name, loader, *names[:1])
@@ -121,7 +122,7 @@ class Evaluations:
 
     def _stats(self, root: Root, tensors: list[Tensor]) -> None:
         for position, tensor in enumerate(tensors[:INPUTS]):
-            if tensor.is_floating_point():
+            if tensor.is_floating_point() and has_values(tensor):
                 row = np.full(len(STAT_NAMES), np.nan)
                 self._late.stats(tensor, row)
                 site = Site("", f"input[{position}]", phase="eval", root=root.name)
@@ -146,7 +147,7 @@ class Evaluations:
         candidates = [
             t
             for t in tensors_in(self._feeding.batch)
-            if not t.is_floating_point() and t.shape[:1] == first.shape[:1] and labels_of(t) is not None
+            if not t.is_floating_point() and shape_of(t)[:1] == first.shape[:1] and labels_of(t) is not None
         ]
         if len(candidates) != 1:
             return False

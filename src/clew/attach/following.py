@@ -65,8 +65,7 @@ class Follower:
         watcher.batch = (args, kwargs)  # until the step ends: an alarm will want to see them
         watcher.holding.forward(module, args, kwargs)
         first = args[0] if args else None
-        shape = first.shape if type(first) is Tensor else ()
-        root.batch = shape[0] if shape else 0
+        root.batch = first.size(0) if type(first) is Tensor and first.dim() else 0
         return root
 
     def __reduce__(self) -> tuple[type[Follower], tuple[()]]:

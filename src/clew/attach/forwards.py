@@ -12,6 +12,7 @@ from torch import nn
 from clew.attach.batches import FIRST_LAYERS, batch_size, tensors_in
 from clew.attach.layers import ActivationMode
 from clew.attach.models import Root
+from clew.capture.readable import shape_of
 
 if TYPE_CHECKING:
     from clew.attach.guard import Guard
@@ -186,7 +187,7 @@ class Forwards:
             watcher.structure.end(tensors_in(output))
             watcher.batches.inputs(root, args, kwargs if isinstance(kwargs, dict) else {})
             watcher.feeding.training(root, args, kwargs)
-            self.heads = [(t.grad_fn, tuple(t.shape)) for t in tensors_in(output) if t.grad_fn is not None]
+            self.heads = [(t.grad_fn, shape_of(t)) for t in tensors_in(output) if t.grad_fn is not None]
         if root.announced < 0 or (root.order and root.announced == 0):
             fact = watcher.models.model_fact(root)
             if fact is not None:

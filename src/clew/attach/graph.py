@@ -17,6 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from clew.attach.frames import called_by_us, user_line
 from clew.attach.models import ModelBook, Root, strip_wrappers, unwrap
 from clew.attach.sink import Sink
+from clew.capture.readable import shape_of
 
 LOOKS = 8  # graphs walked in a row
 LATER = 16  # after those, one graph in so many sampled backwards
@@ -78,7 +79,7 @@ class GraphBook:
         seen.ran[path] = seen.ran.get(path, False) or torch.is_grad_enabled()
         if isinstance(module, _BatchNorm) and args and isinstance(args[0], Tensor) and args[0].dim():
             before = seen.norms.get(path, [None, False, 0])
-            samples = max(before[2], int(args[0].shape[0]))
+            samples = max(before[2], int(shape_of(args[0])[0]))
             seen.norms[path] = [type(module).__name__, module.training, samples]
 
     def _is_member(self, seen: Seen, root: Root, module: nn.Module) -> bool:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -21,6 +20,7 @@ from clew.attach.models import ModelBook, ParameterName, Root
 from clew.attach.precision import Precision
 from clew.attach.sink import Sink
 from clew.capture.addresses import Addresses
+from clew.capture.readable import has_values, stored_values
 from clew.capture.stats import (
     STAT_NAMES,
     UNREADABLE,
@@ -329,7 +329,7 @@ class ParameterStats:
             return
         for parameter, name in named:
             value = parameter.detach()
-            if value.layout is not torch.strided:
+            if not has_values(value):
                 continue
             if together is None:
                 self._weights.measure(self._weights.slot(name, name.site), value)
@@ -351,8 +351,11 @@ class ParameterStats:
             gradient = parameter.grad
             if gradient is None:
                 continue
+            dense = stored_values(gradient)
+            if dense is None:
+                square = _NAN
+                continue
             slot = self._gradients.slot(name, name.site)
-            dense = gradient.coalesce().values() if gradient.is_sparse else gradient
             if together is None:
                 self._gradients.measure(slot, dense)
             if self._histograms.wanted:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from clew.attach.frames import user_line
 from clew.attach.sink import Sink
+from clew.capture.readable import has_values, shape_of
 
 MOST = 5  # failures told: a program may catch them and go on
 
@@ -38,10 +39,10 @@ def described(name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Tensor):
         return {}
     data: dict[str, Any] = {
-        f"{name}_shape": list(value.shape),
+        f"{name}_shape": list(shape_of(value)),
         f"{name}_dtype": str(value.dtype).removeprefix("torch."),
     }
-    if value.is_cpu and value.numel() and not value.is_complex():
+    if value.is_cpu and has_values(value) and value.numel() and not value.is_complex():
         flat = value.detach()
         data[f"{name}_min"] = float(flat.min())
         data[f"{name}_max"] = float(flat.max())

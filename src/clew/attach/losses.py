@@ -19,6 +19,7 @@ from clew.attach.outputs import Outputs
 from clew.attach.pending import Pending
 from clew.attach.sink import Sink
 from clew.attach.terms import Terms
+from clew.capture.readable import has_values, shape_of
 from clew.capture.stats import STAT_NAMES
 from clew.records import Site
 
@@ -81,7 +82,8 @@ class Losses:
         file, line = user_line(2)
         site = Site(op=kind, file=file, line=line, phase="train")
         self._fact(site, kind, prediction, target, given)
-        self._measure(site, prediction, kind)
+        if has_values(prediction):
+            self._measure(site, prediction, kind)
         if isinstance(target, Tensor):
             self._batches.targets(site, target)
         self.outputs.look(site, kind, prediction, target, given, result)
@@ -93,7 +95,7 @@ class Losses:
 
     def evaluated(self, kind: str, result: Any) -> None:
         """A loss outside training: its mean over the section is written at the next step."""
-        if isinstance(result, Tensor) and result.numel() == 1 and result.device.type == "cpu":
+        if isinstance(result, Tensor) and result.is_cpu and has_values(result) and result.numel() == 1:
             file, line = user_line(2)
             site = Site(op=kind, file=file, line=line, phase="eval")
             total = self._eval.setdefault(site, [0.0, 0.0])
@@ -138,9 +140,10 @@ class Losses:
         return dict(given)
 
     def _fact(self, site: Site, kind: str, prediction: Tensor, target: Any, given: dict[str, Any]) -> None:
-        shape = list(target.shape) if isinstance(target, Tensor) else None
+        given_shape = shape_of(prediction)
+        shape = list(shape_of(target)) if isinstance(target, Tensor) else None
         known = self._facts.setdefault((site.file, site.line), set())
-        key = (tuple(prediction.shape[1:]), tuple(shape[1:]) if shape else None)
+        key = (given_shape[1:], tuple(shape[1:]) if shape else None)
         if key in known or len(known) >= MOST_FACTS:
             return
         known.add(key)
@@ -148,7 +151,7 @@ class Losses:
             "kind": kind,
             "file": site.file,
             "line": site.line,
-            "input_shape": list(prediction.shape),
+            "input_shape": list(given_shape),
             "input_dtype": str(prediction.dtype).removeprefix("torch."),
             "target_shape": shape,
             "target_dtype": str(target.dtype).removeprefix("torch.") if isinstance(target, Tensor) else None,
@@ -160,9 +163,9 @@ class Losses:
             },
         }
         self._sink.fact("loss", self._step(), data)
-        if kind in ELEMENTWISE and shape is not None and grows(tuple(prediction.shape), tuple(shape)):
-            result = torch.broadcast_shapes(prediction.shape, tuple(shape))
-            self._broadcast(kind, site.file, site.line, tuple(prediction.shape), tuple(shape), tuple(result))
+        if kind in ELEMENTWISE and shape is not None and grows(given_shape, tuple(shape)):
+            result = torch.broadcast_shapes(given_shape, tuple(shape))
+            self._broadcast(kind, site.file, site.line, given_shape, tuple(shape), tuple(result))
 
     def _broadcast(self, kind: str, file: Any, line: Any, shape: Any, target: Any, result: Any) -> None:
         key = (kind, file, line)

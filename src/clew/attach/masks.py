@@ -7,12 +7,13 @@ or from zeros that only ever stand at the end of rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
 
 from clew.attach.frames import user_line
+from clew.capture.readable import has_values
 
 MASK_NAMES = {
     "embedding",
@@ -53,7 +54,7 @@ class Masks:
     def _embedded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         tokens = args[0] if args else None
         index = kwargs.get("padding_idx", args[2] if len(args) > 2 else None)
-        if isinstance(tokens, Tensor) and tokens.dim() == 2 and tokens.shape[1] >= LEAST:
+        if is_dense(tokens) and tokens.dim() == 2 and tokens.shape[1] >= LEAST:
             self._padding.append(padding_of(tokens, index))
 
     def _judge(self, name: str, hidden: Tensor) -> None:
@@ -94,7 +95,7 @@ def hidden_keys(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> lis
 
 
 def hiding(mask: Any, true_hides: bool) -> Tensor | None:
-    if not isinstance(mask, Tensor) or mask.requires_grad:
+    if not is_dense(mask) or mask.requires_grad:
         return None
     if mask.is_floating_point():
         return mask <= HIDES
@@ -103,9 +104,13 @@ def hiding(mask: Any, true_hides: bool) -> Tensor | None:
 
 def kept_by_product(factor: Any) -> Tensor | None:
     """The (samples, positions, 1) zeros and ones that hidden states are multiplied with."""
-    if not isinstance(factor, Tensor) or factor.requires_grad or factor.dim() != 3 or factor.shape[2] != 1:
+    if not is_dense(factor) or factor.requires_grad or factor.dim() != 3 or factor.shape[2] != 1:
         return None
     return factor == 0
+
+
+def is_dense(value: Any) -> TypeGuard[Tensor]:
+    return isinstance(value, Tensor) and has_values(value)
 
 
 def fills_low(value: Any) -> bool:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from clew.attach.frames import user_line
+from clew.capture.readable import has_values
 
 DRAWN = {"randn_like", "randn", "normal", "normal_"}
 MOVED = {"to", "cuda", "cpu", "type_as", "float", "double", "half"}
@@ -74,7 +75,8 @@ class Noise:
 
 def computed(value: Any) -> bool:
     """An output of the network; not a constant, and not a parameter as it is."""
-    return isinstance(value, Tensor) and value.grad_fn is not None and value.is_floating_point()
+    found = isinstance(value, Tensor) and value.grad_fn is not None and value.is_floating_point()
+    return found and has_values(value)
 
 
 def negative_share(scale: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from clew.attach.models import ModelBook, ParameterName
 from clew.attach.sink import Sink
 from clew.capture.addresses import Addresses
 from clew.capture.gradients import GradientNorm
+from clew.capture.readable import has_values, stored_values
 from clew.records import Site
 
 MOST_GROUPS = 8
@@ -174,7 +175,7 @@ class OptimizerBook:
         previous = state.witness
         if previous is not None and previous[0].grad is not None:
             return (previous[0], id(previous[0].grad), previous[0].grad._version)
-        candidates = [p for p in state.params if p.grad is not None and not p.grad.is_sparse]
+        candidates = [p for p in state.params if p.grad is not None and has_values(p.grad)]
         for parameter in sorted(candidates, key=Tensor.numel)[:4]:
             gradient = parameter.grad
             if gradient is not None and bool((gradient != 0).any()):
@@ -231,8 +232,8 @@ def nonfinite_names(named: list[tuple[Tensor, ParameterName]], *, gradients: boo
         tensor = parameter.grad if gradients else parameter.detach()
         if tensor is None:
             continue
-        dense = tensor.coalesce().values() if tensor.is_sparse else tensor
-        if not bool(torch.isfinite(dense).all()):
+        dense = stored_values(tensor)
+        if dense is not None and not bool(torch.isfinite(dense).all()):
             found.append(name.full)
     return found
 

@@ -18,6 +18,7 @@ from clew.attach.late import Late, on_host
 from clew.attach.origins import Origin, origin_of
 from clew.attach.pending import Pending
 from clew.attach.sink import Sink
+from clew.capture.readable import has_values, shape_of
 from clew.records import Site
 
 OUTPUT_NAMES = (
@@ -59,7 +60,9 @@ class Outputs:
         """A loss function was called with these and gave that."""
         origin = origin_of(prediction)
         self._fact(site, kind, prediction, origin)
-        if not isinstance(target, Tensor) or not prediction.is_floating_point() or not prediction.numel():
+        if not isinstance(target, Tensor) or not has_values(target) or not has_values(prediction):
+            return
+        if not prediction.is_floating_point() or not prediction.numel():
             return
         with torch.no_grad():
             values = outputs_row(kind, prediction.detach(), target.detach(), given, result, origin)
@@ -78,7 +81,7 @@ class Outputs:
         self._origins.add(key)
         data: dict[str, Any] = {"kind": kind, "file": site.file, "line": site.line, "made_by": origin.name}
         data.update(dim=origin.dim, logged=origin.logged, clamped=origin.clamped, picked=origin.picked)
-        data["shape"] = list(prediction.shape)
+        data["shape"] = list(shape_of(prediction))
         self._sink.fact("output", self._step(), data)
 
     def commit(self, step: int) -> None:
@@ -123,7 +126,7 @@ def _number(value: Any, device: torch.device) -> Tensor:
 
 def mean_value(kind: str, result: Any, target: Tensor, given: dict[str, Any]) -> Any:
     """What the loss call gave, for one element (of a classification: one label)."""
-    if not isinstance(result, Tensor) or not result.numel():
+    if not isinstance(result, Tensor) or not has_values(result) or not result.numel():
         return NAN
     value = result.detach().float()
     if given.get("reduction", "mean") == "mean" or given.get("reduce") is not None:

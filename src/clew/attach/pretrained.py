@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from clew.attach.guard import Guard
 from clew.attach.models import ModelBook, Root
 from clew.attach.sink import Sink
+from clew.capture.readable import has_values
 from clew.records import Site
 
 FORWARDS = 3  # of a model that are compared: with the usual momentum statistics adapt in about ten
@@ -57,6 +58,7 @@ class Pretrained:
             or var is None
             or not isinstance(value, Tensor)
             or not value.is_cpu
+            or not has_values(value)
             or not mean.is_cpu
         ):
             return

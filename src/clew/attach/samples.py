@@ -12,6 +12,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from clew.capture.readable import PLAIN, has_values
+
 MOST_SAMPLES = 1024  # of a batch that are looked at
 ELEMENTS = 512  # of a sample, evenly spaced, that are looked at
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -34,9 +36,9 @@ WEIGHTS = _weights()
 def is_readable(tensor: Tensor) -> bool:
     """An ordinary batch in this machine's memory."""
     return (
-        type(tensor) in (Tensor, torch.nn.Parameter)
+        type(tensor) in PLAIN
         and tensor.is_cpu
-        and tensor.layout is torch.strided
+        and has_values(tensor)
         and tensor.dim() > 0
         and tensor.numel() > 0
         and not tensor.is_complex()

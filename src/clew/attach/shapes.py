@@ -11,6 +11,7 @@ from torch.compiler import is_compiling
 from torch.nn.modules import module as hooks
 
 from clew.attach.batches import tensors_in
+from clew.capture.readable import shape_of
 
 Say = Callable[[str], None]
 Signature = tuple[tuple[int, ...], ...]
@@ -71,7 +72,7 @@ class ShapePrinter:
 
 
 def _shapes(value: Any) -> Signature:
-    return tuple(tuple(t.shape) for t in tensors_in(value))
+    return tuple(shape_of(t) for t in tensors_in(value))
 
 
 def _text(shapes: Signature) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from clew.attach.late import on_host
+from clew.capture.readable import has_values
 from clew.symmetry import rows_alike
 
 
@@ -14,8 +14,8 @@ def units_alike(weight: Tensor) -> bool | None:
 
     None where there is nothing to compare, or where looking would make the host wait.
     """
-    if weight.dim() < 2 or weight.shape[0] < 2 or weight.is_meta or not on_host(weight):
+    if weight.dim() < 2 or not on_host(weight) or not has_values(weight) or weight.shape[0] < 2:
         return None
-    if weight.layout is not torch.strided or not weight.numel() or not weight.is_floating_point():
+    if not weight.numel() or not weight.is_floating_point():
         return None
     return rows_alike(weight)

@@ -16,6 +16,7 @@ from clew.attach.late import Late
 from clew.attach.origins import node_kind
 from clew.attach.pending import Pending
 from clew.attach.sink import Sink
+from clew.capture.readable import has_values
 from clew.records import Site
 
 TERM_SIGNALS = ["term.share", "term.value"]
@@ -53,7 +54,7 @@ class Terms:
         """A loss function gave this."""
         if not isinstance(result, Tensor) or result.grad_fn is None or len(self._calls) >= MOST:
             return
-        if result.is_cpu and result.numel() == 1:
+        if result.is_cpu and result.numel() == 1 and has_values(result):
             self._calls[result.grad_fn._sequence_nr()] = (site, result.item())
 
     def before_backward(self, loss: Tensor) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from clew.attach.frames import user_line
 from clew.attach.models import ModelBook, Root, strip_wrappers, unwrap
 from clew.attach.sink import Sink
+from clew.capture.readable import has_values
 
 MOST_KEYS = 40  # of a checkpoint that are listed
 MOST_COMPARED = 65_536  # elements of two weights that are compared once, at the first look
@@ -156,7 +157,9 @@ def copied_embeddings(top: nn.Module) -> Iterator[tuple[str, str]]:
 
 
 def _equal(a: Tensor, b: Tensor) -> bool:
-    if a is b or a.shape != b.shape or a.data_ptr() == b.data_ptr() or not (a.is_cpu and b.is_cpu):
+    if a is b or not all(t.is_cpu and has_values(t) for t in (a, b)):
+        return False
+    if a.shape != b.shape or a.data_ptr() == b.data_ptr():
         return False
     rows = max(1, MOST_COMPARED // max(a.shape[-1], 1))
     left, right = a.detach()[:rows], b.detach()[:rows]

@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from clew.attach.models import ModelBook, unwrap
 from clew.attach.optimizers import OptimizerBook
 from clew.attach.sink import Sink
+from clew.capture.readable import has_values
 
 SMALL = 4096  # elements of a parameter that is copied to see whether anything changes it
 WITNESSES = 8  # such parameters of each optimizer
@@ -47,8 +48,8 @@ class Upkeep:
         """A few small parameters and what they were at the first backward."""
         known = self._witnesses.get(id(optimizer))
         if known is None:
-            held = (p for group in optimizer.param_groups for p in group["params"])
-            small = [p for p in held if p.device.type == "cpu" and 0 < p.numel() <= SMALL and p.requires_grad]
+            held = (p for group in optimizer.param_groups for p in group["params"] if p.requires_grad)
+            small = [p for p in held if p.is_cpu and 0 < p.numel() <= SMALL and has_values(p)]
             known = self._witnesses[id(optimizer)] = [(p, p.detach().clone()) for p in small[:WITNESSES]]
         return known
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from clew.attach.optimizers import OptimizerBook, OptimizerState, was_cleared
 from clew.attach.sink import Sink
+from clew.capture.readable import has_values
 
 SMALL = 4096  # elements of a parameter that is copied to see whether it has changed
 
@@ -140,6 +141,6 @@ def _witness(state: OptimizerState, before: Witness | None = None) -> Witness | 
 
 
 def _copied(parameter: Tensor) -> Tensor | None:
-    if parameter.device.type != "cpu" or parameter.numel() > SMALL:
+    if not parameter.is_cpu or parameter.numel() > SMALL or not has_values(parameter):
         return None
     return parameter.detach().clone()

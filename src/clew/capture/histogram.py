@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+
+from clew.capture.readable import PLAIN, has_values
 
 BINS = 40
 ROW = 2 + BINS  # lowest and highest value, then the counts
 MOST = 4096  # elements that are looked at
 
-_PLAIN = (Tensor, nn.Parameter)
 _READ_AS: dict[torch.dtype, Any] = {
     torch.float32: np.float32,
     torch.float64: np.float64,
@@ -78,7 +79,7 @@ class _Memory:
 
 def _host_values(tensor: Tensor) -> Array | None:
     kind = _READ_AS.get(tensor.dtype)
-    if kind is None or type(tensor) not in _PLAIN or tensor.layout is not torch.strided or tensor.is_neg():
+    if kind is None or type(tensor) not in PLAIN or not has_values(tensor) or tensor.is_neg():
         return None
     count, address = tensor.numel(), tensor.data_ptr()
     if not count or not address:
@@ -98,7 +99,7 @@ def _host_values(tensor: Tensor) -> Array | None:
 
 def device_row(tensor: Tensor) -> Tensor | None:
     """The same row for a tensor elsewhere, left on its device: nobody waits for it."""
-    if not tensor.is_floating_point() or tensor.layout is not torch.strided or not tensor.numel():
+    if not tensor.is_floating_point() or not has_values(tensor) or not tensor.numel():
         return None
     with torch.no_grad(), torch._C.DisableTorchFunction():
         x = tensor.detach().reshape(-1)[:: stride_for(tensor.numel())].to(torch.float32)

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from clew.capture import kernel as _kernel
 from clew.capture import stats_torch
+from clew.capture.readable import PLAIN, has_values, stored_values
 from clew.capture.stats_torch import resolve
 from clew.capture.team import Team
 
@@ -40,7 +41,6 @@ STAT_NAMES = ("mean", "std", "min", "max", "norm", "zeros", "nonfinite")
 _KERNEL = _kernel.load()
 TEAM = Team(_KERNEL)
 _CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
-_PLAIN = frozenset({Tensor, torch.nn.Parameter})
 # What torch raises for a tensor without readable memory, or for an op that it does not have.
 UNREADABLE = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, BufferError)
 _OutRow = ctypes.c_double * len(STAT_NAMES)
@@ -81,7 +81,7 @@ def tensor_stats_at(
 ) -> float:
     """`tensor_stats` for hot paths: writes to the addresses `out` (7 doubles) and `hist` (32 bytes)."""
     try:
-        if _KERNEL is not None and t.is_cpu and type(t) in _PLAIN:
+        if _KERNEL is not None and t.is_cpu and type(t) in PLAIN:
             code = _CODES.get(t.dtype)
             if code is not None and t.is_contiguous() and not t.is_neg():
                 address = t.data_ptr()
@@ -149,7 +149,7 @@ def _sum_of_squares(tensors: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
     """One call of the kernel for all that it can read, and those that it can't."""
     addresses, counts, codes, others = [], [], [], []
     for t in tensors:
-        code = _CODES.get(t.dtype) if t.is_cpu and type(t) in _PLAIN and t.layout is torch.strided else None
+        code = _CODES.get(t.dtype) if t.is_cpu and type(t) in PLAIN and t.layout is torch.strided else None
         if _KERNEL is None or code is None or not (t.is_contiguous() or _is_dense(t.shape, t.stride())):
             others.append(t)
         else:
@@ -189,13 +189,12 @@ def _stats_elsewhere(t: Tensor, out: int, hist: int | None, lo: float, hi: float
 
 def _as_plain(t: Tensor) -> Tensor | None:
     """The tensor as one with memory of its own, or None if it has none that holds its values."""
-    if type(t) not in _PLAIN:
-        if type(t).__torch_dispatch__ is not Tensor.__torch_dispatch__:
-            return None  # fake, distributed, nested, …: a wrapper around something else
+    if not has_values(t):
+        return None
+    if type(t) not in PLAIN:
         with torch._C.DisableTorchFunctionSubclass():
             t = t.detach().as_subclass(Tensor)
-    unreadable = t.is_meta or t.is_complex() or t.is_quantized or t.layout is not torch.strided
-    return None if unreadable else t
+    return None if t.is_complex() else t
 
 
 def _without_repeats(t: Tensor) -> tuple[Tensor, int]:
@@ -244,7 +243,8 @@ def _dead_by_kernel(kernel: _kernel.Kernel, t: Tensor, unit_dim: int) -> float:
 def _with_others(square: float, others: list[Tensor]) -> float | Tensor:
     """Add the squares of tensors that the kernel can't read to those that it has read."""
     with torch.no_grad():
-        readable = [r for r in map(_values, others) if r is not None and r.numel()]
+        stored = [v for v in map(stored_values, others) if v is not None]
+        readable = [r for r in map(_as_plain, stored) if r is not None and r.numel()]
         if len(readable) < len([t for t in others if t.numel()]):
             return math.nan
         remote = [t for t in readable if not t.is_cpu]
@@ -256,13 +256,6 @@ def _with_others(square: float, others: list[Tensor]) -> float | Tensor:
         norms = torch._foreach_norm(remote, 2, torch.float32)
         squares = [n.to(device, non_blocking=True).square() for n in norms]
         return (torch.stack(squares).sum() + square).sqrt()
-
-
-def _values(t: Tensor) -> Tensor | None:
-    """A gradient's stored values; those of a sparse one (of an embedding) are enough for its norm."""
-    if t.layout is torch.sparse_coo:
-        t = t.detach().coalesce().values()
-    return _as_plain(t)
 
 
 def _fill_nan(out: int, hist: int | None) -> float:
