@@ -8,7 +8,9 @@ from time import perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING
 
 from clew.options import FAILED_ON
+from clew.pace import EAGER_CREDIT, EAGER_SHARE, Pace
 from clew.records import Finding, Severity, Verdict
+from clew.show.saying import say
 
 if TYPE_CHECKING:
     from clew.session import Session
@@ -16,19 +18,8 @@ if TYPE_CHECKING:
     from clew.store.reader import RunReader
 
 KEPT_ROWS = 256  # of each layer's statistics: the longest window that a check looks back
-PAUSE = 0.5  # seconds between two looks, at least
-PATIENCE = 3.0  # seconds for the other processes of a run to end, if there is a NaN to explain
-SHARE = 0.003  # of one processor that looking may take: it competes for the interpreter lock
-
-
-def say(line: str) -> None:
-    """One line on stderr; a closed or full stderr is no reason to fail."""
-    if sys.stderr is None:  # print would take stdout instead
-        return
-    try:
-        print(line, file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        return
+OTHERS_PATIENCE = 3.0  # seconds for the other processes of a run to end, if there is a NaN to explain
+PATIENCE = 1.0  # seconds that the training waits for a look that --stop-on asked for; then never again
 
 
 class RunStopped(SystemExit):
@@ -43,7 +34,9 @@ class LiveJudge:
         self._data: RunData | None = None
         self._early: list[bytes] = []
         self._judged = -1
-        self._next = 0.0
+        self._eager = session.options.stop_on is not None
+        self._pace = Pace(EAGER_CREDIT, EAGER_SHARE) if self._eager else Pace()
+        self._ready = False  # all checks are imported
         self._announced: set[str] = set()
         self._stop: Finding | None = None
 
@@ -68,16 +61,26 @@ class LiveJudge:
 
     def look(self) -> None:
         """Called after every flush; most calls return at once."""
-        if self._data is None or perf_counter() < self._next or self.data.last_step <= self._judged:
+        if self._data is None:
             return
-        import clew.checks.runner  # noqa: F401 - once, and not to be counted as the cost of looking
-
+        if not self._ready:
+            self._prepare()
+        steps = self.data.last_step + 1
+        if steps <= self._judged or not self._pace.is_due(steps, perf_counter()):
+            return
         began = thread_time()
-        self._judged = self.data.last_step
+        self._judged = steps
         for finding in self.verdict().findings:
             self._consider(finding)
         self._session.keep_sources()
-        self._next = perf_counter() + max(PAUSE, (thread_time() - began) / SHARE)
+        self._pace.looked(steps, perf_counter(), thread_time() - began)
+
+    def _prepare(self) -> None:
+        """Import the checks before there are steps to judge: the longest part of a first look."""
+        self._ready = True
+        from clew.checks import catalog, runner  # noqa: F401 - for the look to come
+
+        catalog.everything()
 
     def _consider(self, finding: Finding) -> None:
         asked = self._session.options.stop_on
@@ -94,14 +97,27 @@ class LiveJudge:
 
     def stop_if_asked(self, step: int) -> None:
         """On the training thread, between two steps: end the script if a finding says so."""
+        if self._pace.is_early(step) and step > self._judged:
+            self._have_looked()
         limit = self._session.options.steps
         if limit is not None and step >= limit:
-            say(f"clew: stopped after {step} steps (--steps)")
+            self._say(f"stopped after {step} steps (--steps)")
             raise RunStopped(0)
         if self._stop is not None:
             stop, self._stop = self._stop, None
-            say(f"clew: stopped at step {step}: {stop.check} (--stop-on)")
+            self._say(f"stopped at step {step}: {stop.check} (--stop-on)")
             raise RunStopped(FAILED_ON)
+
+    def _have_looked(self) -> None:
+        """The steps are enough for a look: have it now, not when the log is written anyway."""
+        if not self._eager:
+            self._session.write_soon()
+        elif not self._session.catch_up(PATIENCE):
+            self._eager = False
+
+    def _say(self, line: str) -> None:
+        if not self._session.options.quiet:
+            say(f"clew: {line}")
 
     def verdict(self) -> Verdict:
         """The verdict on what is known now."""
@@ -131,7 +147,7 @@ class LiveJudge:
 
 def _await_others(run: RunReader, rank: int) -> None:
     """Let the other processes of a run write their ends; one that goes on without us is not waited for."""
-    until = perf_counter() + PATIENCE
+    until = perf_counter() + OTHERS_PATIENCE
     while perf_counter() < until and any(run.rank_state(n) == "running" for n in run.ranks if n != rank):
         sleep(PAUSE / 5)
         run.refresh()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ def explain_failure(session: Session, error: BaseException) -> bool:
         return False
     from clew.pipeline.failing import traced_back
     from clew.show.data_failure import render_failure
+    from clew.show.saying import to_stderr
     from clew.show.undrawn import undrawn
     from clew.trace.alarm import unwatched
 
@@ -26,5 +26,5 @@ def explain_failure(session: Session, error: BaseException) -> bool:
     options = session.options
     script = f"-m {options.script}" if options.module else options.script
     with undrawn():
-        render_failure(failure, script, stream=sys.stderr)
+        render_failure(failure, script, stream=to_stderr())
     return True

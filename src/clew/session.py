@@ -16,17 +16,19 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from clew.attach.frames import user_frame, user_line
 from clew.attach.guard import INJECT, Guard
 from clew.attach.importing import AfterImport
 from clew.checks.ignoring import Rule, rules_of
-from clew.live import LiveJudge, RunStopped, say
+from clew.live import LiveJudge, RunStopped
 from clew.meta import argv_config, git_state, rank_and_run_id, run_meta
 from clew.options import FAILED_ON, SAW_NOTHING, RunOptions
 from clew.parts.choosing import parts_of
 from clew.records import Severity, Site, Verdict
+from clew.show.saying import in_short, say, to_stderr
 from clew.show.summary import NO_STEP, RunSummary, unrecorded
 from clew.show.undrawn import undrawn
 from clew.store.errors import CannotCreate, RunError
@@ -208,6 +210,20 @@ class Session:
         """The step that is open now."""
         return self._watcher.step if self._watcher is not None else 0
 
+    def write_soon(self) -> None:
+        """What was recorded so far goes to the log, and to whoever looks on."""
+        self._writer.nudge()
+
+    def catch_up(self, timeout: float) -> bool:
+        """Wait until that has been looked at; no part of any step. False: it takes too long."""
+        began = perf_counter()
+        # The second flush begins when whoever was told of the first is done.
+        done = self._writer.flush(timeout) and self._writer.flush(timeout)
+        if self._watcher is not None:
+            self._watcher.sampler.excused += perf_counter() - began
+            self._watcher.clock.restart()
+        return done
+
     def pause(self) -> None:
         """Detach for a while; nothing of Clew's is left in torch."""
         if self._seams is not None:
@@ -360,7 +376,7 @@ class Session:
             return
         from clew.show.terminal import render_verdict
 
-        render_verdict(self.verdict, self.summary(), stream=sys.stderr)
+        render_verdict(self.verdict, self.summary(), stream=to_stderr())
 
     def _say_unknown_rules(self) -> None:
         """A misspelt name would otherwise silently leave nothing out."""
@@ -382,6 +398,8 @@ class Session:
             self.say(f"the verdict could not be written to {path}: {error.strerror or error}")
 
     def _say_header(self) -> None:
+        if not self.recording:  # which has just been said; there is nothing to see later
+            return
         if self.rank == 0 and not self.options.quiet and sys.stderr is not None:
             from clew import __version__
             from clew.show.terminal import header_line
@@ -397,13 +415,15 @@ class Session:
             self._say_lost(line)
 
     def _say_lost(self, line: str) -> None:
+        """Each loss once; where nothing is to be printed, the first must do."""
         if line not in self._lost:
             self._lost.append(line)
-            self.say(line)
+            if not self.options.quiet or len(self._lost) == 1:
+                self.say(line)
 
     def _incident(self, probe: str, error: BaseException) -> None:
         """A failure of our own: recorded, said once, and never the program's problem."""
-        text = f"{type(error).__name__}: {error}"
+        text = in_short(error)
         self._say_lost(f"the {probe} probe failed and is off for this run; training goes on ({text})")
         self._writer.fact("incident", self.step, {"probe": probe, "error": text})
 
@@ -427,7 +447,7 @@ class Session:
                 return
             mishap = mismatch(error)
             if mishap is not None:
-                render_mishap(mishap, stream=sys.stderr)
+                render_mishap(mishap, stream=to_stderr())
 
         self._guarded("explanation", explain)
 

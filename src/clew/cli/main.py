@@ -100,8 +100,8 @@ def interpret(arguments: Sequence[str]) -> int | RunOptions:
 
 
 def _refuse(message: str, code: int) -> int:
-    from clew.show.safe_text import encodable, neutral
+    from clew.show.safe_text import neutral
+    from clew.show.saying import say
 
-    line = encodable(neutral(f"clew: {message}"), getattr(sys.stderr, "encoding", None) or "utf-8")
-    print(line, file=sys.stderr)
+    say(neutral(f"clew: {message}"))
     return code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -23,6 +22,7 @@ from clew.cli.arguments import (
     script_argument,
 )
 from clew.options import RunOptions, enabled
+from clew.show.saying import in_short, say
 
 if TYPE_CHECKING:
     from clew.attach.launcher import Outcome
@@ -167,7 +167,7 @@ def _start(options: RunOptions) -> Session | None:
 
         return start_run(options)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with Clew, the training goes ahead
-        _complain(f"recording could not start, the script runs without it ({_short(error)})")
+        say(f"clew: recording could not start, the script runs without it ({in_short(error)})")
         return None
 
 
@@ -175,16 +175,5 @@ def _finish(session: Session, outcome: Outcome) -> int | None:
     try:
         return session.finish(outcome)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the script's own outcome counts
-        _complain(f"the run could not be judged ({_short(error)}); try clew why")
+        say(f"clew: the run could not be judged ({in_short(error)}); try clew why")
         return None
-
-
-def _short(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _complain(text: str) -> None:
-    from clew.show.safe_text import neutral
-
-    if sys.stderr is not None:
-        print(neutral(f"clew: {text}"), file=sys.stderr)

@@ -6,11 +6,11 @@ nothing of Clew's is left in torch: a compiler would stumble over it, and a cloc
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from clew.parts.first_steps import untouched, watch_first_steps
 from clew.parts.part import Part
+from clew.show.saying import to_stderr
 
 if TYPE_CHECKING:
     from clew.attach.guard import Guard
@@ -102,5 +102,5 @@ class AttemptRun(Part):
 
         if not self._capture.began:
             self._say("nothing was tried: no training step was seen")
-        render_tried(self.attempts, self.sizes, stream=sys.stderr)
+        render_tried(self.attempts, self.sizes, stream=to_stderr())
         return False

@@ -5,14 +5,13 @@ It is done on copies of datasets and samplers.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from clew.live import say
 from clew.options import DataOptions
 from clew.parts.first_steps import FirstSteps, aside, observe, watch_first_steps, write_report
+from clew.show.saying import say, to_stderr
 from clew.show.undrawn import undrawn
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ class DataRun(FirstSteps):
         """On stderr."""
         if self.found is not None and self._speaks:
             with undrawn():
-                self._judged().render(stream=sys.stderr)
+                self._judged().render(stream=to_stderr())
 
     def _write_files(self) -> None:
         """`--json` and `--html`."""

@@ -13,8 +13,9 @@ from time import perf_counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from clew.live import RunStopped, say
+from clew.live import RunStopped
 from clew.parts.part import Part
+from clew.show.saying import say
 
 if TYPE_CHECKING:
     from clew.attach.guard import Guard

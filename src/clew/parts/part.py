@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from clew.live import say
+from clew.show.saying import say, to_stderr
 
 if TYPE_CHECKING:
     from clew.attach.guard import Guard
@@ -78,4 +78,4 @@ class Part:
             return None
         from clew.show.progress_line import ProgressLine
 
-        return ProgressLine(sys.stderr)
+        return ProgressLine(to_stderr())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from clew.options import CheckOptions
 from clew.parts.first_steps import FirstSteps, aside, untouched, watch_first_steps, write_report
 from clew.parts.proofs import prove_findings
+from clew.show.saying import to_stderr
 from clew.show.undrawn import undrawn
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class PreflightRun(FirstSteps):
         from clew.show.preflight_terminal import render_preflight
 
         with undrawn():
-            render_preflight(self._read(), self._session.summary(), stream=sys.stderr)
+            render_preflight(self._read(), self._session.summary(), stream=to_stderr())
 
     def _write_files(self) -> None:
         """`--json`, `--junit` and `--html`."""

@@ -18,6 +18,7 @@ from clew.costs import FEWEST_TIMED
 from clew.options import ProfileOptions
 from clew.parts.first_steps import write_report
 from clew.parts.part import Part
+from clew.show.saying import to_stderr
 from clew.show.undrawn import undrawn
 
 if TYPE_CHECKING:
@@ -311,7 +312,7 @@ class ProfileRun(Part):
         from clew.show.profile_terminal import render_profile
 
         with undrawn():
-            render_profile(self.profile, self._session.verdict, self._session.summary(), sys.stderr)
+            render_profile(self.profile, self._session.verdict, self._session.summary(), to_stderr())
 
 
 def times_of(data: Any) -> Timed | None:

@@ -70,7 +70,7 @@ class SegmentFile:
             self._number += 1
             self._path = self._folder / f"events-{self._number:06d}.seg"
             try:
-                self._fd = os.open(self._path, flags | getattr(os, "O_BINARY", 0), 0o644)
+                self._fd = _apart(os.open(self._path, flags | getattr(os, "O_BINARY", 0), 0o644))
             except FileExistsError:
                 continue
         self._size = 0
@@ -94,3 +94,15 @@ class SegmentFile:
             os.ftruncate(self._fd, self._size)
             raise
         self._size += len(data)
+
+
+def _apart(fd: int) -> int:
+    """Not one of the first three: where a program has no stderr, its warnings would go into the log."""
+    if fd > 2 or os.name != "posix":
+        return fd
+    import fcntl
+
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    finally:
+        os.close(fd)

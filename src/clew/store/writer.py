@@ -103,6 +103,10 @@ class LogWriter:
         record = {"t": "event", "kind": kind, "step": step, "wall": time.time(), "data": data}
         self._put(record, RECORD_BYTES)
 
+    def nudge(self) -> None:
+        """Write what is queued now rather than in a moment; nobody waits for it."""
+        self._wake.set()
+
     def flush(self, timeout: float = 5.0) -> bool:
         """Wait until everything queued so far is written and tapped; False if it is not."""
         if self._closed or threading.current_thread() is self._thread or not self._ensure_alive():
