@@ -15,7 +15,7 @@ from clew.cli.arguments import Refusal, folder_option, json_flag, runs_folder
 if TYPE_CHECKING:
     from clew.store.peek import RunInfo
 
-STATES = click.Choice(["running", "finished", "failed", "killed", "empty"])
+STATES = click.Choice(["running", "finished", "failed", "killed", "empty", "unreadable"])
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 

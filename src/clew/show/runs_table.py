@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from clew.store.peek import RunInfo
 
 STATE_STYLES = {"running": "cyan", "finished": "green", "failed": "red", "killed": "yellow"}
+STATE_STYLES["unreadable"] = "yellow"
+MOST_NOTES = 8  # damaged runs of which it is said: a list stays a list
 GAP = 2
 
 
@@ -54,6 +56,8 @@ def render_runs(
         text = screen.text(_row(row, widths, shown))
         text.highlight_words([run.state], STATE_STYLES.get(run.state, ""))
         screen.line(text)
+    for run in [run for run in runs if run.damage][:MOST_NOTES]:
+        screen.block(screen.text(neutral(f"{run.id}: {run.damage[-1]}"), "yellow"), label="note", column=6)
 
 
 def run_json(run: RunInfo) -> dict[str, Any]:

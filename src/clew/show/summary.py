@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,7 +72,7 @@ def summarise(run: RunReader, checks: int) -> RunSummary:
         ranks=max(len(run.ranks), 1),
         damage=tuple(run.damage),
         incidents=tuple(incidents(run.data.facts)),
-        idle=idle_reason(run.data),
+        idle=idle_reason(run.data, run.damage),
         args=_arguments(run.meta),
     )
 
@@ -90,12 +90,14 @@ def incidents(facts: Iterable[Fact]) -> list[str]:
     ]
 
 
-def idle_reason(data: RunData) -> str | None:
-    """Why there is nothing to judge: as the session noted it, or simply that no step was made."""
+def idle_reason(data: RunData, damage: Sequence[str] = ()) -> str | None:
+    """Why there is nothing to judge: as the session noted it; or that no step can be read, or was made."""
     if data.last_step >= 0:
         return None
     noted = [fact.data.get("reason") for fact in data.facts if fact.kind == "idle"]
-    return str(noted[-1]) if noted and noted[-1] else NO_STEP
+    if noted and noted[-1]:
+        return str(noted[-1])
+    return f"no training step can be read: {damage[-1]}" if damage else NO_STEP
 
 
 def unrecorded(

@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import os
 import time
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clew.store.blocks import block_steps
-from clew.store.decode import DecodeError, Decoder, Mark
+from clew.store.ending import END_BYTES, frame_at, last_end, mark_in, step_in, tail_of
 from clew.store.errors import RunError
-from clew.store.format import HEADER, is_sound, number
+from clew.store.format import HEADER, number
 from clew.store.process import is_alive
-from clew.store.reader import RunReader, combined_state, end_state, read_meta
-from clew.store.segments import open_regular, rank_folders, segment_files
+from clew.store.reader import RunReader, combined_state, end_state, newer_format, read_meta
+from clew.store.segments import Tail, open_regular, rank_folders, segment_files
 
 SMALL = 1 << 20  # bytes of log that are simply read: a few milliseconds
-END_BYTES = 4096  # the end record is far smaller, even with a long reason for what was lost
+WALKED = 16 << 20  # bytes of an ended log whose checksums are looked at: some ten milliseconds
 WINDOWS = (1 << 18, 1 << 22, 1 << 26)  # how far back to search for a mark, in turn
 
 
@@ -55,6 +54,9 @@ class _Rank:
 def peek(path: Path) -> RunInfo:
     """The run at a glance. Damage inside a large log is found only when it is opened."""
     meta, damage = read_meta(path)
+    if newer := newer_format(path, meta):
+        started = number(meta.get("started"))
+        return RunInfo(path.name, path, "unreadable", started, script_of(meta), None, None, None, (newer,))
     ranks = [_peek_rank(folder, meta) for folder in rank_folders(path).values()]
     if not ranks:
         ranks = [_Rank("running" if is_alive(meta, None) else "empty", -1, None, None)]
@@ -84,11 +86,12 @@ def script_of(meta: dict[str, Any]) -> str:
 def _peek_rank(folder: Path, meta: dict[str, Any]) -> _Rank:
     try:
         segments = segment_files(folder)
-        sizes = [os.path.getsize(segment) for segment in segments]
-        if segments and (end := _last_end(_tail(segments[-1], END_BYTES))):
+        size = sum(os.path.getsize(segment) for segment in segments)
+        end = last_end(segments)
+        if end is not None and not (size <= WALKED and _is_damaged(segments)):
             return _ended(folder, end)
-        if sum(sizes) <= SMALL:
-            return _read_whole(folder)
+        if size <= SMALL or end is not None:
+            return _read_whole(folder, end)
         return _search(segments, meta)
     except (OSError, RunError) as e:
         return _Rank("empty", -1, None, None, (f"{folder.name}: {e}",))
@@ -96,23 +99,34 @@ def _peek_rank(folder: Path, meta: dict[str, Any]) -> _Rank:
 
 def _ended(folder: Path, end: dict[str, Any]) -> _Rank:
     lost = (f"{folder.name}: not everything was recorded: {end['lost']}",) if end.get("lost") else ()
-    return _Rank(end_state(end), _step(end), number(end.get("loss")), number(end.get("wall")), lost)
+    return _Rank(end_state(end), step_in(end), number(end.get("loss")), number(end.get("wall")), lost)
 
 
-def _read_whole(folder: Path) -> _Rank:
+def _is_damaged(segments: list[Path]) -> bool:
+    """Whether some of it can't be read. Nothing is decoded: damage has a wrong checksum."""
+    tails = [Tail(segment) for segment in segments]
+    for tail in tails:
+        tail.read(lambda _: None)
+    return any(tail.gap for tail in tails)
+
+
+def _read_whole(folder: Path, end: dict[str, Any] | None) -> _Rank:
     run = RunReader(folder.parent)
     rank = int(folder.name.removeprefix("rank"))
     data = run.ranks[rank]
     losses = [(steps[-1], values[-1]) for site, steps, values in data.series("loss") if site.phase != "eval"]
     loss = number(float(max(losses)[1])) if losses else None
-    return _Rank(run.rank_state(rank), data.last_step, loss, run.last_heard(rank), tuple(run.damage))
+    step = data.last_step
+    if end is not None:  # it knows of steps that can't be read any more
+        step, loss = max(step, step_in(end)), number(end.get("loss"))
+    return _Rank(run.rank_state(rank), step, loss, run.last_heard(rank), tuple(run.rank_damage(rank)))
 
 
 def _search(segments: list[Path], meta: dict[str, Any]) -> _Rank:
     heard = os.path.getmtime(segments[-1])
     state = "running" if is_alive(_begin(segments[-1]) or meta, heard) else "killed"
     for window in WINDOWS:
-        step, loss = _last_mark(_tail(segments[-1], window))
+        step, loss = _last_mark(tail_of(segments[-1], window))
         if step >= 0:
             return _Rank(state, step, loss, heard)
     return _Rank(state, -1, None, heard)
@@ -122,60 +136,25 @@ def _begin(segment: Path) -> dict[str, Any]:
     """Who writes this segment: its first record."""
     with open_regular(segment) as file:
         head = file.read(END_BYTES)
-    payload = _frame_at(head, head.find(b'J{"t":"begin"') - HEADER.size)
-    return _mark(payload) if payload else {}
-
-
-def _last_end(tail: bytes) -> dict[str, Any] | None:
-    """The end record, if it is the last thing in the log."""
-    at = tail.rfind(b'J{"t":"end"') - HEADER.size
-    payload = _frame_at(tail, at)
-    whole = payload is not None and at + HEADER.size + len(payload) == len(tail)
-    return _mark(payload) if payload and whole else None
+    payload = frame_at(head, head.find(b'J{"t":"begin"') - HEADER.size)
+    return mark_in(payload) if payload else {}
 
 
 def _last_mark(tail: bytes) -> tuple[int, float | None]:
     """Step and loss at the last mark, and the step of the frames that follow it."""
     at = len(tail)
     while (at := tail.rfind(b'J{"t":"mark"', 0, at)) >= 0:
-        payload = _frame_at(tail, at - HEADER.size)
+        payload = frame_at(tail, at - HEADER.size)
         if payload is not None:  # else these bytes only look like one
-            mark = _mark(payload)
-            return max(_step(mark), _steps_from(tail, at - HEADER.size)), number(mark.get("loss"))
+            mark = mark_in(payload)
+            return max(step_in(mark), _steps_from(tail, at - HEADER.size)), number(mark.get("loss"))
     return -1, None
 
 
 def _steps_from(tail: bytes, at: int) -> int:
     last = -1
-    while (payload := _frame_at(tail, at)) is not None:
+    while (payload := frame_at(tail, at)) is not None:
         if payload[:1] == b"B" and len(steps := block_steps(payload)):
             last = max(last, int(steps.max()))
         at += HEADER.size + len(payload)
     return last
-
-
-def _frame_at(data: bytes, at: int) -> bytes | None:
-    if at < 0 or at + HEADER.size > len(data):
-        return None
-    length, crc = HEADER.unpack_from(data, at)
-    payload = data[at + HEADER.size : at + HEADER.size + length] if is_sound(length) else b""
-    return payload if payload and len(payload) == length and zlib.crc32(payload) == crc else None
-
-
-def _mark(payload: bytes) -> dict[str, Any]:
-    try:
-        record = Decoder().decode(payload)
-    except DecodeError:
-        return {}
-    return record.data if isinstance(record, Mark) else {}
-
-
-def _tail(path: Path, size: int) -> bytes:
-    with open_regular(path) as file:
-        file.seek(max(os.fstat(file.fileno()).st_size - size, 0))
-        return file.read(size)
-
-
-def _step(record: dict[str, Any]) -> int:
-    step = record.get("step")
-    return step if isinstance(step, int) else -1

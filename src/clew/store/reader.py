@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from clew.records import FORMAT_VERSION
 from clew.store.data import RunData
+from clew.store.ending import last_end, step_in
 from clew.store.errors import EmptyRun, NewerFormat, NotARun
 from clew.store.format import number
 from clew.store.process import is_alive
@@ -56,7 +57,7 @@ class RunReader:
         if self.state in ("killed", "empty"):
             self._read()  # it may have written its end between our reading and our looking
             self.state = self._derive_state()
-        self.damage = self._find_damage()
+        self.damage = [*self._meta_damage, *(line for rank in self._tails for line in self.rank_damage(rank))]
 
     @property
     def data(self) -> RunData:
@@ -79,26 +80,38 @@ class RunReader:
     def rank_state(self, rank: int) -> str:
         """The state of one rank alone."""
         data, tail = self.ranks[rank], self._tails[rank]
-        if data.end is not None:
-            return end_state(data.end)
+        end = self._end(rank)
+        if end is not None:
+            return end_state(end)
         if is_alive(data.begin or self.meta, tail.heartbeat()):
             return "running"
         return "empty" if data.is_empty and not tail.gaps(finished=True) else "killed"
 
     def last_heard(self, rank: int) -> float | None:
         """When the rank ended or last touched its log, in seconds since the epoch."""
-        wall = number((self.ranks[rank].end or {}).get("wall"))
+        wall = number((self._end(rank) or {}).get("wall"))
         return self._tails[rank].heartbeat() if wall is None else wall
 
-    def _find_damage(self) -> list[str]:
-        lines = list(self._meta_damage)
-        for rank, tail in self._tails.items():
-            data = self.ranks[rank]
-            lines += [str(gap) for gap in tail.gaps(finished=self.state != "running")]
-            if data.damaged:
-                lines.append(f"{tail.folder.name}: {data.damaged} records make no sense and were skipped")
-            if data.end and data.end.get("lost"):
-                lines.append(f"{tail.folder.name}: not everything was recorded: {data.end['lost']}")
+    def _end(self, rank: int) -> dict[str, Any] | None:
+        """How the rank ended, if it did: also behind damage, which stops the reading but not the run."""
+        data, tail = self.ranks[rank], self._tails[rank]
+        if data.end is not None or not any(not gap.cut for gap in tail.gaps(finished=False)):
+            return data.end
+        try:
+            return last_end(segment_files(tail.folder))
+        except OSError:
+            return None
+
+    def rank_damage(self, rank: int) -> list[str]:
+        """What of the rank's log could not be read or was never recorded, a line each."""
+        data, tail, end = self.ranks[rank], self._tails[rank], self._end(rank)
+        lines = [str(gap) for gap in tail.gaps(finished=self.state != "running")]
+        if lines and end is not None and step_in(end) > data.last_step:
+            lines[-1] += f"; of {step_in(end) + 1} steps, {data.last_step + 1} could be"
+        if data.damaged:
+            lines.append(f"{tail.folder.name}: {data.damaged} records make no sense and were skipped")
+        if end and end.get("lost"):
+            lines.append(f"{tail.folder.name}: not everything was recorded: {end['lost']}")
         return lines
 
 
@@ -110,12 +123,19 @@ def check_is_run(path: Path) -> None:
         raise NotARun(
             f"{path} is not a run folder (it has no run.json); `clew runs` lists the runs there are"
         )
-    version = read_meta(path)[0].get("format_version", FORMAT_VERSION)
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        raise NewerFormat(
-            f"{path} was recorded by a newer Clew (format {version}; this one reads up to {FORMAT_VERSION}): "
-            "upgrade with `pip install -U clew`"
-        )
+    if newer := newer_format(path, read_meta(path)[0]):
+        raise NewerFormat(newer)
+
+
+def newer_format(path: Path, meta: dict[str, Any]) -> str | None:
+    """What to do about a run of a format that this Clew does not know; None if it knows it."""
+    version = meta.get("format_version", FORMAT_VERSION)
+    if not isinstance(version, int) or version <= FORMAT_VERSION:
+        return None
+    return (
+        f"{path} was recorded by a newer Clew (format {version}; this one reads up to {FORMAT_VERSION}): "
+        "upgrade with `pip install -U clew`"
+    )
 
 
 def is_run(path: Path) -> bool:
