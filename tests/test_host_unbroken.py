@@ -19,6 +19,8 @@ from clew.attach.forwards import Forwards
 from clew.attach.modes import Modes
 from clew.attach.plain import PlainSteps
 from clew.attach.watcher import Watcher
+from clew.store.reader import open_run
+from clew.store.runs import list_runs
 from running import PROGRAMS, Ended, clew_run, start, wait
 
 sys.path.insert(0, str(PROGRAMS))
@@ -302,6 +304,55 @@ def test_without_a_stderr_nothing_goes_to_stdout_instead(
 ) -> None:
     ended = wait(start([*clew_run(tmp_path, *options), SCRIPT], before=lambda: os.close(2)))
     assert (ended.code, ended.out) == (plain.code, plain.out)
+
+
+def to_a_reader_that_is_gone() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    os.dup2(write, 2)
+
+
+def to_a_full_device() -> None:
+    os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
+
+
+@pytest.mark.parametrize("stderr", [to_a_reader_that_is_gone, to_a_full_device, lambda: os.close(2)])
+def test_a_stderr_that_takes_nothing_changes_neither_exit_code_nor_record(
+    stderr: Callable[[], None], plain: Ended, tmp_path: Path
+) -> None:
+    ended = wait(start([*clew_run(tmp_path), SCRIPT], before=stderr))
+    assert (ended.code, ended.out) == (plain.code, plain.out)
+    (run,) = list_runs(tmp_path)
+    assert (run.state, run.damage) == ("finished", ())
+
+
+def test_an_unrecorded_run_is_not_announced_as_recorded(plain: Ended, tmp_path: Path) -> None:
+    ended = wait(start([*clew_run(a_file(tmp_path)), SCRIPT]))
+    assert (ended.code, ended.out) == (plain.code, plain.out)
+    assert "training goes on unrecorded" in ended.err.splitlines()[0]
+    assert "recording to" not in ended.err
+    assert os.devnull not in ended.err
+
+
+def test_a_failure_with_pages_of_text_is_one_line_and_the_first_is_all_that_quiet_says(
+    undisturbed: list[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def failing(*_: Any) -> None:
+        raise NotImplementedError("Could not run 'aten::as_strided'" + "\nCPU: registered at x.cpp:1" * 60)
+
+    monkeypatch.setattr(Forwards, "enter", failing)
+    monkeypatch.setattr(Watcher, "loss_called", failing)
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        assert outcome() == undisturbed
+    (line,) = said(capfd)
+    assert line.startswith("clew: the ")
+    assert len(line) < 300
+    assert "registered" not in line
+    incidents = open_run(session.path).data.facts
+    assert len({fact.data["probe"] for fact in incidents if fact.kind == "incident"}) == 2
 
 
 def test_clew_off_runs_the_script_and_records_nothing(plain: Ended, tmp_path: Path) -> None:

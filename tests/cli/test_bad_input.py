@@ -34,6 +34,31 @@ def test_script_not_found_suggests_its_neighbour(capsys: pytest.CaptureFixture[s
     assert refused(capsys, "run", "models/x.py") == "clew: no such script: models/x.py\n"
 
 
+def test_a_folder_is_no_script(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "models").mkdir()
+    assert "models is a folder without a __main__.py" in refused(capsys, "run", "models")
+    (folder / "models" / "__main__.py").write_text("")
+    assert not isinstance(interpret(["run", "models"]), int)
+
+
+def test_module_not_found(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "package").mkdir()
+    (folder / "package" / "__init__.py").write_text("raise AssertionError('imported too early')")
+    (folder / "package" / "train.py").write_text("")
+    assert "no module nowhere_at_all is found" in refused(capsys, "run", "-m", "nowhere_at_all")
+    assert "no module package.trian" in refused(capsys, "run", "-m", "package.trian")
+    assert "package is a package" in refused(capsys, "run", "-m", "package")
+    assert "leave out -m" in refused(capsys, "run", "-m", "train.py")
+    for there in ("package.train", "train", "timeit", "torch.utils.collect_env"):
+        assert not isinstance(interpret(["run", "-m", there]), int)
+
+
+def test_a_package_that_finds_its_modules_itself_is_left_to_python(folder: Path) -> None:
+    (folder / "package").mkdir()
+    (folder / "package" / "__init__.py").write_text("__path__.append('/elsewhere')")
+    assert not isinstance(interpret(["run", "-m", "package.train"]), int)
+
+
 def test_nothing_to_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "clew run train.py" in refused(capsys, "run")
 

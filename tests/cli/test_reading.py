@@ -107,6 +107,42 @@ def test_why_says_that_a_run_was_damaged(capsys: pytest.CaptureFixture[str]) -> 
     assert "not all could be read" in told(capsys, "why")
 
 
+def damage(run: Path, at: int, size: int = 8) -> None:
+    (segment,) = run.rglob("*.seg")
+    data = bytearray(segment.read_bytes())
+    data[at : at + size] = b"\xff" * size
+    segment.write_bytes(data)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.99])
+def test_runs_and_why_say_the_same_of_a_damaged_run(share: float, capsys: pytest.CaptureFixture[str]) -> None:
+    run = record(ROOT)
+    (segment,) = run.rglob("*.seg")
+    damage(run, int(share * segment.stat().st_size))
+    (listed,) = json.loads(told(capsys, "runs", "--json"))
+    assert listed["damage"]
+    if share < 0.9:  # its steps are in one record
+        assert interpret(["why"]) == 2
+        line = capsys.readouterr().err
+        assert "no training step can be read" in line
+        assert listed["damage"][0] in line
+    else:
+        judged = json.loads(told(capsys, "why", "--json"))["run"]
+        assert (judged["state"], judged["damage"]) == (listed["state"], listed["damage"])
+    assert listed["state"] == ("finished" if share < 0.9 else "killed")
+    assert "can't be read" in " ".join(told(capsys, "runs").split())
+
+
+def test_runs_says_that_a_run_is_of_a_newer_format(capsys: pytest.CaptureFixture[str]) -> None:
+    run = record(ROOT)
+    meta = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**meta, "format_version": 99}))
+    (listed,) = json.loads(told(capsys, "runs", "--json"))
+    assert (listed["state"], listed["steps"]) == ("unreadable", None)
+    assert "newer Clew (format 99" in listed["damage"][0]
+    assert "newer Clew (format 99" in " ".join(told(capsys, "runs").split())
+
+
 def test_why_needs_no_torch(folder: Path) -> None:
     record(ROOT)
     done = clew(folder, "why", before=["-X", "importtime"])

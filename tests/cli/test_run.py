@@ -102,6 +102,32 @@ def test_stop_on_ends_the_run_at_the_finding(folder: Path) -> None:
     assert "missing-zero-grad" in done.stderr
 
 
+SHORT = FAULTY.replace("range(60)", "range(300)")
+
+
+def test_stop_on_ends_a_run_of_less_than_a_second_within_its_first_steps(folder: Path) -> None:
+    (folder / "short.py").write_text(SHORT)
+    done = clew(folder, "run", "--stop-on", "error", "short.py")
+    assert done.returncode == 3
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("clew: stopped at step ")]
+    assert int(line.split()[4].rstrip(":")) < 40
+    assert "trained" not in done.stdout
+
+
+def test_stop_on_says_nothing_where_nothing_is_to_be_printed(folder: Path) -> None:
+    (folder / "short.py").write_text(SHORT)
+    done = clew(folder, "run", "--quiet", "--stop-on", "error", "short.py")
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+    done = clew(folder, "run", "--quiet", "--steps", "5", "short.py")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_healthy_run_is_not_stopped(folder: Path) -> None:
+    (folder / "healthy.py").write_text(HEALTHY.replace("range(60)", "range(300)"))
+    done = clew(folder, "run", "--stop-on", "error", "healthy.py")
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+
+
 def test_errors_show_while_the_script_still_runs(folder: Path) -> None:
     (folder / "slow.py").write_text(SLOW)
     with subprocess.Popen(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -106,27 +104,13 @@ def script_argument(function: Command) -> Command:
     return click.argument("script")(args(function))
 
 
-def must_exist(script: str) -> None:
-    """Refuse a script that is not there, with a name that comes near."""
-    if os.path.exists(script):
-        return
-    folder, wanted = os.path.split(script)
-    try:
-        there = os.listdir(folder or ".")
-    except OSError:
-        there = []
-    scripts = {name.removesuffix(".py"): name for name in there if name.endswith(".py")}
-    close = [scripts[n] for n in difflib.get_close_matches(wanted.removesuffix(".py"), scripts, n=1)]
-    hint = f"; did you mean {os.path.join(folder, close[0])}?" if close else ""
-    raise Refusal(f"no such script: {script}{hint}")
-
-
 def run_options(
     script: str, *, module: bool, folder: Path | None, ignore: tuple[str, ...], **others: Any
 ) -> RunOptions:
     """What all verbs that run a script hand on; refuses a script that is not there."""
-    if not module:
-        must_exist(script)
+    from clew.cli.targets import must_be_found, must_exist
+
+    (must_be_found if module else must_exist)(script)
     return RunOptions(
         script=script,
         module=module,

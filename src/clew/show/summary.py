@@ -21,7 +21,7 @@ class RunSummary:
     """A run in a few words; every rendering takes one, live and read back alike."""
 
     id: str
-    path: str
+    path: str  # empty: there is none
     script: str  # as it was called: "train.py", "-m package.train"
     state: str  # running, finished, failed, killed
     steps: int
@@ -108,7 +108,7 @@ def unrecorded(
 
     return RunSummary(
         id=path.name,
-        path=str(path),
+        path=str(path) if path.is_dir() else "",
         script=script_of(dict(meta)) or path.name,
         state="finished",
         steps=data.last_step + 1,

@@ -181,8 +181,9 @@ def _draw_row(screen: Screen, label: str, text: str) -> None:
 
 
 def _draw_footer(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) -> None:
-    all_of_it = "" if full else f" {screen.glyphs.dot} clew why --all"
-    _draw_row(screen, "run", neutral(short_path(run.path), 200))
+    all_of_it = "" if full or not run.path else f" {screen.glyphs.dot} clew why --all"
+    if run.path:
+        _draw_row(screen, "run", neutral(short_path(run.path), 200))
     _draw_row(screen, "more", f"clew explain {neutral(verdict.findings[0].check, 60)}{all_of_it}")
 
 

@@ -95,7 +95,7 @@ class RunReader:
     def _end(self, rank: int) -> dict[str, Any] | None:
         """How the rank ended, if it did: also behind damage, which stops the reading but not the run."""
         data, tail = self.ranks[rank], self._tails[rank]
-        if data.end is not None or not any(not gap.cut for gap in tail.gaps(finished=False)):
+        if data.end is not None or not tail.gaps(finished=True):
             return data.end
         try:
             return last_end(segment_files(tail.folder))
