@@ -343,8 +343,8 @@ def test_a_failure_with_pages_of_text_is_one_line_and_the_first_is_all_that_quie
     def failing(*_: Any) -> None:
         raise NotImplementedError("Could not run 'aten::as_strided'" + "\nCPU: registered at x.cpp:1" * 60)
 
-    monkeypatch.setattr(Forwards, "enter", failing)
-    monkeypatch.setattr(Watcher, "loss_called", failing)
+    monkeypatch.setattr(Modes, "were_set", failing)
+    monkeypatch.setattr(Watcher, "before_backward", failing)
     with clew.attach(run_root=tmp_path, quiet=True) as session:
         assert outcome() == undisturbed
     (line,) = said(capfd)
