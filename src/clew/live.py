@@ -149,5 +149,5 @@ def _await_others(run: RunReader, rank: int) -> None:
     """Let the other processes of a run write their ends; one that goes on without us is not waited for."""
     until = perf_counter() + OTHERS_PATIENCE
     while perf_counter() < until and any(run.rank_state(n) == "running" for n in run.ranks if n != rank):
-        sleep(PAUSE / 5)
+        sleep(0.1)
         run.refresh()
