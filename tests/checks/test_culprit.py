@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fake_run import LOSS, STEP, FakeRun, findings
 
+from clew.checks.numerics.culprit import samples_of
 from clew.checks.numerics.non_finite import NonFinite
 from clew.checks.view import RunView
 
@@ -65,15 +66,40 @@ def test_the_call_and_the_micro_batch_are_in_the_message() -> None:
     assert "gradient of exp in attend is infinite (call 17 of 24 of this line, micro-batch 3): " in message
 
 
-def test_the_evidence_shows_line_inputs_elements_samples_and_notes() -> None:
-    told = [e.text for e in diagnosed().evidence]
+def test_the_evidence_shows_samples_and_elements_first_then_inputs_notes_and_line() -> None:
+    told = [e.text for e in diagnosed(element_count=7, sample_count=1, batch=4).evidence]
     assert told[:5] == [
-        "the line: w = torch.exp(s)",
+        "1 of 4 samples of the batch: 2",
+        "input 0 of exp at [2, 1] = 99 and 4 other elements",
         "input 0: float32 (4, 3), from -1 to 99",
-        "input 0 of exp at [2, 1] = 99 and 6 more",
-        "samples of the batch: 2",
         "run eagerly",
+        "the line: w = torch.exp(s)",
     ]
+
+
+def test_elements_are_counted_where_they_are_listed_not_in_the_result() -> None:
+    told = [e.text for e in diagnosed(element_count=1, bad_count=784).evidence]
+    assert "input 0 of exp at [2, 1] = 99" in told
+
+
+def test_a_single_number_has_no_place() -> None:
+    told = [e.text for e in diagnosed(elements=[[]], element_values=[]).evidence]
+    assert not any(" at " in text for text in told[:4])
+
+
+@pytest.mark.parametrize(
+    ("samples", "batch", "count", "told"),
+    [
+        ([3], 0, 0, "sample 3 of the batch"),
+        ([0, 4], 32, 2, "2 of 32 samples of the batch: 0, 4"),
+        (list(range(8)), 32, 10, "10 of 32 samples of the batch: 0, 1, 2, 3, 4, 5, 6, 7, …"),
+        (list(range(8)), 32, 32, "all 32 samples of the batch"),
+        ([0], 1, 1, "the only sample of the batch"),
+        ([0, 4], 0, 0, "2 samples of the batch: 0, 4"),
+    ],
+)
+def test_samples_are_told_with_how_many_there_are(samples, batch, count, told) -> None:
+    assert samples_of(samples, batch, count) == told
 
 
 def test_a_parameter_that_an_update_broke_is_shown_with_how_it_grew() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from fake_run import LOSS, STEP, FakeRun, findings
 
@@ -65,6 +66,47 @@ def test_a_nan_that_reached_the_optimizer_stays_an_error() -> None:
     assert found.severity is Severity.ERROR
 
 
-def test_a_nan_in_evaluation_is_not_a_fault_of_training() -> None:
-    site = Site(op="cross_entropy", phase="eval")
-    assert not findings(NonFinite(), FakeRun().signal("loss", [NAN], site).signal("loss", [1.0], LOSS))
+EVAL = Site(op="cross_entropy", file="a.py", line=9, phase="eval")
+
+
+def evaluated(**told: Any) -> FakeRun:
+    run = FakeRun().signal("loss", [1.0] * 8, LOSS).signal("loss", [0.9, NAN], EVAL, steps=[3, 7])
+    data = {"where": "evaluation", "file": "a.py", "line": 9, "kind": "nan", **told}
+    return run.fact("nonfinite", 7, **data)
+
+
+def test_a_mean_over_no_targets_in_evaluation_is_not_a_fault() -> None:
+    assert not findings(NonFinite(), FakeRun().signal("loss", [NAN], EVAL).signal("loss", [1.0], LOSS))
+
+
+def test_a_loss_that_is_nan_in_evaluation_alone_is_a_warning_with_its_samples() -> None:
+    (found,) = findings(NonFinite(), evaluated(bad_inputs=["prediction"], samples=[50], batch=100))
+    assert (found.severity, found.site, found.step) == (Severity.WARNING, EVAL, 7)
+    assert found.message == "the loss of the evaluation at step 7 is NaN, while training is finite"
+    told = [e.text for e in found.evidence]
+    assert told == [
+        "the first time, predictions of 1 of 100 samples of the batch: 50",
+        "1 of 2 evaluations are not finite",
+    ]
+
+
+def test_spoilt_running_statistics_are_named() -> None:
+    (found,) = findings(NonFinite(), evaluated(bad_weights=["bn.running_var"]))
+    assert found.evidence[0].text == "not finite in the model: bn.running_var"
+    assert "running statistics" in found.fix
+
+
+def test_an_evaluation_after_training_went_wrong_is_no_finding_of_its_own() -> None:
+    run = evaluated().signal("grad.norm", [1.0, NAN], STEP)
+    (found,) = findings(NonFinite(), run)
+    assert found.severity is Severity.ERROR
+
+
+def test_updates_that_a_scaler_skips_for_ever_are_an_error() -> None:
+    run = FakeRun().signal("loss", [1.0], LOSS)
+    run.fact("nonfinite", 0, where="gradient", kind="nan", skipped=11, scale=1.0, parameters=["fc.weight"])
+    (found,) = findings(NonFinite(), run)
+    assert found.severity is Severity.ERROR
+    assert found.message.startswith("the gradients are NaN, whatever the scale: 11 updates in a row skipped")
+    told = [e.text for e in found.evidence]
+    assert "skipped in a row until then: 11 updates, down to a scale of 1" in told

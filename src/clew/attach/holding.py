@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from clew.capture.values import is_nonfinite
+
 MOST_CALLS = 4  # of models before one backward; with more of them (an evaluation) none are held
 LEARNING = 4  # steps in which it is learned which generators a step draws from
 
@@ -113,8 +115,7 @@ class Holding:
         names: dict[str, None] = {}
         for _, args, kwargs in self.calls:
             for number, tensor in enumerate(_tensors((*args, *kwargs.values()))):
-                dense = tensor.is_floating_point() and tensor.layout is torch.strided
-                if dense and tensor.grad_fn is None and not bool(torch.isfinite(tensor).all()):
+                if tensor.grad_fn is None and is_nonfinite(tensor):
                     names[f"input[{number}]"] = None
         return list(names)
 

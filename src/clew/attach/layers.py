@@ -23,12 +23,12 @@ from clew.capture.addresses import Addresses
 from clew.capture.readable import has_values, stored_values
 from clew.capture.stats import (
     STAT_NAMES,
-    UNREADABLE,
     dead_fraction,
     resolve,
     tensor_stats_async,
     tensor_stats_at,
 )
+from clew.capture.values import UNREADABLE
 from clew.records import Site
 
 BINS = 32
@@ -345,7 +345,7 @@ class ParameterStats:
         together = self._gradients.measure_together(named, at)
         if together is not None and not self._histograms.wanted:
             rows = self._gradients.values[together.numbers]
-            return None if rows[:, 6].any() else math.sqrt(float(np.square(rows[:, 4]).sum()))
+            return None if rows[:, 6].any() else _root(float(np.square(rows[:, 4]).sum()))
         square = 0.0
         for parameter, name in named:
             gradient = parameter.grad
@@ -362,7 +362,7 @@ class ParameterStats:
                 self._histograms.seen("gradient", name, name.site, dense)
             row = self._gradients.values[slot]
             square += row[4] ** 2 if on_host(dense) and row[6] == 0 else _NAN
-        return None if math.isnan(square) else math.sqrt(square)
+        return _root(square)
 
     def after_step(self) -> None:
         """Measure what the optimizer changed."""
@@ -393,6 +393,11 @@ class ParameterStats:
     def _note_bad(self, step: int) -> None:
         bad = self._weights.sites_above_zero(STAT_NAMES.index("nonfinite"))
         self._bad_since = {name: self._bad_since.get(name, step) for name in bad}
+
+
+def _root(square: float) -> float | None:
+    """The norm of finite gradients; None if it can't be told from the sum of their squares."""
+    return math.sqrt(square) if square - square == 0.0 else None
 
 
 def _relate(change: Any, weight: Any, scale: float) -> None:

@@ -93,14 +93,17 @@ class Losses:
         """A loss function raised: the script is likely to end here."""
         self.failures.failed(kind, self._bind(kind, function, args, kwargs), error)
 
-    def evaluated(self, kind: str, result: Any) -> None:
-        """A loss outside training: its mean over the section is written at the next step."""
+    def evaluated(self, kind: str, result: Any) -> float:
+        """A loss outside training: its mean over the section is written at the next step. Gives it, or 0."""
         if isinstance(result, Tensor) and result.is_cpu and has_values(result) and result.numel() == 1:
             file, line = user_line(2)
             site = Site(op=kind, file=file, line=line, phase="eval")
             total = self._eval.setdefault(site, [0.0, 0.0])
-            total[0] += float(result.detach())
+            value = float(result.detach())
+            total[0] += value
             total[1] += 1
+            return value
+        return 0.0
 
     def end_of_evaluation(self, step: int) -> None:
         for site, (total, count) in self._eval.items():

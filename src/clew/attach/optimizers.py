@@ -16,7 +16,7 @@ from clew.attach.models import ModelBook, ParameterName
 from clew.attach.sink import Sink
 from clew.capture.addresses import Addresses
 from clew.capture.gradients import GradientNorm
-from clew.capture.readable import has_values, stored_values
+from clew.capture.readable import has_values
 from clew.records import Site
 
 MOST_GROUPS = 8
@@ -38,6 +38,7 @@ class OptimizerState:
     dirty: bool = False  # gradients of the last step are still there
     witness: tuple[Tensor, int, int] | None = None  # a parameter, its gradient's id and version
     table: int | None = None
+    rates: int | None = None  # the table of steps whose gradients can't be read
     soundness: int | None = None
     site: Site | None = None
     uses_closure: bool = False
@@ -102,7 +103,7 @@ class OptimizerBook:
 
     def _learn(self, state: OptimizerState, optimizer: Optimizer) -> None:
         state.groups = len(optimizer.param_groups)
-        state.table = None
+        state.table = state.rates = None
         state.params = [p for group in optimizer.param_groups for p in group["params"]]
         state.named = [
             (p, self._models.introduce(p, f"params[{number}]")) for number, p in enumerate(state.params)
@@ -148,9 +149,18 @@ class OptimizerBook:
         """What is recorded of every step of an optimizer."""
         rates = rates[:MOST_GROUPS]
         if state.table is None:
-            names = ["lr", *(f"lr.{n}" for n in range(1, len(rates)))]
-            state.table = self._sink.table(["grad.norm", *names], [self._sink.site(state.place)])
+            state.table = self._table(state, ["grad.norm", *_rate_names(len(rates))])
         self._sink.row(state.table, step, (norm, *map(float, rates)))
+
+    def write_rates(self, state: OptimizerState, rates: Sequence[Any], step: int) -> None:
+        """The same of a step whose gradients can't be read: their norm is left out, it is not NaN."""
+        rates = rates[:MOST_GROUPS]
+        if state.rates is None:
+            state.rates = self._table(state, _rate_names(len(rates)))
+        self._sink.row(state.rates, step, tuple(map(float, rates)))
+
+    def _table(self, state: OptimizerState, signals: list[str]) -> int:
+        return self._sink.table(signals, [self._sink.site(state.place)])
 
     def write_soundness(self, state: OptimizerState, step: int) -> None:
         """What is recorded on sampled steps: are there old gradients among those used?"""
@@ -210,6 +220,15 @@ class OptimizerBook:
                     state.witness = (parameter, id(gradient), gradient._version)
 
 
+def rates_of(optimizer: Optimizer) -> list[Any]:
+    """The learning rates of its groups."""
+    return [group.get("lr", 0.0) for group in optimizer.param_groups]
+
+
+def _rate_names(groups: int) -> list[str]:
+    return ["lr", *(f"lr.{n}" for n in range(1, groups))]
+
+
 def was_cleared(parameter: Tensor, identity: int, version: int) -> bool:
     """Whether a parameter's gradient is no longer the one of this identity and version, but zero."""
     gradient = parameter.grad
@@ -223,19 +242,6 @@ def was_cleared(parameter: Tensor, identity: int, version: int) -> bool:
 
 def is_finite(value: float) -> bool:
     return value - value == 0.0
-
-
-def nonfinite_names(named: list[tuple[Tensor, ParameterName]], *, gradients: bool) -> list[str]:
-    """Which parameters (or their gradients) hold a NaN or an infinity; asked only after an alarm."""
-    found = []
-    for parameter, name in named:
-        tensor = parameter.grad if gradients else parameter.detach()
-        if tensor is None:
-            continue
-        dense = stored_values(tensor)
-        if dense is not None and not bool(torch.isfinite(dense).all()):
-            found.append(name.full)
-    return found
 
 
 def implementation(optimizer: Optimizer) -> str:

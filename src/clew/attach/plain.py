@@ -65,7 +65,7 @@ class PlainSteps:
         holding = self._watcher.holding
         holding.backward(loss, line)
         if holding.accumulates:
-            self._watcher.look_for_bad_micro_batch()
+            self._watcher.alarms.look_for_bad_micro_batch()
 
     def before_step(self, optimizer: Any) -> tuple[OptimizerState, float, float, float] | None:
         """A known optimizer with finite gradients: its state and their norm; when asked, when ready."""

@@ -205,5 +205,16 @@ def watch_scaler(probes: Probes) -> None:
         probes.watcher.pattern.add("u")
         probes.watcher.loop.upkeep.unscaled += 1
 
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            if len(args) >= 3 and get_ident() == watcher.thread:
+                deciding(*args[:3])
+            return original(*args, **kwargs)
+
+        return wrapper
+
+    watcher, get_ident = probes.watcher, threading.get_ident
+    deciding = probes.probe("scaler", watcher.scaling.deciding)
+    probes.patches.wrap(scaler, "_maybe_opt_step", wrap)
     probes.around(scaler, "scale", probes.probe("scale", scaled))
     probes.around(scaler, "unscale_", probes.probe("unscale", unscaled))

@@ -34,9 +34,11 @@ from clew.attach.loop import Loop
 from clew.attach.losses import Losses
 from clew.attach.models import ModelBook
 from clew.attach.modes import Modes
-from clew.attach.optimizers import OptimizerBook, OptimizerState, is_finite, nonfinite_names
+from clew.attach.nonfinite import Alarms
+from clew.attach.optimizers import OptimizerBook, OptimizerState, is_finite, rates_of
 from clew.attach.plain import PlainSteps
 from clew.attach.pretrained import Pretrained
+from clew.attach.scaling import Scaling, fused_scale
 from clew.attach.sink import Sink
 from clew.attach.steps import StepClock
 from clew.attach.structure import Structure
@@ -79,6 +81,8 @@ class Watcher:
         self.modes = Modes(sink, self.clock, self.pattern)
         self.batch: tuple[Any, Any] | None = None  # what the last root was given
         self.holding = Holding()
+        self.alarms = Alarms(self)
+        self.scaling = Scaling(self.holding, lambda: self.step, self.alarms.never_updated)
         self.on_alarm: Callable[[str, int, OptimizerState | None], None] | None = None
         self.before_update: Callable[[], None] | None = None  # in sampled steps, which are still there
         self.observers: list[Any] = []  # told of each root's forward, of losses and of backward()
@@ -89,7 +93,6 @@ class Watcher:
         self._loss_tables: dict[tuple[str | None, int | None], int] = {}
         self._inventories: dict[str, Any] = {}
         self._inventory_due = INVENTORY_AFTER
-        self._alarmed: set[str] = set()
 
     def follows_this_thread(self) -> bool:
         """Training is followed in one thread; before the first step it may turn out to be another."""
@@ -148,7 +151,9 @@ class Watcher:
             if self.in_full:
                 self.feeding.labelled(kind, args, kwargs)
         else:
-            self.losses.evaluated(kind, result)
+            value = self.losses.evaluated(kind, result)
+            if not is_finite(value):
+                self.alarms.evaluated(value, args, kwargs)
             self.feeding.eval_loss(kind, args, kwargs)
 
     def scaled(self, given: Any, result: Any) -> None:
@@ -195,7 +200,7 @@ class Watcher:
         """`backward()` returned."""
         self.in_backward = False
         self.optimizers.after_backward()
-        self.look_for_bad_micro_batch()
+        self.alarms.look_for_bad_micro_batch()
         if self.in_full:
             self.losses.terms.after_backward()
             self.loop.tell(self.loop.after_backward, self.batch)
@@ -227,18 +232,7 @@ class Watcher:
         self.sink.row(table, step, (value,))
         self.holding.backward(value, where)
         if not is_finite(value):
-            self._alarm("loss", step, where, None)
-
-    def look_for_bad_micro_batch(self) -> None:
-        """Where gradients are added up over several backwards, each is looked at: which one was it?"""
-        holding = self.holding
-        if not holding.accumulates or holding.scaled or "gradient" in self._alarmed:
-            return
-        for state in self.optimizers.states:
-            norm = state.norm() if state.site is not None and not state.uses_closure else 0.0
-            if type(norm) is float and not is_finite(norm):
-                site = state.site or Site()
-                self._alarm("gradient", self.step, (site.file, site.line), state)
+            self.alarms.give("loss", step, where, None)
 
     def _steps_come_from_optimizers(self) -> bool:
         if self.cycle.lead is not None:
@@ -275,13 +269,23 @@ class Watcher:
         norm: Any = self.parameters.gradients(state.named, state.norm.at) if self.sampling else None
         if norm is None:
             norm = state.norm()
-        self.clock.defer(norm, lambda step, value: self._write_step(state, optimizer, step, value))
+        if norm is None:  # gradients of a kind that nobody can read
+            self.optimizers.write_rates(state, rates_of(optimizer), self.clock.step)
+        else:
+            scale = fused_scale(optimizer)
+            self.clock.defer(norm, lambda step, v: self._write_step(state, optimizer, step, v, scale))
 
-    def _write_step(self, state: OptimizerState, optimizer: Optimizer, step: int, norm: float) -> None:
-        self.optimizers.write(state, [g.get("lr", 0.0) for g in optimizer.param_groups], step, norm)
+    def _write_step(
+        self, state: OptimizerState, optimizer: Optimizer, step: int, norm: float, scale: Any
+    ) -> None:
+        if scale is not None and not is_finite(norm):  # it will not use them
+            self.optimizers.write_rates(state, rates_of(optimizer), step)
+            self.scaling.skipped(scale, optimizer, (state.place.file, state.place.line))
+            return
+        self.optimizers.write(state, rates_of(optimizer), step, norm)
         if not is_finite(norm):
             site = state.site or Site()
-            self._alarm("gradient", step, (site.file, site.line), state)
+            self.alarms.give("gradient", step, (site.file, site.line), state)
 
     def after_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """`optimizer.step()` returned."""
@@ -365,28 +369,9 @@ class Watcher:
     def finish(self) -> None:
         """The run is over: write what is still open."""
         self.late.resolve()
+        self.on_alarm = None  # nothing of a step is left that could be run again
+        self.scaling.finish()
         self.loop.tell(self.loop.finish, self.clock.step, owners_of(self.optimizers))
-
-    def _alarm(self, where: str, step: int, line: Any, state: OptimizerState | None) -> None:
-        """A non-finite loss or gradient: look once, while everything is still there."""
-        if where in self._alarmed:
-            return
-        self._alarmed.add(where)
-        states = [state] if state is not None else self.optimizers.states
-        named = [pair for s in states for pair in s.named]
-        gradients = nonfinite_names(named, gradients=True) if where == "gradient" else []
-        data = {
-            "where": where,
-            "file": line[0],
-            "line": line[1],
-            "parameters": gradients[:20],
-            "bad_weights": nonfinite_names(named, gradients=False)[:20],
-            "bad_inputs": self.holding.nonfinite_inputs(),
-        }
-        self.sink.fact("nonfinite", step, data)
-        late = self.late.is_waiting or (state is not None and state.uses_closure)
-        if self.on_alarm is not None and not late and step == self.step:  # else the parameters have changed
-            self.on_alarm(where, step, state)
 
     def _announce_pattern(self, number: int, pattern: str) -> None:
         self.sink.fact("pattern", self.clock.step, {"id": number, "pattern": pattern})

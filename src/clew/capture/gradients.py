@@ -9,6 +9,7 @@ from torch import Tensor
 
 from clew.capture import stats
 from clew.capture.addresses import Addresses
+from clew.capture.values import UNREADABLE
 
 AT_ONCE = 1 << 20  # elements that are read while other threads wait: a fraction of a millisecond
 
@@ -24,14 +25,14 @@ class GradientNorm:
         if self.at.kernel is not None and self.at.request is not None and sum(self.at.sizes) <= AT_ONCE:
             self._at_once = self.at.kernel.find_sumsq
 
-    def __call__(self) -> float | Tensor:
-        """2-norm over all gradients there are: see `grad_norm`."""
+    def __call__(self) -> float | Tensor | None:
+        """2-norm over all gradients there are, None if it is not known: see `grad_norm`."""
         at_once = self._at_once
         try:
             total = at_once(self._request) if at_once else self._total()
-            if total >= 0.0:
+            if 0.0 <= total < math.inf:
                 return math.sqrt(total)
-        except stats.UNREADABLE:
+        except UNREADABLE:
             self._at_once, self._readable = None, False  # sparse, or without memory: the general way copes
         return stats.grad_norm([p.grad for p in self.at.parameters if p.grad is not None])
 

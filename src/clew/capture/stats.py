@@ -1,7 +1,8 @@
 """What one pass over a tensor's memory tells.
 
 Reads only: no random numbers, no change to the tensor, its autograd state or any mode. A tensor
-that can't be read (sparse, quantised, complex, meta, fake, …) gives NaN and never an exception.
+that can't be read (sparse, quantised, complex, meta, fake, …) gives NaN and never an exception;
+the norm over gradients leaves it out.
 
 On a CPU the compiled kernel does the work. On an accelerator use `tensor_stats_async`, which
 does not wait for the device, and `resolve` its row later.
@@ -21,9 +22,10 @@ from torch import Tensor
 
 from clew.capture import kernel as _kernel
 from clew.capture import stats_torch
-from clew.capture.readable import PLAIN, has_values, stored_values
+from clew.capture.readable import PLAIN
 from clew.capture.stats_torch import resolve
 from clew.capture.team import Team
+from clew.capture.values import UNREADABLE, as_base, readable
 
 __all__ = [
     "STAT_NAMES",
@@ -41,8 +43,6 @@ STAT_NAMES = ("mean", "std", "min", "max", "norm", "zeros", "nonfinite")
 _KERNEL = _kernel.load()
 TEAM = Team(_KERNEL)
 _CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
-# What torch raises for a tensor without readable memory, or for an op that it does not have.
-UNREADABLE = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, BufferError)
 _OutRow = ctypes.c_double * len(STAT_NAMES)
 _HistRow = ctypes.c_uint8 * stats_torch.BINS
 
@@ -132,17 +132,21 @@ def dead_fraction(t: Tensor, unit_dim: int) -> float:
         return math.nan
 
 
-def grad_norm(tensors: Sequence[Tensor]) -> float | Tensor:
-    """2-norm over all of them together; NaN and infinity survive.
+def grad_norm(tensors: Sequence[Tensor]) -> float | Tensor | None:
+    """2-norm over all that can be read, together; NaN and infinity survive. None if none can be read.
 
     On the CPU a float. If any is on an accelerator, a 0-d tensor there, without waiting for it.
-    NaN also if one of them has no memory to read.
     """
     try:
         square, others = _sum_of_squares(tensors)
-        return _with_others(square, others) if others else math.sqrt(square)
+        values = [v for t in others if (v := readable(t)) is not None]
+        if others and not values and len(others) == len(tensors):
+            return None
+        norm = _with_others(square, values) if values else math.sqrt(square)
+        overflows = type(norm) is float and norm == math.inf  # a number on a device is not asked
+        return _scaled_norm(tensors) if overflows else norm
     except UNREADABLE:
-        return math.nan
+        return None
 
 
 def _sum_of_squares(tensors: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
@@ -189,12 +193,10 @@ def _stats_elsewhere(t: Tensor, out: int, hist: int | None, lo: float, hi: float
 
 def _as_plain(t: Tensor) -> Tensor | None:
     """The tensor as one with memory of its own, or None if it has none that holds its values."""
-    if not has_values(t):
+    base = as_base(t) if type(t).__torch_dispatch__ is Tensor.__torch_dispatch__ else None
+    if base is None or base.is_meta or base.is_complex() or base.is_quantized:
         return None
-    if type(t) not in PLAIN:
-        with torch._C.DisableTorchFunctionSubclass():
-            t = t.detach().as_subclass(Tensor)
-    return None if t.is_complex() else t
+    return base if base.layout is torch.strided else None
 
 
 def _without_repeats(t: Tensor) -> tuple[Tensor, int]:
@@ -243,19 +245,24 @@ def _dead_by_kernel(kernel: _kernel.Kernel, t: Tensor, unit_dim: int) -> float:
 def _with_others(square: float, others: list[Tensor]) -> float | Tensor:
     """Add the squares of tensors that the kernel can't read to those that it has read."""
     with torch.no_grad():
-        stored = [v for v in map(stored_values, others) if v is not None]
-        readable = [r for r in map(_as_plain, stored) if r is not None and r.numel()]
-        if len(readable) < len([t for t in others if t.numel()]):
-            return math.nan
-        remote = [t for t in readable if not t.is_cpu]
-        local = [t.double() for t in readable if t.is_cpu]
-        square += sum(float(t.square().sum()) for t in local)
+        remote = [t for t in others if not t.is_cpu and t.numel()]
+        square += sum(float(t.double().square().sum()) for t in others if t.is_cpu)
         if not remote:
             return math.sqrt(square)
         device = remote[0].device
         norms = torch._foreach_norm(remote, 2, torch.float32)
         squares = [n.to(device, non_blocking=True).square() for n in norms]
         return (torch.stack(squares).sum() + square).sqrt()
+
+
+def _scaled_norm(tensors: Sequence[Tensor]) -> float:
+    """The norm of finite numbers whose squares have no place in a float64; infinite if one of them is."""
+    with torch.no_grad():
+        values = [v.double() for t in tensors if (v := readable(t)) is not None and v.numel()]
+        largest = max(float(v.abs().max()) for v in values)
+        if largest == math.inf:
+            return largest
+        return largest * math.sqrt(sum(float((v / largest).square().sum()) for v in values))
 
 
 def _fill_nan(out: int, hist: int | None) -> float:

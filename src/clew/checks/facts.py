@@ -22,6 +22,10 @@ def whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
 def flag(value: object) -> bool:
     return value is True
 
@@ -229,15 +233,25 @@ class NonFinite:
     parameters: tuple[str, ...]
     bad_weights: tuple[str, ...]
     bad_inputs: tuple[str, ...]
+    kind: str | None = None  # "nan" or "inf", where no number was recorded
+    skipped: int = 0  # steps in a row that a GradScaler left out
+    scale: float | None = None  # to which it has come down
+    samples: tuple[int, ...] = ()  # of an evaluation's batch, whose predictions are bad
+    batch: int = 0  # how many samples that has
 
     @classmethod
     def read(cls, step: int, data: Data) -> NonFinite:
         return cls(
-            where="loss" if data.get("where") == "loss" else "gradient",
+            where=where if (where := text(data.get("where"))) in ("loss", "evaluation") else "gradient",
             step=step,
             file=text(data.get("file")),
             line=whole(data.get("line")),
             parameters=names(data.get("parameters")),
             bad_weights=names(data.get("bad_weights")),
             bad_inputs=names(data.get("bad_inputs")),
+            kind=text(data.get("kind")),
+            skipped=whole(data.get("skipped")) or 0,
+            scale=number(data.get("scale")),
+            samples=shape(data.get("samples")) or (),
+            batch=whole(data.get("batch")) or 0,
         )

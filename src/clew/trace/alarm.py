@@ -13,7 +13,8 @@ import torch
 from clew.attach.frames import USER, kind_of
 from clew.attach.holding import Holding
 from clew.attach.models import unwrap
-from clew.attach.optimizers import OptimizerState, nonfinite_names
+from clew.attach.nonfinite import nonfinite_names
+from clew.attach.optimizers import OptimizerState
 from clew.records import json_float
 from clew.trace.held import Autocast, Culprit, HeldStep, Rng, RootCall
 from clew.trace.lines import Line

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from clew.checks.facts import flag, names, rows, text, whole
 from clew.checks.series import Series
 from clew.checks.view import RunView
-from clew.checks.wording import listed
+from clew.checks.wording import counted
 from clew.records import Evidence, Site
 
 SHOWN = 3  # elements that are named
+MOST_SAMPLES = 8
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,10 @@ class Culprit:
     inputs: tuple[Mapping[str, Any], ...]
     elements: tuple[str, ...]
     elements_of: str
-    bad_count: int
+    element_count: int  # of those responsible, listed or not
     samples: tuple[int, ...]
+    sample_count: int
+    batch: int
     call: tuple[int, int] | None
     micro_batch: tuple[int, int] | None
     notes: tuple[str, ...]
@@ -60,8 +63,10 @@ class Culprit:
             inputs=tuple(rows(data.get("inputs"))),
             elements=tuple(_elements(data)),
             elements_of=text(data.get("elements_of")) or "the result",
-            bad_count=whole(data.get("bad_count")) or 0,
+            element_count=whole(data.get("element_count")) or 0,
             samples=_wholes(data.get("samples")),
+            sample_count=whole(data.get("sample_count")) or 0,
+            batch=whole(data.get("batch")) or 0,
             call=_pair(data.get("call")),
             micro_batch=_pair(data.get("micro_batch")),
             notes=names(data.get("notes")),
@@ -94,18 +99,32 @@ class Culprit:
         return f"{what} is {self.result}{when}: {self.why}"
 
     def evidence(self) -> Iterator[Evidence]:
-        """What a person can verify."""
-        if self.code:
-            yield Evidence(f"the line: {self.code}")
+        """What a person can verify: who it was comes first, for not all of it may be shown."""
+        if self.samples:
+            yield Evidence(samples_of(self.samples, self.batch, self.sample_count))
+        if self.elements:
+            places = ", ".join(self.elements[:SHOWN])
+            others = max(self.element_count, len(self.elements)) - SHOWN
+            more = f" and {counted(others, 'other element')}" if others > 0 else ""
+            yield Evidence(f"{self.elements_of} at {places}{more}")
         for row in self.inputs[:4]:
             yield Evidence(_input(row))
-        if self.elements:
-            more = f" and {self.bad_count - SHOWN} more" if self.bad_count > SHOWN else ""
-            yield Evidence(f"{self.elements_of} at {', '.join(self.elements[:SHOWN])}{more}")
-        if self.samples:
-            yield Evidence(f"samples of the batch: {listed([str(s) for s in self.samples], 8)}")
         for note in self.notes:
             yield Evidence(note)
+        if self.code:
+            yield Evidence(f"the line: {self.code}")
+
+
+def samples_of(samples: Sequence[int], batch: int = 0, count: int = 0) -> str:
+    """`3 of 32 samples of the batch: 0, 4, 7`; `count` is how many there are, if not all are listed."""
+    count = max(count, len(samples))
+    whole_batch = f" of {batch}" if batch else ""
+    shown = ", ".join(map(str, samples[:MOST_SAMPLES])) + (", …" if count > MOST_SAMPLES else "")
+    if batch and count == batch:
+        return f"all {batch} samples of the batch" if batch > 1 else "the only sample of the batch"
+    if count == 1 and not batch:
+        return f"sample {shown} of the batch"
+    return f"{count}{whole_batch} samples of the batch: {shown}"
 
 
 def culprit_at(run: RunView, step: int) -> Culprit | None:
@@ -157,7 +176,8 @@ def _elements(data: Mapping[str, Any]) -> Iterator[str]:
     for number, place in enumerate(places):
         value = known[number] if number < len(known) else None
         shown = f" = {value:.4g}" if isinstance(value, (int, float)) else f" = {value}" if value else ""
-        yield f"[{', '.join(map(str, _wholes(place)))}]{shown}"
+        if _wholes(place):  # a single number has no place
+            yield f"[{', '.join(map(str, _wholes(place)))}]{shown}"
 
 
 def _wholes(value: object) -> tuple[int, ...]:

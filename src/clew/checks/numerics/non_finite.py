@@ -1,7 +1,8 @@
 """NUM001 non-finite
 
 ## What it detects
-A loss, or gradients that the optimizer is about to use, that are NaN or infinite. The finding
+A loss, of training or of evaluation, or gradients that the optimizer is about to use, that are NaN or
+infinite; gradients that a `GradScaler` skips at every step. The finding
 names the first step at which that happened and, where the step could be run again, the first
 operation that made a non-finite value out of finite ones, forward or backward, with its line, its
 inputs and the elements responsible; else what was already bad then (parameters' gradients, weights,
@@ -21,8 +22,11 @@ learning rate that is too high or an exploding gradient.
 
 ## Known problems
 Steps that `GradScaler` skips because of an infinite gradient are part of how it works and are
-not counted: the optimizer never sees those gradients. A NaN loss that the script itself skips
-is reported as a warning if later losses are finite again. A step can be run again only if the code
+not counted, until its scale has come down to 1, or twenty steps in a row are skipped: then it is not the
+scale. A NaN loss that the script itself skips
+is reported as a warning if later losses are finite again. A loss that is not finite in evaluation alone
+is a warning, too. Gradients that the script cleans itself (`nan_to_num_`) before the optimizer sees them are
+not looked at. A step can be run again only if the code
 of its loss does nothing but compute; otherwise the model alone is, and a loss written by hand can't be
 searched. On an accelerator the alarm comes after the update, too late to run the step again.
 
@@ -40,12 +44,14 @@ import numpy as np
 
 from clew.checks.api import Check
 from clew.checks.facts import NonFinite as Report
-from clew.checks.numerics.culprit import Culprit, culprit_at, first_bad, growth
+from clew.checks.numerics.culprit import Culprit, culprit_at, first_bad, growth, samples_of
 from clew.checks.numerics.ranks import first_elsewhere
 from clew.checks.series import Series
 from clew.checks.view import RunView
-from clew.checks.wording import listed
+from clew.checks.wording import counted, listed
 from clew.records import Evidence, Finding, Severity, Site
+
+_KINDS = {"nan": "NaN", "inf": "infinite"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,24 @@ class NonFinite(Check):
     recovery: int = 3  # finite losses at the end, in a row, that show that the script skipped the NaN
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        reports = [Report.read(f.step, f.data) for f in run.facts("nonfinite")]
+        found = [Report.read(f.step, f.data) for f in run.facts("nonfinite")]
+        in_training = list(self._training(run, [r for r in found if r.where != "evaluation"]))
+        # What training has spoilt, evaluation shows: then it is no fault of its own.
+        yield from in_training or (self._evaluation(run, r) for r in found if r.where == "evaluation")
+
+    def _evaluation(self, run: RunView, report: Report) -> Finding:
+        site = Site(file=report.file, line=report.line, phase="eval")
+        kind = _KINDS.get(report.kind or "", "not finite")
+        return self.finding(
+            Severity.WARNING,
+            message=f"the loss of the evaluation at step {report.step} is {kind}, while training is finite",
+            fix=_eval_fix(report),
+            site=next((s for s, _ in run.series("loss", "eval") if _same_line(s, report)), site),
+            step=report.step,
+            evidence=[*_eval_evidence(run, report)],
+        )
+
+    def _training(self, run: RunView, reports: list[Report]) -> Iterator[Finding]:
         losses = first_bad(run, "loss")
         gradients = first_bad(run, "grad.norm")
         steps = [r.step for r in reports] + [s for s, _ in (losses, gradients) if s is not None]
@@ -110,13 +133,16 @@ def _because(run: RunView, culprit: Culprit | None) -> str | None:
 def _message(
     step: int, in_loss: bool, series: Series | None, report: Report | None, because: str | None
 ) -> str:
-    kind = "not finite"
+    kind = _KINDS.get(report.kind or "", "not finite") if report else "not finite"
     if series is not None:
         bad = series.since(step).values
         bad = bad[~np.isfinite(bad)]
         kind = "NaN" if len(bad) and np.isnan(bad[0]) else "infinite"
     subject = "the loss became" if in_loss else "the gradients became"
     text = f"{subject} {kind} at step {step}"
+    if report and report.skipped:
+        skipped = counted(report.skipped, "update")
+        text = f"the gradients are {kind}, whatever the scale: {skipped} in a row skipped by GradScaler"
     if because:
         return f"{text}: {because}"
     if report and report.bad_inputs:
@@ -132,6 +158,31 @@ def _fix(report: Report | None) -> str:
             "clean the data, or see what is done to it: torch.isfinite(x).flatten(1).all(1) finds the samples"
         )
     return "keep log, sqrt, division and exp away from their edge: torch.sqrt(x + 1e-8), torch.log(x + 1e-8)"
+
+
+def _same_line(site: Site, report: Report) -> bool:
+    return (site.file, site.line) == (report.file, report.line)
+
+
+def _eval_fix(report: Report) -> str:
+    if report.bad_weights:
+        return "start from a sound checkpoint: a NaN stays in what the model keeps, as running statistics"
+    if "target" in report.bad_inputs:
+        return "clean the targets; this finds the samples: torch.isfinite(y)"
+    return "look at the samples of the evaluation data: torch.isfinite(x).flatten(1).all(1)"
+
+
+def _eval_evidence(run: RunView, report: Report) -> Iterator[Evidence]:
+    if report.bad_weights:
+        yield Evidence(f"not finite in the model: {listed(report.bad_weights, 20)}")
+    if report.samples:
+        yield Evidence(f"the first time, predictions of {samples_of(report.samples, report.batch)}")
+    if "target" in report.bad_inputs:
+        yield Evidence("the targets hold non-finite values")
+    for site, series in run.series("loss", "eval"):
+        if _same_line(site, report):
+            bad = len(series) - len(series.finite())
+            yield series.evidence(f"{bad} of {counted(len(series), 'evaluation')} are not finite")
 
 
 def _site(run: RunView, series: Series | None, report: Report | None, culprit: Culprit | None) -> Site:
@@ -155,6 +206,9 @@ def _evidence(
         if len(before):
             text = f"{series.signal} before it, up to step {step - 1}: last {before.values[-1]:.4g}"
         yield before.evidence(text)
+    if report and report.skipped:
+        scale = f", down to a scale of {report.scale:.4g}" if report.scale is not None else ""
+        yield Evidence(f"skipped in a row until then: {counted(report.skipped, 'update')}{scale}")
     if report and report.bad_inputs:
         yield Evidence(f"non-finite in what the model was given: {listed(report.bad_inputs, 20)}")
     if report and report.bad_weights:
