@@ -21,6 +21,14 @@ def layer(bits: list[float], dtype: str = "float16", sign: float = 1.0) -> FakeR
     return run.signal("activation.min", [0.0 if sign > 0 else -v for v in largest], LAYER)
 
 
+def layer_at(steps: list[int], bits: list[float]) -> FakeRun:
+    """The same, sampled at these steps."""
+    run = FakeRun().model(("fc", "Linear"))
+    run.fact("precision", items=[{"root": "model", "module": "fc", "op": None, "dtype": "float16"}])
+    run.signal("activation.max", [LIMIT / 2**b for b in bits], LAYER, steps=steps)
+    return run.signal("activation.min", [0.0] * len(bits), LAYER, steps=steps)
+
+
 def test_values_within_two_bits_of_the_limit_are_found() -> None:
     (found,) = findings(CHECK, layer([1.9] * 10))
     assert (found.severity, found.site) == (Severity.WARNING, LAYER)
@@ -71,3 +79,24 @@ def test_a_run_without_half_precision_has_nothing_to_judge() -> None:
     run = FakeRun().signal("activation.max", [math.nan], LAYER).signal("activation.min", [0.0], LAYER)
     assert not findings(CHECK, run)
     assert CHECK.unjudged(run.view()) is None
+
+
+def test_growth_goes_on_after_the_last_sample() -> None:
+    """Sampled every tenth step at last, at five bits; twenty steps of a sixth of a bit later, at two."""
+    steps = [*range(28), 37, 47, 57]
+    run = layer_at(steps, [14.4 - step / 6 for step in steps])
+    assert not findings(CHECK, run)
+    run.signal("loss", [1.0] * 78, Site(op="backward", phase="train"))
+    (found,) = findings(CHECK, run)
+    assert "4.9 bits below the limit of float16" in found.message
+    assert "growing: 14.1 bits at the start, none left at about step 86" in found.message
+
+
+def test_a_line_is_not_drawn_further_than_it_was_seen_to_hold() -> None:
+    run = layer_at(list(range(30)), [12 - step / 6 for step in range(30)])
+    assert not findings(CHECK, run.signal("loss", [1.0] * 100, Site(op="backward", phase="train")))
+
+
+def test_large_values_that_only_scatter_are_not_growing() -> None:
+    bits = [10.0] * 10 + [3.0 + (step * 7 % 5 - 2) * 0.4 for step in range(20)]
+    assert not findings(CHECK, layer(bits))

@@ -18,7 +18,8 @@ the values small: a normalisation before the layer, a mean where there is a sum,
 ## Known problems
 Only what modules and activation functions put out is looked at: a product or sum between them can
 overflow unseen (non-finite then names it). A layer whose values are large but do not move any more
-is only reported within two bits of the limit.
+is only reported within two bits of the limit. Samples get rare as a run goes on: steady growth is taken to
+have gone on since the last one.
 
 ## References
 - Micikevicius et al., Mixed precision training, 2018.
@@ -55,39 +56,44 @@ class HalfPrecisionOverflow(Check):
     sustained: float = 0.9  # share of the window that must be near
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        found = []
+        found: list[tuple[float, int, Site, Series, Format, Course | None]] = []
         for (site, series), fmt in _half_layers(run):
             if len(series) < self.window:
                 continue
+            course = Course.of(series.last(self.window), run.steps - 1)
             if series.last(self.window).share_below(self.near) >= self.sustained:
-                found.append((series.last(self.window).median, run.depth(site), site, series, fmt, False))
-            elif self._will_reach(series):
-                found.append((series.last(self.window).median, run.depth(site), site, series, fmt, True))
+                found.append((course.recent, run.depth(site), site, series, fmt, None))
+            elif self._will_reach(series, course):
+                found.append((course.recent, run.depth(site), site, series, fmt, course))
         for _, _, site, series, fmt, growing in sorted(found, key=lambda hit: hit[:2]):
             yield self._finding(run, site, series, fmt, growing)
 
-    def _will_reach(self, headroom: Series) -> bool:
-        """Growth so far, and a line through the later half that meets zero soon."""
-        recent = headroom.last(max(self.window, len(headroom) // 2))
-        now = headroom.last(self.window).median
-        if now >= self.approaching or headroom.first(self.window // 2).median - now < self.lost:
+    def _will_reach(self, headroom: Series, course: Course) -> bool:
+        """Growth so far that goes on, and would use up the rest soon."""
+        if not course.is_steady or course.now >= self.approaching:
             return False
-        slope = float(np.polyfit(recent.steps.astype(np.float64), recent.values, 1)[0])
+        if headroom.first(self.window // 2).median - course.now < self.lost:
+            return False
         span = int(headroom.steps[-1] - headroom.steps[0])
-        return slope < 0 and now / -slope <= self.horizon * span
+        return course.now / -course.slope <= self.horizon * span
 
-    def _finding(self, run: RunView, site: Site, series: Series, fmt: Format, growing: bool) -> Finding:
-        now = series.last(self.window).median
+    def _finding(
+        self, run: RunView, site: Site, series: Series, fmt: Format, growing: Course | None
+    ) -> Finding:
+        now = series.last(self.window).median if growing is None else growing.recent  # as measured
         largest = fmt.largest / 2**now
         how = f"{now:.1f} bits below the limit of {fmt.name}, {fmt.largest:.5g}"
         began = series.first(self.window // 2).median
-        grown = f", and growing: {began:.1f} bits at the start" if growing else ""
+        grown = ""
+        if growing is not None:
+            grown = f", and growing: {began:.1f} bits at the start, none left at about step {growing.ends}"
+        step = series.onset(series.values < (self.approaching if growing else self.near), self.sustained)
         return self.finding(
             Severity.WARNING,
             message=f"values of {run.name(site)} reach {largest:.5g}, {how}{grown}",
             fix=_fix(fmt),
             site=site,
-            step=series.onset(series.values < (self.approaching if growing else self.near), self.sustained),
+            step=step if step is not None else int(series.steps[-1]),
             evidence=series.evidence(f"headroom in bits: {began:.1f} at the start, {now:.1f} now"),
         )
 
@@ -95,6 +101,31 @@ class HalfPrecisionOverflow(Check):
         layers = [series for (_, series), _ in _half_layers(run)]
         most = max((len(series) for series in layers), default=self.window)
         return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"
+
+
+@dataclass(frozen=True)
+class Course:
+    """A line through the last headrooms. Samples get rare as a run goes on: the line goes on to its end."""
+
+    now: float  # bits, where the line is at the end of the run
+    slope: float  # bits a step
+    ends: int  # the step at which it meets zero
+    recent: float  # the least of the last few, as it was measured
+    is_steady: bool  # falls, and by more than the values scatter about it
+
+    @classmethod
+    def of(cls, series: Series, last_step: int) -> Course:
+        steps, values = series.steps.astype(np.float64), series.values
+        span = float(steps[-1] - steps[0])
+        if span <= 0:
+            return cls(float(np.median(values)), 0.0, 0, float(np.min(values)), is_steady=False)
+        slope, level = (float(v) for v in np.polyfit(steps - steps[-1], values, 1))
+        ahead = min(max(last_step - float(steps[-1]), 0.0), span)  # no further than it was seen to hold
+        scatter = float(np.std(values - (level + slope * (steps - steps[-1]))))
+        steady = -slope * span > max(1.0, 2 * scatter)
+        now = max(level + slope * ahead, 0.0)
+        ends = int(steps[-1] + level / -slope) if slope < 0 else 0
+        return cls(now, slope, ends, float(np.min(values[-3:])), steady)
 
 
 def _half_layers(run: RunView) -> Iterator[tuple[tuple[Site, Series], Format]]:
