@@ -34,7 +34,9 @@ def test_a_run_is_traced_from_one_step_to_another(tmp_path, level):
     (run,) = [path for path in tmp_path.iterdir() if path.is_dir()]
     traced = [(f.step, f.data["op"]) for f in clew.open_run(run).data.facts if f.kind == "traced"]
     assert traced == ([(35, "log")] if level == "op" else [])
-    assert "--trace-numerics: " + ("log is infinite" if level == "op" else "every value") in ended.err
+    assert (
+        "--trace-numerics: " + ("step 35: log is infinite" if level == "op" else "every value") in ended.err
+    )
 
 
 def test_a_window_that_ends_before_it_begins_is_refused(tmp_path):

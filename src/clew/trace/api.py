@@ -36,6 +36,7 @@ class NumericsReport:
     """Everything that made a non-finite value while it was traced, the first one first."""
 
     culprits: tuple[Culprit, ...]
+    steps: tuple[int, ...] = ()  # of each of them, where steps are counted
 
     def __bool__(self) -> bool:
         return bool(self.culprits)
@@ -43,18 +44,19 @@ class NumericsReport:
     def __str__(self) -> str:
         if not self.culprits:
             return "every value that was traced is finite"
-        return "\n\n".join(as_text(culprit) for culprit in self.culprits)
+        when = [f"step {step}: " for step in self.steps] or [""] * len(self.culprits)
+        return "\n\n".join(w + as_text(culprit) for w, culprit in zip(when, self.culprits, strict=True))
 
 
 class NumericsTrace:
     """A context manager; enter it as often as you like, the report adds up."""
 
     def __init__(
-        self, model: nn.Module | None, *, nan: bool, inf: bool, level: str, allow: Sequence[str]
+        self, model: nn.Module | None, *, nan: bool, inf: bool, level: str, allow: str | Sequence[str]
     ) -> None:
         roots = {} if model is None else {type(unwrap(model)).__name__: unwrap(model)}
         self._kinds = {kind for kind, wanted in (("nan", nan), ("inf", inf)) if wanted}
-        self._allow = tuple(site for site in allow if site)
+        self._allow = (allow,) if isinstance(allow, str) else tuple(site for site in allow if site)
         self._lens: Any = LayerLens(roots) if level == "layer" else Microscope(roots, finds_roots=True)
 
     def __enter__(self) -> NumericsTrace:
@@ -96,7 +98,7 @@ def trace_numerics(
     nan: bool = True,
     inf: bool = True,
     level: str = "op",
-    allow: Sequence[str] = (),
+    allow: str | Sequence[str] = (),
 ) -> NumericsTrace:
     """Check every operation (or layer) that runs inside the `with` block, forward and backward.
 
@@ -123,7 +125,8 @@ def as_text(culprit: Culprit) -> str:
         lines.append(f"  {row.name}: {row.dtype} {row.shape}, from {row.min:.4g} to {row.max:.4g}{bad}")
     if culprit.elements:
         places = ", ".join(str(list(e)) for e in culprit.elements[:3])
-        lines.append(f"  {culprit.elements_of} at {places}; {culprit.bad_count} in all")
+        count = max(culprit.element_count, len(culprit.elements))
+        lines.append(f"  {culprit.elements_of} at {places}; {count} in all")
     lines += [f"  {note}" for note in culprit.notes]
     lines.append(f"  fix: {culprit.fix}")
     return "\n".join(lines)

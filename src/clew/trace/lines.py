@@ -27,6 +27,16 @@ def line_now(skip: int = 1) -> Line:
     return fallback
 
 
+def in_replay() -> bool:
+    """Whether a step is being run again now."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in BOUNDARIES:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def called_by_clew(skip: int = 2) -> bool:
     """Whether an operation is one of our own measurements: the nearest frame outside torch is ours."""
     frame: FrameType | None = sys._getframe(skip)

@@ -15,7 +15,7 @@ class TraceWindow:
         self._trace = trace_numerics(level=level)
         self._first, self._last = first, last
         self._inside = False
-        self._written = 0
+        self._steps: list[int] = []  # of those that are written
 
     def step_begins(self, step: int) -> None:
         """Between two steps, on the training thread."""
@@ -34,10 +34,10 @@ class TraceWindow:
             self._trace.__exit__(None, None, None)
             self._inside = False
             self._write(step)
-        return self._trace.report()
+        return NumericsReport(self._trace.report().culprits[: len(self._steps)], tuple(self._steps))
 
     def _write(self, step: int) -> None:
         culprits = self._trace.report().culprits
-        for culprit in culprits[self._written :]:
+        for culprit in culprits[len(self._steps) :]:
             self._sink.fact("traced", step, plain(culprit))
-        self._written = len(culprits)
+            self._steps.append(step)
