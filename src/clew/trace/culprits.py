@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
+from clew.trace.elements import with_elements
 from clew.trace.held import Culprit
 from clew.trace.lines import code_at
 from clew.trace.microscope import BATCH, CONSTANT, MADE, PARAMETER, Event, Microscope, Source
 from clew.trace.reasons import explain
-from clew.trace.sight import bad_indices, bad_rows, dense, element, stats_of
+from clew.trace.sight import bad_indices, bad_rows, dense, stats_of
 
 MOST_SUSPECTS = 16  # that are described
 MOST_TRIALS = 4  # each costs a run of the step
@@ -52,7 +53,7 @@ def suspects(scope: Microscope, tensors: Sequence[Tensor], batch: int | None = N
         first.setdefault(event.source, event)
     described = []
     for source, event in list(first.items())[:MOST_SUSPECTS]:
-        made = describe(event, scope, batch)
+        made = describe(event, scope, batch, hides=True)
         others = _others(event, [e for e in events if e.index > event.index])
         described.append(Suspect(source, replace(made, notes=(*made.notes, *others))))
     return described
@@ -82,7 +83,8 @@ def _others(event: Event, events: Sequence[Event]) -> list[str]:
     return [f"later in the step these made non-finite values, too: {', '.join(told)}"] if told else []
 
 
-def describe(event: Event, scope: Microscope, batch: int | None = None) -> Culprit:
+def describe(event: Event, scope: Microscope, batch: int | None = None, *, hides: bool = False) -> Culprit:
+    """What a person is told of an event; `hides`: the loss is known to be finite."""
     if event.kind in (BATCH, PARAMETER):
         return _from_outside(event, batch)
     if event.kind == CONSTANT:
@@ -108,7 +110,7 @@ def describe(event: Event, scope: Microscope, batch: int | None = None) -> Culpr
         inputs=tuple(stats_of(f"input {n}", t) for n, t in enumerate(event.inputs[:6])),
         call=_call(event, scope),
     )
-    return _with_elements(_with_notes(made, event, scope), event, batch)
+    return with_elements(_with_notes(made, event, scope, hides), event, batch)
 
 
 def _from_outside(event: Event, batch: int | None) -> Culprit:
@@ -148,8 +150,9 @@ def _call(event: Event, scope: Microscope) -> tuple[int, int] | None:
     return (event.spot.number, total) if total > 1 and event.spot.number and event.spot.line[0] else None
 
 
-def _with_notes(made: Culprit, event: Event, scope: Microscope) -> Culprit:
-    if event.phase != "backward":
+def _with_notes(made: Culprit, event: Event, scope: Microscope, hides: bool) -> Culprit:
+    """Where forward and backward both fail and the loss is finite, something hid the value."""
+    if event.phase != "backward" or not hides:
         return made
     hidden = any(
         e.phase == "forward"
@@ -159,33 +162,3 @@ def _with_notes(made: Culprit, event: Event, scope: Microscope) -> Culprit:
         for e in scope.events
     )
     return replace(made, notes=(*made.notes, _HIDDEN)) if hidden else made
-
-
-def _with_elements(made: Culprit, event: Event, batch: int | None) -> Culprit:
-    indices, count = bad_indices(event.output)
-    shape = tuple(event.output.shape)
-    made = replace(made, bad_count=count)
-    if batch and shape[:1] == (batch,):
-        made = replace(made, samples=bad_rows(event.output))
-    position = _responsible(event)
-    if position is None or not indices:
-        return replace(made, elements=indices, elements_of="the result")
-    tensor = dense(event.inputs[position])
-    own = [element(tensor, i, shape) for i in indices]
-    places = tuple(dict.fromkeys(i for i in own if i is not None))
-    values = tuple(float(tensor[i]) for i in places if not tensor.is_complex())
-    name = made.op if event.phase == "forward" else f"{event.inner_op}, in the gradient of {made.op},"
-    return replace(made, elements=places, element_values=values, elements_of=f"input {position} of {name}")
-
-
-def _responsible(event: Event) -> int | None:
-    """Which input to point into: the divisor of a division, else the first of the result's shape."""
-    shape = tuple(event.output.shape)
-    zero = (0,) * len(shape)
-    if (
-        event.inner_op == "div"
-        and len(event.inputs) > 1
-        and element(event.inputs[1], zero, shape) is not None
-    ):
-        return 1
-    return next((n for n, t in enumerate(event.inputs) if tuple(t.shape) == shape), None)

@@ -116,7 +116,10 @@ class Culprit:
     element_values: tuple[float, ...] = ()
     elements_of: str = ""  # "input 1 of log"
     bad_count: int = 0  # how many elements of the result are not finite
+    element_count: int = 0  # how many elements are responsible, with those that are not listed
     samples: tuple[int, ...] = ()  # rows of the batch, where the first dimension is the batch
+    sample_count: int = 0  # of all of them
+    batch: int = 0  # samples that the batch has
     call: tuple[int, int] | None = None  # this call of that line among all of the step: (17, 24)
     micro_batch: tuple[int, int] | None = None
     reproduced: bool = True  # the loss came out as it had been

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from clew.trace.elements import PRODUCTS as CONTRACTIONS
+from clew.trace.elements import factors, is_elementwise
 from clew.trace.microscope import Event
 from clew.trace.sight import dense, element
 
@@ -40,22 +42,41 @@ class Look:
 
     def any(self, number: int, test: Callable[[Tensor], Tensor]) -> bool:
         values = self.at(number)
+        values = values.abs() if values.is_complex() else values  # which have no order
         return values.numel() > 0 and bool(test(values).any())
 
-    def largest(self, number: int = 0) -> float:
-        values = self.inputs[number].flatten() if number < len(self.inputs) else torch.zeros(0)
+    def largest(self) -> float:
+        """How large what went in is: where the result is bad, if that is known; of a product, the factors."""
+        numbers = range(len(self.inputs))
+        if is_elementwise(self.event.inner_op):
+            parts = [self.at(n) for n in numbers]
+        elif self.event.inner_op in CONTRACTIONS:
+            parts = factors(self.event.inner_op, self.inputs)
+        else:
+            parts = self.inputs[:2] if self.event.inner_op == "mse_loss" else self.inputs[:1]
+        return max((_size(t) for t in parts), default=0.0)
+
+    def highest(self) -> float:
+        """The largest number with its sign, where the result is bad."""
+        values = self.at(0)
         values = values[torch.isfinite(values)] if values.is_floating_point() else values
-        return float(values.abs().max()) if values.numel() else 0.0
+        return float(values.max()) if values.numel() and not values.is_complex() else self.largest()
 
     @property
     def limit(self) -> float:
         """The largest number that the result's format can hold."""
         floating = self.output.is_floating_point() or self.output.is_complex()
-        return torch.finfo(self.output.dtype).max if floating else math.inf
+        return torch.finfo(self.event.output.dtype).max if floating else math.inf
 
     @property
     def dtype(self) -> str:
-        return str(self.output.dtype).removeprefix("torch.")
+        return str(self.event.output.dtype).removeprefix("torch.")
+
+    @property
+    def wider(self) -> str:
+        """What helps a number that is too large for a narrow format; float32 has nowhere to go."""
+        narrow = self.dtype == "float16" or self.dtype.startswith("float8")
+        return ", or compute this in float32" if narrow else ""
 
 
 @dataclass(frozen=True)
@@ -67,6 +88,13 @@ class Reason:
     fits: Callable[[Look], bool]
     why: str
     fix: str
+
+
+def _size(values: Tensor) -> float:
+    """The largest finite number, without its sign."""
+    values = values.flatten().abs()
+    values = values[torch.isfinite(values)]
+    return float(values.max()) if values.numel() else 0.0
 
 
 def _zero(values: Tensor) -> Tensor:
@@ -128,8 +156,7 @@ def _backward(*ops: str) -> dict[str, tuple[str, ...]]:
 
 
 LOGS = ("log", "log2", "log10")
-PRODUCTS = ("linear", "matmul", "conv", "einsum", "addmm", "convolution")
-_HIGH_VALUES = "keep the values smaller (normalise, scale, clip), or compute this in float32"
+_HIGH_VALUES = "keep the values smaller (normalise, scale, clip){wider}"
 _SAFE_LOG = "torch.log(x.clamp(min=1e-8)), or the stable form: log_softmax, logsigmoid, log1p"
 
 REASONS: tuple[Reason, ...] = (
@@ -182,10 +209,16 @@ REASONS: tuple[Reason, ...] = (
         fix="add a small number to the divisor: x / (y + 1e-8)",
     ),
     Reason(
-        **_forward("exp", "exp2", "expm1", "sinh", "cosh"),
+        **_forward("exp", "exp2", "expm1"),
         fits=_overflows,
-        why="the exponential of {largest:.4g} is more than {dtype} can hold ({exp_limit})",
+        why="the exponential of {highest:.4g} is more than {dtype} can hold ({exp_limit})",
         fix="subtract the maximum before exp, or use the stable form: softmax, logsumexp, softplus; or clamp",
+    ),
+    Reason(
+        **_forward("sinh", "cosh"),
+        fits=_overflows,
+        why="{op} of a number of size {largest:.4g} is more than {dtype} can hold ({exp_limit})",
+        fix="clamp the argument",
     ),
     Reason(
         **_forward("cast"),
@@ -255,10 +288,10 @@ REASONS: tuple[Reason, ...] = (
         fix="mask with a large finite number (-1e9) instead of infinity",
     ),
     Reason(
-        ops=PRODUCTS,
+        ops=tuple(CONTRACTIONS),
         phases=BOTH,
         fits=_overflows,
-        why="the products add up to more than {dtype} can hold ({limit:.5g}); the inputs reach {largest:.4g}",
+        why="the products add up to more than {dtype} can hold ({limit:.5g}); factors reach {largest:.4g}",
         fix=_HIGH_VALUES,
     ),
     Reason(
@@ -270,7 +303,7 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         **_backward("sqrt", "norm", "linalg_norm", "cdist"),
-        fits=lambda k: True,
+        fits=_any_zero,
         why="the slope of a square root at 0 is infinite",
         fix="keep it away from 0: torch.sqrt(x + 1e-8); for a norm, (x * x).sum(dim).add(1e-8).sqrt()",
     ),
@@ -300,7 +333,7 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         **_backward("std", "var", "batch_norm"),
-        fits=lambda k: True,
+        fits=_any_zero,
         why="the slope of a standard deviation is infinite where all elements are equal, or there is one",
         fix="torch.sqrt(x.var(...) + 1e-8), and more than one element",
     ),
@@ -311,10 +344,12 @@ REASONS: tuple[Reason, ...] = (
         fix="a lower loss scale (GradScaler finds it), bfloat16, or float32 for this part",
     ),
     Reason(
-        **_backward("mul", "exp", "add", "sum", "mean"),
+        **_backward(
+            "mul", "exp", "add", "sum", "mean", "sqrt", "norm", "linalg_norm", "std", "var", *LOGS, "div"
+        ),
         fits=_overflows,
         why="the gradient becomes more than {dtype} can hold ({limit:.5g})",
-        fix="clip or scale the values before, or compute this in float32",
+        fix="clip or scale the values before{wider}",
     ),
     Reason(
         **_backward("mul"),
@@ -340,6 +375,8 @@ def explain(event: Event) -> tuple[str, str]:
         "dtype": look.dtype,
         "limit": look.limit,
         "largest": look.largest(),
+        "highest": look.highest(),
+        "wider": look.wider,
         "exp_limit": _EXP_LIMITS.get(look.dtype, ""),
     }
     if event.spot.custom is not None:
@@ -351,8 +388,9 @@ def explain(event: Event) -> tuple[str, str]:
         )
     for reason in REASONS:
         if event.phase in reason.phases and event.spot.op in reason.ops and reason.fits(look):
-            return reason.why.format(**words), reason.fix
-    return _in_general(event, look)
+            return reason.why.format(**words), reason.fix.format(**words)
+    why, fix = _in_general(event, look)
+    return why, fix.format(**words)
 
 
 def _in_general(event: Event, look: Look) -> tuple[str, str]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
+from clew.capture.values import readable
 from clew.trace.held import InputStats
 
 MOST_ELEMENTS = 8  # indices that are named
@@ -26,9 +27,13 @@ def can_be_bad(tensor: Tensor) -> bool:
 def dense(tensor: Tensor) -> Tensor:
     """The values of a tensor, of whatever layout."""
     tensor = tensor.detach()
-    if tensor.layout is torch.strided:
-        return tensor
-    return tensor.coalesce().values() if tensor.is_sparse else tensor.values()
+    if tensor.is_nested:
+        return tensor.values()
+    if tensor.layout is not torch.strided:
+        values = readable(tensor)
+        return tensor if values is None else values
+    eight_bits = tensor.element_size() == 1 and tensor.is_floating_point()
+    return tensor.float() if eight_bits else tensor  # few operations know those
 
 
 def is_bad(tensor: Tensor) -> bool:
