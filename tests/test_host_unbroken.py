@@ -49,6 +49,7 @@ PROBES = (
     "optimizer-made",
     "save",
     "scale",
+    "scaler",
     "scheduler",
     "step",
     "structure",
