@@ -88,12 +88,20 @@ class LiveJudge:
             self._stop = finding
         if finding.severity is Severity.ERROR and finding.check not in self._announced:
             self._announced.add(finding.check)
+            self._note(finding)
             options = self._session.options
             quiet = options.quiet or options.check is not None or options.data is not None
             if self._session.rank == 0 and not quiet and sys.stderr is not None:
                 from clew.show.terminal import live_line
 
                 say(live_line(finding, sys.stderr))
+
+    def _note(self, finding: Finding) -> None:
+        """Write down what is told, so that the verdict of the whole run can't be silent about it."""
+        from clew.checks.custom import findings_data
+
+        data = {"check": finding.check, "findings": findings_data([finding])}
+        self._session._writer.fact("announced", self.data.last_step, data)
 
     def stop_if_asked(self, step: int) -> None:
         """On the training thread, between two steps: end the script if a finding says so."""

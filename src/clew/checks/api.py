@@ -37,6 +37,7 @@ class Check(ABC):
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]]  # signals or `fact:KIND`; `a|b` where either will do
     confidence: ClassVar[str] = "likely"  # of its findings: certain, likely or possible
+    scope: ClassVar[str] = "run"  # or `phase`, `fit`: what it judges at a time, see `checks.fits`
     symptom: ClassVar[bool] = False  # says what is seen, not why: stands behind any cause that was found
 
     @abstractmethod

@@ -159,9 +159,13 @@ def to_fact(check: Check, findings: Sequence[Finding], reason: str | None) -> di
     """A check's answer, for readers who do not have the check."""
     from clew.checks.api import sections
 
-    data = [{**f.to_json(), "site": f.site.to_json()} for f in findings]
-    page = sections(check)
+    page, data = sections(check), findings_data(findings)
     return {"check": check.name, "id": check.id, "page": page, "findings": data, "reason": reason}
+
+
+def findings_data(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Findings as `from_fact` reads them."""
+    return [{**f.to_json(), "site": f.site.to_json()} for f in findings]
 
 
 def from_fact(data: Mapping[str, Any]) -> tuple[list[Finding], str | None]:

@@ -11,6 +11,7 @@ from clew.checks import catalog
 from clew.checks.api import Check
 from clew.checks.causes import folded, possible_causes
 from clew.checks.custom import broken, from_fact
+from clew.checks.fits import PHASE, Part, parts_of
 from clew.checks.ignoring import Rule, rules_of
 from clew.checks.proofs import proven
 from clew.checks.view import RunView
@@ -49,6 +50,7 @@ def judge(
     if checks is None:
         _add_recorded(answers, {check.name for check in asked})
         answers.not_judged += broken()
+    _add_announced(answers, asked)
     symptoms = {check.name for check in asked if check.symptom}
     kept, withdrawn = proven(answers.findings, run)
     answers.ruled_out += withdrawn
@@ -91,6 +93,16 @@ class _Answers:
         else:
             self.ruled_out.append(name)
 
+    def restore(self, finding: Finding) -> None:
+        """Take up what was said earlier, unless the check has something to say now."""
+        name = finding.check
+        known = {f.check for f in self.findings} | {i.check for i in self.ignored}
+        if name in known or any(r.covers(name, finding.id) or r.covers_finding(finding) for r in self._rules):
+            return
+        self.findings.append(finding)
+        self.ruled_out = [other for other in self.ruled_out if other != name]
+        self.not_judged = [other for other in self.not_judged if other.check != name]
+
 
 def _add_recorded(answers: _Answers, known: set[str]) -> None:
     """The user's own checks that this process does not have: what they said when the run ended."""
@@ -99,6 +111,19 @@ def _add_recorded(answers: _Answers, known: set[str]) -> None:
         if name not in known:
             known.add(name)
             answers.add(name, *from_fact(fact.data))
+
+
+def _add_announced(answers: _Answers, asked: Sequence[Check]) -> None:
+    """Errors that were told while the run went on and that its checks no longer see at its end.
+
+    Whoever read them must find them in the verdict; only a trial of the fix can withdraw them.
+    """
+    ended = answers.run.steps
+    for fact in answers.run.facts("announced"):
+        for finding in from_fact(fact.data)[0]:
+            if any(check.name == finding.check for check in asked):
+                told = Evidence(f"told at step {fact.step}; no longer seen in the {ended:,} steps as a whole")
+                answers.restore(replace(finding, evidence=(*finding.evidence, told)))
 
 
 def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
@@ -111,10 +136,45 @@ def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
         return [], f"{listed([_readable(need) for need in missing])} was not recorded"
     try:
         with np.errstate(all="ignore"):
-            found = list(check.diagnose(run))
-            return found, None if found else _silence(check, run)
+            parts = parts_of(run, check.scope)
+            if parts and run.experiment(check.name) is None:  # a trial is of the program, not of a part
+                return _by_part(check, run, parts)
+            return _of_whole(check, run)
     except Exception as error:  # noqa: BLE001 - a faulty check must not take the others down
         return [], f"the check failed: {type(error).__name__}: {error}"
+
+
+def _by_part(
+    check: Check, run: RunView, parts: Sequence[tuple[Part, RunView]]
+) -> tuple[list[Finding], str | None]:
+    """What is said of each part of a run, once for each place, with the parts that it was said of."""
+    places: dict[Site, list[tuple[Part, Finding]]] = {}
+    for part, view in parts:
+        for finding in check.diagnose(view):
+            places.setdefault(finding.site, []).append((part, finding))
+    if places:
+        return [_of_all(found, len(parts)) for found in places.values()], None
+    silence = [_silence(check, view) for _, view in sorted(parts, key=lambda pair: -len(pair[0]))]
+    if check.scope == PHASE and None not in silence:
+        return _of_whole(check, run)  # too little of each: what they do alike shows in all of them
+    return [], None if None in silence else silence[0]
+
+
+def _of_whole(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
+    found = list(check.diagnose(run))
+    return found, None if found else _silence(check, run)
+
+
+def _of_all(found: Sequence[tuple[Part, Finding]], parts: int) -> Finding:
+    worst = min((finding for _, finding in found), key=lambda f: f.severity.rank)
+    if len(found) == parts and all(finding == worst for _, finding in found):
+        return worst  # of something that is no part's own
+    ill = list(dict.fromkeys(part for part, _ in found))
+    if len(ill) == parts:
+        return replace(worst, evidence=(*worst.evidence, Evidence(f"so in all {parts} fits of this run")))
+    steps = listed([f"{part.first} to {part.end - 1}" for part in ill], 4)
+    told = f"so in {len(ill)} of the {parts} fits of this run: steps {steps}"
+    return replace(worst, evidence=(*worst.evidence, Evidence(told)))
 
 
 def _asked_elsewhere(names: Sequence[str]) -> str | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ from clew.checks.facts import Layer, Model, Optimizer, Parameters
 from clew.checks.series import Series
 from clew.costs import Profile
 from clew.records import Exhibit, Site
+
+Made = TypeVar("Made")
 
 
 class FactLike(Protocol):
@@ -52,6 +54,19 @@ class RunView:
         self._facts = [f for f in source.facts if isinstance(f.data, Mapping)]
         self._series: dict[str, list[tuple[Site, Series]]] = {}
         self._by_parameter: dict[str, dict[ParameterKey, Series]] = {}
+        self._memory: dict[str, Any] = {}
+
+    @property
+    def source(self) -> RunSource:
+        """What the view reads."""
+        return self._source
+
+    def once(self, key: str, make: Callable[[RunView], Made]) -> Made:
+        """What `make` says of this view, asked once however many checks want to know it."""
+        if key not in self._memory:
+            self._memory[key] = make(self)
+        made: Made = self._memory[key]
+        return made
 
     @cached_property
     def other_ranks(self) -> Mapping[int, RunView]:

@@ -30,6 +30,7 @@ import numpy as np
 
 from clew.checks.activations.hidden import hidden_layers, no_progress, normalises
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.series import Series
 from clew.checks.view import RunView
 from clew.records import Finding, Severity
@@ -40,6 +41,7 @@ class ActivationMeanShift(Check):
     id = "ACT005"
     name = "activation-mean-shift"
     needs = ("activation.mean", "activation.std", "loss", "fact:model")
+    scope = FIT
 
     shift: float = 10.0  # mean over standard deviation of a layer's outputs; below 1 is healthy
     window: int = 20  # sampled steps judged, the last ones

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 from clew.checks.activations.hidden import hidden_layers, no_progress, normalises
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.series import Series
 from clew.checks.view import RunView
 from clew.records import Finding, Severity
@@ -38,6 +39,7 @@ class ActivationScaleOff(Check):
     id = "ACT004"
     name = "activation-scale-off"
     needs = ("activation.std", "loss", "fact:model")
+    scope = FIT
 
     large: float = 100.0  # standard deviation of a hidden layer's outputs; 0.5 to 2 is meant
     window: int = 20  # sampled steps judged, the last ones

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.symptoms.trend import eval_loss, noise, only_loss
 from clew.checks.view import RunView
 from clew.records import Finding, Severity
@@ -35,6 +36,7 @@ class StillImproving(Check):
     id = "ADV001"
     name = "still-improving"
     needs = ("loss",)
+    scope = FIT
 
     patience: int = 50  # losses before it is judged
     fall: float = 0.9  # last fifth of the losses over the fifth before: a tenth less is steady progress

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.gradients.depth import Profile, profiles
 from clew.checks.losses.course import lead_loss
 from clew.checks.series import Series
@@ -45,6 +46,7 @@ class ExplodingGradient(Check):
     id = "GRAD002"
     name = "exploding-gradient"
     needs = ("grad.norm",)
+    scope = FIT
 
     blow_up: float = 1e3  # growth up to a NaN; gradients of one run differ by tens, hardly by a thousand
     growth: float = 100.0  # sustained growth over the first steps

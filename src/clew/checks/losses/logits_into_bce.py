@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.losses.calls import Failure, failures, outputs, sampled, series_at
 from clew.checks.series import Series
 from clew.checks.view import RunView
@@ -40,6 +41,7 @@ class LogitsIntoBce(Check):
     id = "LOSS005"
     name = "logits-into-bce"
     needs = ("fact:loss|fact:output|fact:loss_failed",)
+    scope = FIT
 
     # A sigmoid reaches exactly 0 or 1 in float32 only beyond scores of 17 in size.
     ends: float = 0.05  # share of values that a clamp cut to exactly 0 or 1, median of the samples

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.losses.calls import Output, outputs, sampled, series_at
 from clew.checks.series import Series
 from clew.checks.view import RunView
@@ -38,6 +39,7 @@ class RawScoresIntoNll(Check):
     id = "LOSS003"
     name = "raw-scores-into-nll"
     needs = ("fact:loss|fact:output",)
+    scope = FIT
 
     # Log-probabilities have a logsumexp of 0; rounding of bfloat16 moves it by a hundredth.
     logsum: float = 0.1  # size of the logsumexp over the classes, median of a batch

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.losses.calls import last_layer, outputs, sampled, series_at
 from clew.checks.series import Series
 from clew.checks.view import RunView
@@ -38,6 +39,7 @@ class SigmoidBeforeBceWithLogits(Check):
     id = "LOSS004"
     name = "sigmoid-before-bce-with-logits"
     needs = ("fact:loss|fact:output",)
+    scope = FIT
 
     samples: int = 3  # sampled batches, all of which must lie between 0 and 1
 

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 
 from clew.checks.api import Check
 from clew.checks.facts import LossCall
+from clew.checks.fits import FIT
 from clew.checks.series import Series
 from clew.checks.view import RunView
 from clew.records import Evidence, Finding, Severity, Site
@@ -40,6 +41,7 @@ class SoftmaxBeforeCrossEntropy(Check):
     id = "LOSS001"
     name = "softmax-before-cross-entropy"
     needs = ("fact:loss",)
+    scope = FIT
     confidence = "certain"
 
     simplex: float = 0.99  # share of rows that are probabilities; rounding may spoil a row

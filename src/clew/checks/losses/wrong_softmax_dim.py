@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.losses.calls import BINARY, CLASSES, REGRESSION, Output, outputs, sampled, series_at
 from clew.checks.series import Series
 from clew.checks.view import RunView
@@ -42,6 +43,7 @@ class WrongSoftmaxDim(Check):
     id = "LOSS006"
     name = "wrong-softmax-dim"
     needs = ("fact:loss|fact:output",)
+    scope = FIT
 
     samples: int = 3  # sampled batches, all of which must be so
 

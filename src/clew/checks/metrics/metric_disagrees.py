@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.losses.calls import BINARY, CLASSES
 from clew.checks.metrics.names import is_accuracy, is_held_out
 from clew.checks.series import Series
@@ -40,6 +41,7 @@ class MetricDisagrees(Check):
     id = "MET001"
     name = "metric-disagrees"
     needs = ("fact:loss",)
+    scope = FIT
 
     # The logged number may be a mean over an epoch in which the model became better.
     gap: float = 0.3  # between the share of right answers in the loss and the logged accuracy

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.fits import PHASE
 from clew.checks.series import Series
 from clew.checks.view import RunView
 from clew.records import Finding, Severity
@@ -37,6 +38,7 @@ class AccumulationLost(Check):
     id = "LOOP003"
     name = "accumulation-lost"
     needs = ("grad.lost",)
+    scope = PHASE
 
     window: int = 5  # sampled optimizer steps; a trial run before the loop loses one
     sustained: float = 0.8  # share of them that lose a backward; the last of an epoch may be complete

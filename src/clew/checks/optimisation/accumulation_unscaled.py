@@ -29,6 +29,7 @@ from dataclasses import dataclass
 
 from clew.checks.api import Check
 from clew.checks.facts import text, whole
+from clew.checks.fits import PHASE
 from clew.checks.loop_facts import orders, per_step
 from clew.checks.series import Series
 from clew.checks.view import RunView
@@ -48,6 +49,7 @@ class AccumulationUnscaled(Check):
     id = "LOOP004"
     name = "accumulation-unscaled"
     needs = ("loss", "fact:backward")
+    scope = PHASE
 
     least: int = 5  # steps with several backwards
     sustained: float = 0.8  # share of the steps that have them; the last of an epoch may be alone

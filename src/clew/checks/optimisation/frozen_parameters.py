@@ -30,6 +30,7 @@ from dataclasses import dataclass
 
 from clew.checks.api import Check
 from clew.checks.facts import Parameter, Parameters
+from clew.checks.fits import PHASE
 from clew.checks.optimisation.modules import holders
 from clew.checks.series import Series
 from clew.checks.view import RunView
@@ -42,6 +43,7 @@ class FrozenParameters(Check):
     id = "OPT003"
     name = "frozen-parameters"
     needs = ("fact:parameters",)
+    scope = PHASE
 
     zero_steps: int = 20  # steps at learning rate 0 from the start; a linear warm-up has one or two
     samples: int = 3  # sampled steps with a gradient and no update; one could be a skipped step

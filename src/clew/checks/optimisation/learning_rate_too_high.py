@@ -36,6 +36,7 @@ from statistics import median
 
 from clew.checks.api import Check
 from clew.checks.experiments.outcome import why_not
+from clew.checks.fits import FIT
 from clew.checks.gradients.depth import is_weight
 from clew.checks.losses.course import train_losses
 from clew.checks.optimisation.rate_trials import rate_trial, where
@@ -52,6 +53,7 @@ class LearningRateTooHigh(Check):
         "loss|fact:experiment.learning-rate-too-high",
         "update.ratio|fact:experiment.learning-rate-too-high",
     )
+    scope = FIT
 
     ratio: float = 0.1  # update over weight, of the median weight; about 1e-3 is healthy
     jump: float = 0.5  # the same, of the largest of the first steps: weights half replaced in one step

@@ -35,6 +35,7 @@ import numpy as np
 
 from clew.checks.api import Check
 from clew.checks.experiments.outcome import why_not
+from clew.checks.fits import FIT
 from clew.checks.gradients.depth import is_weight
 from clew.checks.optimisation.rate_trials import rate_trial, where
 from clew.checks.series import Series
@@ -48,6 +49,7 @@ class LearningRateTooLow(Check):
     id = "OPT010"
     name = "learning-rate-too-low"
     needs = tuple(f"{name}|fact:experiment.learning-rate-too-low" for name in ("loss", "update.ratio", "lr"))
+    scope = FIT
 
     ratio: float = 3e-4  # change over weight, of the weight that changes most; about 1e-3 is healthy
     fell: float = 0.9  # share of its start that the loss still has; training makes more progress

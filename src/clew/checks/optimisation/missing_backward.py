@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.fits import PHASE
 from clew.checks.loop_facts import letters, optimizer_uses, orders
 from clew.checks.series import Series
 from clew.checks.view import RunView
@@ -40,6 +41,7 @@ class MissingBackward(Check):
     id = "LOOP001"
     name = "missing-backward"
     needs = ("grad.norm", "grad.present")
+    scope = PHASE
 
     least: int = 5  # optimizer steps without a gradient; one or two may be a trial before the loop
     sustained: float = 0.9  # share of the steps that have the same order of events

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.api import Check
+from clew.checks.fits import PHASE
 from clew.checks.series import Series
 from clew.checks.view import RunView
 from clew.records import Evidence, Finding, Severity, Site
@@ -38,6 +39,7 @@ class MissingZeroGrad(Check):
     id = "OPT001"
     name = "missing-zero-grad"
     needs = ("grad.stale",)
+    scope = PHASE
     confidence = "certain"
 
     least: int = 3  # stale steps; two may come from a warm-up pass before the loop

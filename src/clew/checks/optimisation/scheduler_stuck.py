@@ -30,6 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.api import Check
+from clew.checks.fits import PHASE
 from clew.checks.loop_facts import Scheduler, orders, schedulers
 from clew.checks.series import BoolArray, Series
 from clew.checks.view import RunView
@@ -41,6 +42,7 @@ class SchedulerStuck(Check):
     id = "LOOP007"
     name = "scheduler-stuck"
     needs = ("lr",)
+    scope = PHASE
 
     low: float = 1e-3  # of the highest rate; three tenfold decays, as usual, end at it
     low_share: float = 0.5  # of the run below that; usual schedules get there in the last tenth

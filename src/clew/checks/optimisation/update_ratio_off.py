@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.gradients.depth import is_weight
 from clew.checks.series import Series
 from clew.checks.symptoms.trend import highest_rate, pretrained, warming_up
@@ -50,6 +51,7 @@ class UpdateRatioOff(Check):
     id = "OPT013"
     name = "update-ratio-off"
     needs = ("update.ratio", "gradient.norm", "weight.norm")
+    scope = FIT
 
     apart: float = 100.0  # factor between a weight's pace and that of the others
     slow: float = 1e-5  # pace below which a layer does not learn; 1e-3 is healthy

@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.gradients.depth import is_weight
 from clew.checks.losses.course import train_losses
 from clew.checks.optimisation.shapes import elements
@@ -41,6 +42,7 @@ class WeightsDiverging(Check):
     id = "OPT012"
     name = "weights-diverging"
     needs = ("weight.norm", "loss", "fact:model")
+    scope = FIT
 
     growth: float = 10.0  # size over that at the start; healthy weights double or triple
     size: float = 1.0  # root mean square; trained weights have 0.01 to 0.3

@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.losses.calls import BINARY, CLASSES, REGRESSION, Output, last_layer, outputs, series_at
 from clew.checks.series import Series
 from clew.checks.view import RunView
@@ -64,6 +65,7 @@ class OutputActivationUnfit(Check):
     id = "OUT001"
     name = "output-activation-unfit"
     needs = ("fact:loss|fact:output",)
+    scope = FIT
 
     samples: int = 5  # sampled batches that are needed
     # Noise of half the range's width around targets at its ends puts a tenth of them outside.

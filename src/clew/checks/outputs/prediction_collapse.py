@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 from clew.checks.api import Check
 from clew.checks.facts import LossCall
+from clew.checks.fits import FIT
 from clew.checks.losses.calls import CLASSES, REGRESSION, series_at
 from clew.checks.series import Series
 from clew.checks.view import RunView
@@ -38,6 +39,7 @@ class PredictionCollapse(Check):
     id = "OUT002"
     name = "prediction-collapse"
     needs = ("fact:loss",)
+    scope = FIT
 
     settled: int = 100  # steps after which a model that learns tells samples apart
     window: int = 8  # recorded steps at the end, all of which must be so

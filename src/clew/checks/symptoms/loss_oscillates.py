@@ -30,6 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.series import Series
 from clew.checks.structure.layout import dropouts
 from clew.checks.symptoms.trend import highest_rate, only_loss, searches_lines
@@ -42,6 +43,7 @@ class LossOscillates(Check):
     id = "SYM005"
     name = "loss-oscillates"
     needs = ("loss", "batch.hash")
+    scope = FIT
     symptom = True
     confidence = "possible"
 

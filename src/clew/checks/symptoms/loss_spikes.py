@@ -29,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.series import FloatArray, IntArray, Series
 from clew.checks.symptoms.trend import noise, only_loss, searches_lines
 from clew.checks.view import RunView
@@ -41,6 +42,7 @@ class LossSpikes(Check):
     id = "SYM004"
     name = "loss-spikes"
     needs = ("loss",)
+    scope = FIT
     symptom = True
     confidence = "possible"
 

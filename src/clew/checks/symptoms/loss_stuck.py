@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.symptoms.chance import chance_level
 from clew.checks.symptoms.trend import noise, only_loss, pretrained, start_and_end, warming_up
 from clew.checks.view import RunView
@@ -40,6 +41,7 @@ class LossStuck(Check):
     id = "SYM003"
     name = "loss-stuck"
     needs = ("loss", "fact:loss")
+    scope = FIT
     symptom = True
     confidence = "possible"
 

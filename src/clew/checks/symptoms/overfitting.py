@@ -29,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.series import Series
 from clew.checks.symptoms.trend import eval_loss, only_loss
 from clew.checks.view import RunView
@@ -51,6 +52,7 @@ class Overfitting(Check):
     id = "SYM001"
     name = "overfitting"
     needs = ("loss",)
+    scope = FIT
 
     rise: float = 1.2  # evaluation loss over its best; the noise of a validation set makes a few percent
     after: int = 3  # evaluations after the best one, all worse by half of the rise; one may be noise

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.fits import FIT
 from clew.checks.symptoms.trend import eval_loss, only_loss, pretrained
 from clew.checks.view import RunView
 from clew.records import Finding, Severity
@@ -36,6 +37,7 @@ class Underfitting(Check):
     id = "SYM002"
     name = "underfitting"
     needs = ("loss",)
+    scope = FIT
     symptom = True
     confidence = "possible"
 
