@@ -1,6 +1,7 @@
 """What is recorded of the training loop and the graph, against what the program itself can tell."""
 
 import copy
+import gc
 
 import pytest
 import torch
@@ -261,6 +262,25 @@ def test_schedulers_are_counted_and_early_steps_noticed(tmp_path):
         (4, 1, 0),
         (0, 0, 0),
     ]
+
+
+def test_a_scheduler_that_dies_with_its_fold_keeps_its_count(tmp_path):
+    def fold():
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+        for _ in range(5):
+            fit(model, optimizer, steps=4)
+            scheduler.step(1.0)
+
+    def program():
+        for _ in range(3):
+            fold()
+            gc.collect()
+
+    data = recorded(program, tmp_path)
+    facts = {f.data["index"]: f.data for f in data.facts if f.kind == "scheduler"}
+    assert [(facts[n]["steps"], facts[n]["optimizer"]) for n in range(3)] == [(5, 0), (5, 1), (5, 2)]
 
 
 class Tied(nn.Module):

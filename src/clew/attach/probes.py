@@ -20,6 +20,10 @@ CENTRAL = ("forward", "backward", "step")  # without one of these the others mak
 Probe = Callable[..., None]
 
 
+def nothing(_: Any) -> None:
+    """Nobody counts."""
+
+
 class Probes:
     """What every seam needs. Wrappers let a compiler through first: dynamo traces `is_compiling()`
     to a constant, and what follows it disappears."""
@@ -59,10 +63,18 @@ class Probes:
         self.watcher.plain.failed = True
         self.watcher.halt()
 
-    def around(self, owner: Any, name: str, after: Probe, letter: str = "") -> None:
+    def around(
+        self,
+        owner: Any,
+        name: str,
+        after: Probe,
+        letter: str = "",
+        count: Callable[[Any], None] = nothing,
+    ) -> None:
         """Call `after(result, *args, **kwargs)` when a function of torch's returned.
 
-        With a letter, plain steps just note that; the guarded call is for others.
+        With a letter, plain steps just note that, and tell `count`, which can't fail, the first
+        argument; the guarded call is for others.
         """
         watcher, plain = self.watcher, self.watcher.plain
         get_ident, note, event = threading.get_ident, plain.note, (OTHER, letter)
@@ -73,6 +85,8 @@ class Probes:
                 if not is_compiling() and get_ident() == watcher.thread:
                     if letter and plain.resting:
                         note(event)
+                        if args:
+                            count(args[0])
                     else:
                         after(result, *args, **kwargs)
                 return result

@@ -23,7 +23,20 @@ class Known:
     step_line: int | None = None
     early: int = 0  # steps before the first one of its optimizer
     inner: bool = False  # stepped by another scheduler
+    steps: int | None = None  # by hand, when it was last asked
+    since: int = 0  # steps on plain steps of the program since then
+    owner: int | None = None  # number of its optimizer
     last: dict[str, Any] | None = None  # what was sent
+
+    def look(self, scheduler: Any, owner: int | None) -> None:
+        """Take down what only the living can tell: a fold's scheduler dies with the fold."""
+        self.steps, self.since = steps_of(scheduler), 0
+        self.owner = owner if owner is not None else self.owner
+
+    def bury(self) -> None:
+        """It can't be asked any more: what was counted since must do, if it is known whose it was."""
+        self.steps = self.steps + self.since if self.steps is not None and self.owner is not None else None
+        self.since = 0
 
 
 class Schedulers:
@@ -55,8 +68,16 @@ class Schedulers:
             return
         if known.step_file is None:
             known.step_file, known.step_line = user_line(2)
-        if not self._steps_of(getattr(scheduler, "optimizer", None)):
+        optimizer = getattr(scheduler, "optimizer", None)
+        if not self._steps_of(optimizer):
             known.early += 1
+        known.look(scheduler, self._number_of(optimizer))
+
+    def count(self, scheduler: Any) -> None:
+        """The same on a plain step, where nothing else is looked at."""
+        known = self._known.get(id(scheduler))
+        if known is not None:
+            known.since += 1
 
     def _find(self, scheduler: Any) -> Known | None:
         known = self._known.get(id(scheduler))
@@ -65,20 +86,23 @@ class Schedulers:
     def _steps_of(self, optimizer: Any) -> int:
         return next((s.steps for s in self._optimizers.states if s.optimizer() is optimizer), 0)
 
+    def _number_of(self, optimizer: Any) -> int | None:
+        return next((s.index for s in self._optimizers.states if s.optimizer() is optimizer), None)
+
     def report(self, step: int) -> None:
-        """Send the facts that have changed."""
+        """Send the facts that have changed, also of schedulers that are gone by now."""
         for index, known in enumerate(self._order):
             scheduler = known.scheduler()
-            if scheduler is None:
-                continue
-            data = self._fact(index, known, scheduler)
+            if scheduler is not None:
+                known.look(scheduler, self._number_of(getattr(scheduler, "optimizer", None)))
+            else:
+                known.bury()
+            data = self._fact(index, known)
             if data != known.last:
                 known.last = data
                 self._sink.fact("scheduler", step, data)
 
-    def _fact(self, index: int, known: Known, scheduler: Any) -> dict[str, Any]:
-        optimizer = getattr(scheduler, "optimizer", None)
-        owner = next((s.index for s in self._optimizers.states if s.optimizer() is optimizer), None)
+    def _fact(self, index: int, known: Known) -> dict[str, Any]:
         return {
             "index": index,
             "class": known.kind,
@@ -86,10 +110,10 @@ class Schedulers:
             "line": known.line,
             "step_file": known.step_file,
             "step_line": known.step_line,
-            "steps": steps_of(scheduler),
+            "steps": known.steps,
             "early": known.early,
             "inner": known.inner,
-            "optimizer": owner,
+            "optimizer": known.owner,
         }
 
 

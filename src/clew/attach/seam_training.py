@@ -168,7 +168,7 @@ def watch_schedulers(probes: Probes) -> None:
     note = probes.probe("scheduler", stepped)
     for kind in vars(lr_scheduler).values():
         if isinstance(kind, type) and "step" in vars(kind):
-            probes.around(kind, "step", note, "h")
+            probes.around(kind, "step", note, "h", probes.watcher.loop.schedulers.count)
 
 
 def watch_clipping(probes: Probes) -> None:
