@@ -37,6 +37,11 @@ def test_usual_orders_are_silent(pattern: str) -> None:
     assert not findings(CHECK, clipping(pattern, [2.0] * 60))
 
 
+@pytest.mark.parametrize("pattern", ["czfb", "cdfb", "cfb"])
+def test_clipping_before_an_update_by_hand_is_silent(pattern: str) -> None:
+    assert not findings(CHECK, clipping(pattern, [2.0] * 60))
+
+
 def test_nine_clip_calls_are_too_few() -> None:
     run = clipping("cdzfbs", [2.0] * 9)
     assert not findings(CHECK, run)

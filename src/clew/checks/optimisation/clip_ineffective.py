@@ -32,6 +32,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.api import Check
+from clew.checks.fits import PHASE
 from clew.checks.loop_facts import letters, orders
 from clew.checks.optimisation.accumulation_unscaled import SCALE_FREE
 from clew.checks.series import Series
@@ -44,6 +45,7 @@ class ClipIneffective(Check):
     id = "LOOP008"
     name = "clip-ineffective"
     needs = ("events.pattern",)
+    scope = PHASE
 
     least: int = 10  # clip calls; fewer may be a warm-up
     sustained: float = 0.9  # share of the steps with a clip call that have it in the wrong place
@@ -131,7 +133,7 @@ class ClipIneffective(Check):
 LEGEND = "f forward, b backward, c clip, u unscale, s step, z zero_grad"
 WRONG = (
     (
-        re.compile(r"^[hme]*c"),
+        re.compile(r"^[hme]*c.*s"),  # without an optimizer the clipping right after a backward is in time
         "gradients are clipped after the optimizer has used them: clip_grad_ comes after step()",
         "clip_grad_norm_(model.parameters(), max_norm)  # between backward() and step()",
     ),
