@@ -79,3 +79,21 @@ def test_growth_along_depth_is_found_at_the_first_layer() -> None:
 def test_growth_along_depth_among_small_gradients_is_fine() -> None:
     assert not findings(CHECK, along_depth(900.0, 30.0, 1.0, 1.0))
     assert not findings(CHECK, along_depth(0.9, 0.01, 1e-4, 1e-4))
+
+
+def at_once(first: float) -> FakeRun:
+    run = norms(1e4, math.nan, math.nan).model(("fc", "Linear"))
+    return run.signal("gradient.norm", [first], weight("fc")).signal("weight.norm", [1.0], weight("fc"))
+
+
+def test_a_first_gradient_a_thousand_times_the_weights_before_a_nan_is_an_error() -> None:
+    (found,) = findings(CHECK, at_once(1e3))
+    assert (found.severity, found.step) == (Severity.ERROR, 0)
+    assert "the first gradient is 1e+03 times the weights, and at step 1" in found.message
+    assert not findings(CHECK, at_once(999.0))
+
+
+def test_gradients_that_end_in_a_nan_or_a_peak_do_not_speak_against_it() -> None:
+    assert CHECK.clears(norms(*[1.0] * 40).view())
+    assert not CHECK.clears(at_once(1.0).view())
+    assert not CHECK.clears(norms(*[1.0] * 20, 1e6, *[1.0] * 40).view())

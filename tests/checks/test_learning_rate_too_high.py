@@ -103,3 +103,56 @@ def test_a_network_that_the_first_steps_wrecked_is_told_from_one_that_recovered(
     assert not findings(CHECK, training([2.0] + [21.0] * 5 + [0.99] * 54, jump))
     assert not findings(CHECK, training([2.0] + [19.0] * 5 + [1.01] * 54, jump))
     assert not findings(CHECK, training([2.0] + [21.0] * 5 + [1.01] * 54, [0.05] * 60))
+
+
+BLOWN_UP = [70.0, 20_000.0, *[900.0] * 18, *[27.0] * 80]  # a summed loss that ends at the best constant
+
+
+def test_a_loss_that_the_first_steps_blew_up_with_a_layer_they_killed_is_the_rate() -> None:
+    def run(dead: list[float]) -> FakeRun:
+        made = training(BLOWN_UP, [3.5] + [1e-3] * 40)
+        return made.signal("activation.dead_fraction", dead, Site(module="fc", op="relu"))
+
+    (found,) = findings(CHECK, run([0.01] + [1.0] * 40))
+    assert found.severity is Severity.WARNING
+    assert "from 70 by way of 2e+04 to 27" in found.message
+    assert not findings(CHECK, run([0.01] + [0.6] * 40)), "a layer that lives"
+    assert not findings(CHECK, run([1.0] * 41)), "silent before the first step"
+
+
+def test_large_gradients_are_no_excuse_for_an_optimizer_that_does_not_mind_their_scale() -> None:
+    def run(kind: str) -> FakeRun:
+        made = training([2.0] * 60, [0.9] * 60, lr=0.1).fact("optimizer", **{"class": kind})
+        return made.signal("gradient.norm", [100.0], weight("fc")).signal("weight.norm", [1.0], weight("fc"))
+
+    assert findings(CHECK, run("Adam"))
+    assert not findings(CHECK, run("SGD"))
+
+
+def leap(rates: Sequence[float], losses: Sequence[float]) -> FakeRun:
+    run = FakeRun().model(("fc", "Linear")).signal("loss", losses, LOSS).signal("lr", rates, STEP)
+    return run.signal("update.ratio", [1e-3] * 40, weight("fc"))
+
+
+def test_a_rate_that_jumps_and_takes_the_loss_with_it_for_good_is_found_at_its_step() -> None:
+    rates = [0.02] * 20 + [3.0] + [0.02] * 99
+    wrecked = [2.3] * 21 + [4000.0] * 4 + [2.3] * 95
+    (found,) = findings(CHECK, leap(rates, wrecked))
+    assert (found.severity, found.step) == (Severity.WARNING, 20)
+    assert "jumps from 0.02 to 3 at step 20" in found.message
+    assert not findings(CHECK, leap(rates, [2.3] * 21 + [4000.0] * 4 + [1.0] * 95)), "it came back"
+    assert not findings(CHECK, leap(rates, [2.3] * 120)), "no harm was done"
+
+
+def test_schedules_that_rise_are_no_jump() -> None:
+    losses = [2.3] * 21 + [40.0] * 20 + [2.3] * 79
+    warm_up = [1e-7 * 1.5**n for n in range(40)] + [1.0] * 80
+    restarts = [1e-5 + 0.1 * (1 - (n % 30) / 30) for n in range(120)]
+    for rates in (warm_up, restarts, [0.0] * 10 + [0.1] * 110):
+        assert not findings(CHECK, leap(rates, losses))
+
+
+def test_silence_about_large_steps_is_no_proof_against_them() -> None:
+    progress = [2.0] * 30 + [1.0] * 30
+    assert CHECK.clears(training(progress, [0.1] * 60).view())
+    assert not CHECK.clears(training(progress, [0.4] + [0.1] * 59).view())

@@ -40,6 +40,13 @@ def test_growth_that_has_ended_is_none() -> None:
     assert not findings(CHECK, made)
 
 
+def test_growth_is_judged_by_steps_though_samples_lie_close_at_the_start() -> None:
+    norms = [ROOT * n for n in (0.1, *np.geomspace(0.2, 2.0, 30), 2.01, 2.01)]
+    steps = [*range(31), 150, 247]
+    made = FakeRun().model(("a", "Linear")).signal("loss", FLAT, LOSS)
+    assert not findings(CHECK, made.signal("weight.norm", norms, weight("a"), steps))
+
+
 def test_a_loss_that_falls_excuses_growth_unless_it_falls_without_bound() -> None:
     falling = list(np.linspace(1.0, 0.2, 60))
     assert not findings(CHECK, run(1.6, losses=falling))

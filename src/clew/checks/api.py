@@ -48,6 +48,10 @@ class Check(ABC):
         """Why silence does not mean health yet, if it does not."""
         return None
 
+    def clears(self, run: RunView) -> bool:
+        """Whether finding nothing speaks against the fault: else it is not called ruled out."""
+        return True
+
     def finding(
         self,
         severity: Severity,

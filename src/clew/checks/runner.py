@@ -56,12 +56,13 @@ def judge(
     answers.ruled_out += withdrawn
     ordered = folded(kept, symptoms)
     roots = [f for f in ordered if not f.because]  # what follows from them is explained
+    cleared = {c.name for c in asked if c.name in answers.ruled_out and _clears(c, run)}
     return Verdict(
         tuple(ordered),
         tuple(answers.not_judged),
         tuple(answers.ruled_out),
         tuple(answers.ignored),
-        tuple(name for name in possible_causes(roots) if name in answers.ruled_out),
+        tuple(name for name in possible_causes(roots) if name in cleared),
     )
 
 
@@ -175,6 +176,14 @@ def _of_all(found: Sequence[tuple[Part, Finding]], parts: int) -> Finding:
     steps = listed([f"{part.first} to {part.end - 1}" for part in ill], 4)
     told = f"so in {len(ill)} of the {parts} fits of this run: steps {steps}"
     return replace(worst, evidence=(*worst.evidence, Evidence(told)))
+
+
+def _clears(check: Check, run: RunView) -> bool:
+    try:
+        with np.errstate(all="ignore"):
+            return check.clears(run)
+    except Exception:  # noqa: BLE001 - as in `ask`
+        return False
 
 
 def _asked_elsewhere(names: Sequence[str]) -> str | None:

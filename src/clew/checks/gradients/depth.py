@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -41,6 +42,16 @@ class Profile:
 
     def series(self, values: FloatArray, signal: str) -> Series:
         return Series(signal, self.sites[0], self.steps, values)
+
+
+def first_over_weight(run: RunView) -> float:
+    """The norm of the first gradient over that of the weight, of the median weight; NaN if unknown."""
+    relative = [
+        float(g.values[0] / w.values[0])
+        for site, g in run.series("gradient.norm")
+        if is_weight(run, site) and (w := run.of_parameter("weight.norm", run.key(site))) and w.values[0] > 0
+    ]
+    return median(relative) if relative else float("nan")
 
 
 def profiles(run: RunView, cut: Callable[[Series], Series]) -> Iterator[Profile]:

@@ -32,7 +32,7 @@ import numpy as np
 
 from clew.checks.api import Check
 from clew.checks.fits import FIT
-from clew.checks.gradients.depth import Profile, profiles
+from clew.checks.gradients.depth import Profile, first_over_weight, profiles
 from clew.checks.losses.course import lead_loss
 from clew.checks.series import Series
 from clew.checks.view import RunView
@@ -54,6 +54,7 @@ class ExplodingGradient(Check):
     sustained: float = 0.9  # share of the window that must be bad: one spike is none
     # Batch normalisation without skip connections, which trains, makes 1.6 decades in 20 layers.
     decades: float = 3.0  # powers of ten by which the gradient grows from last to first layer
+    steep: float = 1e3  # gradient over weight at the first step, before a NaN; healthy ones are around 1
     large: float = 1.0  # gradient over weight in the first layers: a gradient as large as the weight
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -67,7 +68,7 @@ class ExplodingGradient(Check):
     def _over_time(self, run: RunView, site: Site, norms: Series) -> Finding | None:
         end = norms.first_nonfinite()
         if end is not None:
-            return self._up_to_nonfinite(site, norms.before(end), end)
+            return self._up_to_nonfinite(site, norms.before(end), end) or self._at_once(run, norms, end)
         recent, start = norms.last(self.window), norms.first(self.window).median
         if len(norms) < 2 * self.window or not start > 0:
             return None
@@ -87,6 +88,21 @@ class ExplodingGradient(Check):
             f"the gradient norm grew from {start:.3g} to {peak:.3g}, then was no longer finite (step {end})"
         )
         return self._finding(Severity.ERROR, site, norms, start, self.growth, message)
+
+    def _at_once(self, run: RunView, norms: Series, end: int) -> Finding | None:
+        """No growth to be seen: out of scale from the first step on, and soon beyond all numbers."""
+        size = first_over_weight(run)
+        if not size >= self.steep or len(norms.before(end)) > self.window or not len(norms.before(end)):
+            return None
+        return self.finding(
+            Severity.ERROR,
+            message=f"the first gradient is {size:.3g} times the weights, and at step {end} it is no longer "
+            "finite",
+            fix=FIX,
+            site=norms.site,
+            step=int(norms.steps[0]),
+            evidence=norms.before(end).evidence("gradient norm, up to there"),
+        )
 
     def _finding(
         self, severity: Severity, site: Site, norms: Series, start: float, growth: float, message: str
@@ -124,6 +140,13 @@ class ExplodingGradient(Check):
             evidence=profile.series(profile.relative[0], "gradient.norm").evidence(
                 f"gradient relative to the weight at {run.name(first)}"
             ),
+        )
+
+    def clears(self, run: RunView) -> bool:
+        """Norms that stay finite and below what would count as growth."""
+        return all(
+            s.first_nonfinite() is None and s.max <= self.growth * s.first(self.window).median
+            for _, s in run.series("grad.norm")
         )
 
     def unjudged(self, run: RunView) -> str | None:

@@ -65,7 +65,7 @@ class AccumulationUnscaled(Check):
 
     def _finding(self, run: RunView, counts: Series) -> Finding:
         k = round(counts.median)
-        sensitive = not _scale_free(run) and _from_loader(run) and not _clipped(run)
+        sensitive = not scale_free(run) and _from_loader(run) and not _clipped(run)
         effect = (
             f"the effective learning rate is {k} times what is written"
             if sensitive
@@ -104,7 +104,8 @@ def _thrown_away(run: RunView) -> bool:
     return any(series.skip(1).median > 0 for _, series in run.series("grad.lost"))
 
 
-def _scale_free(run: RunView) -> bool:
+def scale_free(run: RunView) -> bool:
+    """Whether no optimizer takes longer steps for larger gradients."""
     return bool(run.optimizers) and all(SCALE_FREE.search(o.kind) for o in run.optimizers)
 
 

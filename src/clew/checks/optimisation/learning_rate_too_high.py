@@ -3,7 +3,9 @@
 ## What it detects
 A loss that diverges (rises far above its start, or grows until it is no longer finite), or that
 makes no progress at all, while a single step changes the weights by more than a tenth of their
-size. Also a loss that the first steps blow up and that then stays above half of where it began.
+size. Also a loss that the first steps blow up and that then stays above half of where it began, or
+leaves a layer in which nearly no unit lives; and a rate that jumps to many times all before it, the
+loss with it, which never gets better again.
 `clew check` tries it out: from the same start, over a few dozen steps and three orders of the
 batches, the program's rate gets nowhere while a tenth or a hundredth of it does.
 
@@ -34,11 +36,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+import numpy as np
+
 from clew.checks.api import Check
 from clew.checks.experiments.outcome import why_not
 from clew.checks.fits import FIT
-from clew.checks.gradients.depth import is_weight
+from clew.checks.gradients.depth import first_over_weight, is_weight
 from clew.checks.losses.course import train_losses
+from clew.checks.optimisation.accumulation_unscaled import scale_free
 from clew.checks.optimisation.rate_trials import rate_trial, where
 from clew.checks.series import Series
 from clew.checks.view import RunView
@@ -62,6 +67,13 @@ class LearningRateTooHigh(Check):
     start: int = 5  # losses whose median is the start; more would take in the first progress
     burst: float = 10.0  # a jump of the loss, in units of its start, that no noise makes
     recovered: float = 0.5  # share of its start that the loss must come down to, to forgive a burst
+    leap: float = (
+        10.0  # rate over the highest before it; schedules rise in smaller steps, or to where they were
+    )
+    settled: int = 5  # steps before such a leap; the first ones of a warm-up multiply the rate
+    killed: float = 0.9  # share of a layer's units that are silent in the end
+    alive: float = 0.5  # the same at the first step: a layer that began so was not killed by the steps
+    floor: float = 0.1  # share of its start below which a loss has learned with what is left
     window: int = 20  # losses, or sampled steps, judged at either end: enough for a steady median
     patience: int = 50  # steps before a standing loss is judged; a warm-up may need some
     steep: float = 10.0  # gradient over weight at the first step; healthy ones are around 0.1 to 1
@@ -94,14 +106,20 @@ class LearningRateTooHigh(Check):
 
     def _watched(self, run: RunView) -> Iterator[Finding]:
         weights = [s for site, s in run.series("update.ratio") if is_weight(run, site)]
+        losses = train_losses(run)
+        leap = self._leap(run, losses[0]) if len(losses) == 1 else None
+        if leap is not None:
+            yield leap
+            return
         size, from_the_start = self._size(weights)
         if not size or self._steep_from_the_start(run):
             return
-        losses = train_losses(run)
         gone = [x for x in losses if self._diverged(x) and (from_the_start or not self._fell(x))]
         if gone:
             yield self._finding(run, Severity.ERROR, gone[0], weights, size)
-        elif len(losses) == 1 and (self._stands(losses[0]) or (from_the_start and self._burst(losses[0]))):
+        elif len(losses) == 1 and (
+            self._stands(losses[0]) or (from_the_start and self._burst(run, losses[0]))
+        ):
             yield self._finding(run, Severity.WARNING, losses[0], weights, size)
 
     def _size(self, weights: Sequence[Series]) -> tuple[float, bool]:
@@ -140,24 +158,62 @@ class LearningRateTooHigh(Check):
         enough = len(loss) >= self.patience and loss.min >= 0
         return enough and loss.last(self.window).median >= self.stuck * self._begin(loss)
 
-    def _burst(self, loss: Series) -> bool:
+    def _leap(self, run: RunView, loss: Series) -> Finding | None:
+        """A rate far above all before it, that took the loss away to where it never came back from."""
+        for site, rate in run.series("lr"):
+            before = np.maximum.accumulate(rate.values)[:-1]
+            leaps = np.flatnonzero((rate.values[1:] > self.leap * before) & (before > 0)) + 1
+            for at in leaps[leaps >= self.settled][:1]:
+                step = int(rate.steps[at])
+                usual, after = loss.before(step + 1).last(self.window), loss.since(step + 1)
+                blown = after.first(self.window).max > self.burst * usual.median > 0
+                late = after.last(self.window).median >= self.stuck * usual.median
+                if blown and late and len(after) >= self.patience and loss.min >= 0:
+                    return self._leapt(run, site, rate, int(at), loss)
+        return None
+
+    def _leapt(self, run: RunView, site: Site, rate: Series, at: int, loss: Series) -> Finding:
+        step, high, low = int(rate.steps[at]), float(rate.values[at]), float(rate.values[at - 1])
+        usual = loss.before(step + 1).last(self.window).median
+        worst, end = loss.since(step).first(self.window).max, loss.last(self.window).median
+        return self.finding(
+            Severity.WARNING,
+            message=f"the learning rate jumps from {low:.3g} to {high:.3g} at step {step}: the loss goes "
+            f"from {usual:.3g} to {worst:.3g} and is {end:.3g} in the end",
+            fix=f"lr={low:.3g} at step {step}, too: look at what sets the rate there",
+            site=site,
+            step=step,
+            evidence=[
+                rate.since(step - self.window).first(2 * self.window).evidence("learning rate around there"),
+                loss.evidence("loss"),
+                *_made(run),
+            ],
+        )
+
+    def _burst(self, run: RunView, loss: Series) -> bool:
         """Blown up by the first steps, and not much the wiser since: the network was wrecked."""
         if len(loss) < self.patience or loss.min < 0:
             return False
-        begin = self._begin(loss)
+        begin, end = self._begin(loss), loss.last(self.window).median
         blown = loss.first(self.window).max > self.burst * begin
-        return blown and loss.last(self.window).median > self.recovered * begin
+        return blown and (end > self.recovered * begin or (end > self.floor * begin and self._killed(run)))
+
+    def _killed(self, run: RunView) -> bool:
+        """Whether a layer that was alive at first has hardly a unit left."""
+        return any(
+            s.values[0] < self.alive and s.last(self.window).median >= self.killed
+            for _, s in run.series("activation.dead_fraction")
+        )
+
+    def clears(self, run: RunView) -> bool:
+        """Small steps throughout. Large ones with a loss that falls are no proof of either."""
+        weights = [s.finite() for site, s in run.series("update.ratio") if is_weight(run, site)]
+        return bool(weights) and _typical([s.max for s in weights]) <= self.ratio
 
     def _steep_from_the_start(self, run: RunView) -> bool:
         rates = [s.values[0] for _, s in run.series("lr")]
-        relative = [
-            float(g.values[0] / w.values[0])
-            for site, g in run.series("gradient.norm")
-            if is_weight(run, site)
-            and (w := run.of_parameter("weight.norm", run.key(site)))
-            and w.values[0] > 0
-        ]
-        return bool(relative and rates) and median(relative) >= self.steep and max(rates) <= self.ordinary
+        steep = first_over_weight(run) >= self.steep and not scale_free(run)  # Adam's steps don't mind
+        return bool(rates) and steep and max(rates) <= self.ordinary
 
     def _course(self, loss: Series) -> str:
         start, bad = self._begin(loss), loss.first_nonfinite()
@@ -165,7 +221,9 @@ class LearningRateTooHigh(Check):
             return (
                 f"the loss went from {start:.3g} to {loss.finite().max:.3g} and was not finite at step {bad}"
             )
-        return f"the loss went from {start:.3g} to {loss.last(self.window).median:.3g} in {len(loss)} steps"
+        end, peak = loss.last(self.window).median, loss.first(self.window).max
+        by_way_of = f" by way of {peak:.3g}" if start > 0 and peak > self.burst * max(start, end) else ""
+        return f"the loss went from {start:.3g}{by_way_of} to {end:.3g} in {len(loss)} steps"
 
     def _finding(
         self, run: RunView, severity: Severity, loss: Series, weights: Sequence[Series], size: float
@@ -176,7 +234,7 @@ class LearningRateTooHigh(Check):
             loss.evidence("loss"),
             worst.finite().evidence(f"change of {run.name(worst.site)} in one step, as a share of its size"),
         ]
-        evidence += [Evidence(f"{o.kind} made at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file]
+        evidence += _made(run)
         at = f"learning rate {rate:.3g}" if rate else "the learning rate"
         return self.finding(
             severity,
@@ -197,6 +255,10 @@ class LearningRateTooHigh(Check):
             return why_not(run, self.name)
         most = max((len(s) for s in train_losses(run)), default=0)
         return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
+
+
+def _made(run: RunView) -> list[Evidence]:
+    return [Evidence(f"{o.kind} made at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file]
 
 
 def _typical(sizes: Sequence[float]) -> float:

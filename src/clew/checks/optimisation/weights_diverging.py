@@ -34,7 +34,7 @@ from clew.checks.losses.course import train_losses
 from clew.checks.optimisation.shapes import elements
 from clew.checks.series import Series
 from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity
+from clew.records import Finding, Severity
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class WeightsDiverging(Check):
 
     growth: float = 10.0  # size over that at the start; healthy weights double or triple
     size: float = 1.0  # root mean square; trained weights have 0.01 to 0.3
-    still: float = 1.1  # growth over the last quarter of the samples
+    still: float = 1.1  # growth over the last quarter of the steps
     samples: int = 20  # sampled steps before it is judged
     better: float = 0.9  # share of its start that a loss must fall below to count as better
     depth: float = 10.0  # how far below zero a loss runs, in units of its first size, to be without bound
@@ -64,9 +64,11 @@ class WeightsDiverging(Check):
         count = elements(run, norms.site)
         if len(known) < self.samples or not count or not is_weight(run, norms.site):
             return False
-        quarter = known.last(len(known) // 4)
-        late = quarter.last(1).median
-        growing = late >= self.still * float(quarter.values[0])
+        late, begun = known.last(1).median, int(known.steps[0])
+        # By steps: sampled ones lie close together at the start and far apart at the end.
+        quarter = known.since(begun + (3 * (int(known.steps[-1]) - begun)) // 4)
+        before = known.before(int(quarter.steps[0])).last(1)
+        growing = late >= self.still * (before if len(before) else quarter).values[0]
         return growing and late > self.size * math.sqrt(count) and self._grown(known) >= self.growth
 
     def _grown(self, norms: Series) -> float:
@@ -100,9 +102,11 @@ class WeightsDiverging(Check):
             site=norms.site,
             step=norms.onset(norms.values > self.growth * norms.values[0]),
             evidence=[
-                norms.evidence(f"norm of {run.name(norms.site)}"),
+                norms.evidence(
+                    f"norm of {run.name(norms.site)}; in the end the root mean square of its elements is "
+                    f"{norms.finite().last(1).median / _root(run, norms):.2g}"
+                ),
                 loss.evidence("loss"),
-                Evidence(f"root mean square of {norms.finite().last(1).median / _root(run, norms):.2g}"),
             ],
         )
 
