@@ -283,6 +283,25 @@ def test_a_scheduler_that_dies_with_its_fold_keeps_its_count(tmp_path):
     assert [(facts[n]["steps"], facts[n]["optimizer"]) for n in range(3)] == [(5, 0), (5, 1), (5, 2)]
 
 
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_broadcast_by_hand_names_the_shape_of_the_target(tmp_path, flat):
+    def program():
+        model = nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(3):
+            x = torch.randn(16, 4)
+            predicted, target = (model(x)[:, 0], x[:, :1]) if flat else (model(x), x[:, 0])
+            optimizer.zero_grad()
+            ((predicted - target) ** 2).mean().backward()
+            optimizer.step()
+
+    shapes = newest(recorded(program, tmp_path), "broadcast")
+    if flat:  # the model's own output is (16, 1); what was made of it is not known to be it
+        assert shapes is None
+    else:
+        assert (shapes["prediction_shape"], shapes["target_shape"]) == ([16, 1], [16])
+
+
 class Tied(nn.Module):
     def __init__(self):
         super().__init__()

@@ -73,3 +73,13 @@ def test_one_parameter_of_a_layer_that_learns_is_not_cut_off() -> None:
     run = network("a", cut=["a.bias"])
     run.parameters(parameter("a"), parameter("a", "bias", has_grad=False), parameter("b"))
     assert not findings(CHECK, run)
+
+
+def test_a_whole_model_may_wait_for_its_turn_while_another_one_trains() -> None:
+    def critic_first(steps: int) -> FakeRun:
+        run = network("a", "b", reached=0, cut=["a.weight", "b.weight"])
+        return run.fact("graph", 3, root="critic", reached=6).signal("loss", [1.0] * steps)
+
+    assert not findings(CHECK, critic_first(49))
+    (found,) = findings(CHECK, critic_first(50))
+    assert found.severity is Severity.ERROR

@@ -3,11 +3,12 @@ from __future__ import annotations
 from fake_run import LOSS, LOSS_CALL, STEP, FakeRun
 
 from clew.checks.fits import fits, phases
+from clew.checks.graph.detached_graph import DetachedGraph
 from clew.checks.losses.softmax_before_cross_entropy import SoftmaxBeforeCrossEntropy
 from clew.checks.optimisation.missing_zero_grad import MissingZeroGrad
 from clew.checks.runner import ask, judge
 from clew.checks.symptoms.loss_spikes import LossSpikes
-from clew.records import Site
+from clew.records import NotJudged, Site
 
 ZERO_GRAD = MissingZeroGrad()
 
@@ -103,6 +104,17 @@ def test_an_error_that_is_still_seen_is_told_as_it_is_now() -> None:
     run = announced(FakeRun().signal("grad.stale", [0.0, *[1.0] * 99], STEP))
     (found,) = judge(run.view(), checks=[ZERO_GRAD]).findings
     assert found.message.startswith("gradients are never cleared")
+
+
+def test_an_error_that_its_check_takes_back_leaves_the_reason() -> None:
+    finding = {"check": "detached-graph", "id": "GRPH002", "severity": "error", "message": "m", "fix": "f"}
+    run = FakeRun().fact("announced", 5, check="detached-graph", findings=[finding])
+    run.fact("graph", 8, root="g", reached=6)
+    verdict = judge(run.view(), checks=[DetachedGraph()])
+    assert verdict.findings == ()
+    assert verdict.not_judged == (
+        NotJudged("detached-graph", "told at step 5 and taken back: the layers have got gradients since"),
+    )
 
 
 def test_an_error_that_is_to_be_ignored_is_not_brought_back() -> None:

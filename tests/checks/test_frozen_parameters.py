@@ -23,6 +23,17 @@ def test_a_frozen_random_layer_is_found() -> None:
     assert found.fix.startswith("model.new.requires_grad_(True)")
 
 
+def test_a_layer_is_frozen_since_it_was_first_seen_so() -> None:
+    head = parameter("head")
+    run = FakeRun().parameters(parameter("new", **FROZEN), head)
+    (found,) = findings(CHECK, run.fact("parameters", 64, root="model", items=run.facts[-1].data["items"]))
+    assert found.step == 0
+    run = FakeRun().parameters(parameter("new"), head)
+    frozen_later = [parameter("new", **FROZEN), head]
+    (found,) = findings(CHECK, run.fact("parameters", 64, root="model", items=frozen_later))
+    assert found.step == 64
+
+
 @pytest.mark.parametrize(
     "healthy",
     [{"init_like": None}, {"init_like": False}, {"ndim": 1}, {"has_grad": True}, {"requires_grad": True}],

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fake_run import STEP, FakeRun, findings
+from fake_run import STEP, FakeRun, findings, parameter
 
 from clew.checks.optimisation.missing_zero_grad import MissingZeroGrad
 from clew.records import Severity, Site
@@ -42,3 +42,28 @@ def test_the_growth_of_the_gradient_is_shown() -> None:
     run = stale(0, 1, 1, 1).signal("grad.norm", [1.0, 2.0, 3.0, 4.0], STEP)
     (found,) = findings(MissingZeroGrad(), run)
     assert found.evidence[1].text == "gradient norm from 1 to 4"
+
+
+def with_zeroing(patterns: list[float], run: FakeRun) -> FakeRun:
+    run.fact("pattern", id=0, pattern="dfbs").fact("pattern", id=1, pattern="zdfbs")
+    return run.signal("events.pattern", patterns)
+
+
+def test_zeroing_once_per_epoch_is_told_as_such() -> None:
+    run = with_zeroing([1.0, *[0.0] * 19] * 3, stale(0, *[1] * 59))
+    (found,) = findings(MissingZeroGrad(), run)
+    assert "gradients are cleared only every 20 steps" in found.message
+    assert "inside the loop over the batches" in found.fix
+
+
+def test_the_optimizer_whose_gradients_stay_is_named_where_another_one_is_zeroed() -> None:
+    other = Site(op="step", file="train.py", line=40)
+    run = with_zeroing([1.0] * 60, stale(0, *[1] * 59)).signal("lr", [0.1] * 60, STEP)
+    run.signal("lr", [0.1] * 55, other, range(5, 60)).signal("grad.stale", [0.0] * 55, other, range(5, 60))
+    run.fact("optimizer", 0, index=0, line=18, **{"class": "Adam"})
+    run.fact("optimizer", 5, index=1, line=17, **{"class": "Adam"})
+    run.parameters(parameter("net", optimizer=0), root="critic")
+    run.parameters(parameter("net", optimizer=1), root="generator")
+    (found,) = findings(MissingZeroGrad(), run)
+    assert "never for the optimizer of critic" in found.message
+    assert found.fix.startswith("zero_grad() of the Adam made on line 18, which steps here")

@@ -48,6 +48,18 @@ def test_a_loss_or_a_loader_tells_a_frequent_evaluation() -> None:
     assert findings(CHECK, evaluated(trained(), often, batches=2.0))
 
 
+def test_samples_of_a_generator_of_which_nothing_is_measured_are_advice() -> None:
+    def gan() -> FakeRun:
+        two = trained().fact("optimizer", index=0).fact("optimizer", index=1)
+        return evaluated(two, [4, 9])
+
+    (found,) = findings(CHECK, gan())
+    assert found.severity is Severity.ADVICE
+    loss = Site(op="cross_entropy", phase="eval")
+    (found,) = findings(CHECK, gan().signal("loss", [1.0] * 2, loss, [4, 9]))
+    assert found.severity is Severity.WARNING
+
+
 def test_a_trial_forward_before_training_is_silent() -> None:
     assert not findings(CHECK, evaluated(trained(), [0]))
 

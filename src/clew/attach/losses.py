@@ -130,7 +130,7 @@ class Losses:
         self._walks += 1
         for name, shape, result in hand_broadcasts(loss.grad_fn, outputs):
             file, line = user_line(2)
-            self._broadcast(name, file, line, shape, None, result)
+            self._broadcast(name, file, line, shape, other_side(shape), result)
 
     def _bind(self, kind: str, function: Any, args: Any, kwargs: Any) -> dict[str, Any]:
         signature = self._signatures.get(kind)
@@ -237,6 +237,16 @@ def hand_broadcasts(node: Any, outputs: list[Any]) -> Iterator[tuple[str, tuple[
                 size = max(shape) if shape else 0
                 if shape and size > 1 and result == (size, size):
                     yield name, shape, result
+
+
+def other_side(shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """What (N, 1) or (N,) met to make (N, N): autograd keeps nothing of a constant that is subtracted.
+
+    Labels come as (N,) rather than as (1, N), which gives the same.
+    """
+    if len(shape) == 1:
+        return (shape[0], 1)
+    return (shape[0],) if shape[1] == 1 else None
 
 
 def is_column(shape: tuple[int, ...]) -> bool:

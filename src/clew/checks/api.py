@@ -38,6 +38,8 @@ class Check(ABC):
     needs: ClassVar[tuple[str, ...]]  # signals or `fact:KIND`; `a|b` where either will do
     confidence: ClassVar[str] = "likely"  # of its findings: certain, likely or possible
     scope: ClassVar[str] = "run"  # or `phase`, `fit`: what it judges at a time, see `checks.fits`
+    # Why an error that was told early is taken back when later steps don't bear it out; "": it never is.
+    withdrawal: ClassVar[str] = ""
     symptom: ClassVar[bool] = False  # says what is seen, not why: stands behind any cause that was found
 
     @abstractmethod

@@ -94,15 +94,21 @@ class _Answers:
         else:
             self.ruled_out.append(name)
 
-    def restore(self, finding: Finding) -> None:
-        """Take up what was said earlier, unless the check has something to say now."""
-        name = finding.check
+    def has_heard(self, finding: Finding) -> bool:
+        """Whether the check has something to say now, or is not to be heard."""
         known = {f.check for f in self.findings} | {i.check for i in self.ignored}
-        if name in known or any(r.covers(name, finding.id) or r.covers_finding(finding) for r in self._rules):
+        left_out = (r.covers(finding.check, finding.id) or r.covers_finding(finding) for r in self._rules)
+        return finding.check in known or any(left_out)
+
+    def take_back_or_keep(self, finding: Finding, step: int, reason: str) -> None:
+        """An error that was told at a step and is not seen any more."""
+        self.ruled_out = [name for name in self.ruled_out if name != finding.check]
+        self.not_judged = [item for item in self.not_judged if item.check != finding.check]
+        if reason:
+            self.not_judged.append(NotJudged(finding.check, f"told at step {step} and taken back: {reason}"))
             return
-        self.findings.append(finding)
-        self.ruled_out = [other for other in self.ruled_out if other != name]
-        self.not_judged = [other for other in self.not_judged if other.check != name]
+        told = f"told at step {step}; no longer seen in the {self.run.steps:,} steps as a whole"
+        self.findings.append(replace(finding, evidence=(*finding.evidence, Evidence(told))))
 
 
 def _add_recorded(answers: _Answers, known: set[str]) -> None:
@@ -117,14 +123,14 @@ def _add_recorded(answers: _Answers, known: set[str]) -> None:
 def _add_announced(answers: _Answers, asked: Sequence[Check]) -> None:
     """Errors that were told while the run went on and that its checks no longer see at its end.
 
-    Whoever read them must find them in the verdict; only a trial of the fix can withdraw them.
+    Whoever read them must find them in the verdict, or the reason why not.
     """
-    ended = answers.run.steps
+    by_name = {check.name: check for check in asked}
     for fact in answers.run.facts("announced"):
         for finding in from_fact(fact.data)[0]:
-            if any(check.name == finding.check for check in asked):
-                told = Evidence(f"told at step {fact.step}; no longer seen in the {ended:,} steps as a whole")
-                answers.restore(replace(finding, evidence=(*finding.evidence, told)))
+            check = by_name.get(finding.check)
+            if check is not None and not answers.has_heard(finding):
+                answers.take_back_or_keep(finding, fact.step, check.withdrawal)
 
 
 def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:

@@ -42,6 +42,7 @@ from clew.supply.survey import Survey
 class ConstantInput(Check):
     id = "DATA003"
     name = "constant-input"
+    withdrawal = "later batches differ"
     needs = (
         "sample.constant|fact:data.survey",
         "sample.distinct|fact:data.survey",

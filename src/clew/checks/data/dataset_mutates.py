@@ -40,6 +40,7 @@ from clew.records import Evidence, Finding, Severity
 class DatasetMutates(Check):
     id = "DATA014"
     name = "dataset-mutates"
+    withdrawal = "later samples speak against it"
     needs = ("fact:loader|fact:experiment.dataset-mutates|fact:data.survey",)
 
     change: float = 0.01  # of mean or standard deviation, over the larger of the two: rounding is far less

@@ -38,6 +38,7 @@ Counts = Mapping[tuple[int, int], int]  # (label, prediction) -> samples
 class LabelMapMismatch(Check):
     id = "DATA013"
     name = "label-map-mismatch"
+    withdrawal = "later evaluations speak against it"
     needs = ("fact:confusion", "label.accuracy")
 
     samples: int = 40  # evaluated samples before they are judged

@@ -43,6 +43,7 @@ from clew.records import Evidence, Finding, Severity, Site
 class LabelsMisaligned(Check):
     id = "DATA012"
     name = "labels-misaligned"
+    withdrawal = "later samples speak against it"
     needs = (
         "sample.relabelled|fact:experiment.labels-misaligned",
         "label.classes|fact:experiment.labels-misaligned",

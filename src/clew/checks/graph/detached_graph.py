@@ -45,14 +45,20 @@ NO_GRAD = "does not require grad"  # torch's words when backward() is called on 
 class DetachedGraph(Check):
     id = "GRPH002"
     name = "detached-graph"
+    withdrawal = "the layers have got gradients since"
     needs = ("fact:graph|fact:loss_cut|fact:idle",)
+
+    turns: int = 50  # steps in which a whole model may wait for its turn: a critic is trained first
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         cut_losses = list(self._cut_losses(run))
         yield from cut_losses
         if not cut_losses:
-            for graph in graphs(run):
-                yield from self._cut_layers(run, graph)
+            known = graphs(run)
+            for graph in known:
+                waits = not graph.reached and any(other.reached for other in known)
+                if not waits or run.finished or run.steps >= self.turns:
+                    yield from self._cut_layers(run, graph)
 
     # -- a loss without a history --
 

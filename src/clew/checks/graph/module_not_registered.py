@@ -39,6 +39,7 @@ EMPTY = "optimizer got an empty parameter list"  # torch's words when nothing at
 class ModuleNotRegistered(Check):
     id = "GRPH001"
     name = "module-not-registered"
+    withdrawal = "the optimizer has got hold of them since"
     needs = ("fact:graph|fact:idle",)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

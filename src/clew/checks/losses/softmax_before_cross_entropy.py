@@ -71,7 +71,7 @@ class SoftmaxBeforeCrossEntropy(Check):
             message="cross_entropy gets probabilities instead of logits, so softmax is taken twice",
             fix=f"remove {run.name(layers[0])} (Softmax): return the logits"
             if layers
-            else "return the logits: x, without torch.softmax(x, dim=1)",
+            else "cross_entropy(logits, target)  # with what goes into the softmax, not what comes out of it",
             site=site,
             step=int(rows.steps[0]),
             evidence=evidence,

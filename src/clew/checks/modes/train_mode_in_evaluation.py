@@ -15,7 +15,8 @@ running statistics from the evaluation data, which then leak into the model.
 ## Known problems
 There are two readings: `.eval()` was forgotten, or the randomness is wanted (Monte Carlo dropout,
 statistics that are estimated anew). `torch.optim.swa_utils.update_bn` is recognised. For Monte Carlo
-dropout put only the dropout layers into training mode. Models that no optimizer holds are not
+dropout put only the dropout layers into training mode. Where several models train each other and
+nothing is measured (samples of a GAN's generator), it is advice only. Models that no optimizer holds are not
 judged, nor are forwards without gradients that are part of every training step.
 
 ## References
@@ -64,19 +65,21 @@ class TrainModeInEvaluation(Check):
         yield from self._without_no_grad(run)
 
     def _is_evaluation(self, run: RunView, wrong: Series) -> bool:
-        steps = np.unique(wrong.steps)
+        return len(np.unique(wrong.steps)) < self.often * run.steps or self._measures(run, wrong, 2)
+
+    def _measures(self, run: RunView, wrong: Series, batches: int) -> bool:
+        """Whether a loss is taken of it, or a loader feeds it that many batches."""
         losses = [s.steps for site, s in run.series("loss", "eval") if site.phase == "eval"]
         measured = np.concatenate(losses) if losses else np.array([])
-        batches = [s for site, s in run.series("evaluation.batches") if site == wrong.site]
-        return (
-            len(steps) < self.often * run.steps
-            or np.isin(steps, measured).mean() >= 0.5
-            or any(s.median >= 2 for s in batches)
-        )
+        fed = [s for site, s in run.series("evaluation.batches") if site == wrong.site]
+        near = np.isin(wrong.steps, measured) | np.isin(wrong.steps - 1, measured)
+        return float(near.mean()) >= 0.5 or any(s.median >= batches for s in fed)
 
     def _finding(self, run: RunView, wrong: Series, sections: Series, layers: list[str]) -> Finding:
+        # A generator's samples, made to be looked at: torch's own GAN example does it in this mode.
+        shown = len(run.optimizers) > 1 and not self._measures(run, wrong, 1)
         return self.finding(
-            Severity.WARNING,
+            Severity.ADVICE if shown else Severity.WARNING,
             message=f"{run.module_name(wrong.site)} is evaluated in training mode ({len(wrong)} of "
             f"{counted(len(sections), 'evaluation')}): {listed(layers)} {_works(layers)} as in training "
             "(unless the randomness is wanted, as in Monte Carlo dropout)",

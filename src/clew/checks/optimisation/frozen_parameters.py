@@ -65,7 +65,7 @@ class FrozenParameters(Check):
             f"False, and nothing was loaded into {'it' if len(items) == 1 else 'them'}",
             fix=f"{_attribute(module)}.requires_grad_(True)  # before the optimizer is made",
             site=site,
-            step=known.step,
+            step=_since(run, known, items),
             evidence=Evidence(f"still distributed as initialised: {listed([p.name for p in items], 8)}"),
         )
 
@@ -108,6 +108,15 @@ def _frozen(run: RunView, known: Parameters, p: Parameter) -> bool:
         return False
     norms = run.of_parameter("weight.norm", (known.root, p.module, p.param))
     return norms is None or len(norms.finite()) == 0 or norms.min == norms.max
+
+
+def _since(run: RunView, known: Parameters, items: list[Parameter]) -> int:
+    """From when on they were frozen: the start, if they were so when first looked at."""
+    names = {p.name for p in items}
+    looks = [Parameters.read(f.step, f.data) for f in run.facts("parameters")]
+    own = [look for look in looks if look.root == known.root]
+    free = [n for n, look in enumerate(own) if any(p.requires_grad for p in look.items if p.name in names)]
+    return own[free[-1] + 1].step if free and free[-1] + 1 < len(own) else 0
 
 
 def _attribute(module: str) -> str:

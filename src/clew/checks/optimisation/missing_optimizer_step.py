@@ -34,6 +34,7 @@ from clew.records import Evidence, Finding, Severity, Site
 class MissingOptimizerStep(Check):
     id = "LOOP002"
     name = "missing-optimizer-step"
+    withdrawal = "the optimizer has stepped since"
     needs = ("fact:optimizer_use",)
 
     backwards: int = 20  # without a step; more than most programs accumulate, and an epoch of few

@@ -39,6 +39,7 @@ from clew.records import Evidence, Finding, Severity, Site
 class OptimizerStale(Check):
     id = "LOOP005"
     name = "optimizer-stale"
+    withdrawal = "a model in use has come to hold the parameters since"
     needs = ("fact:optimizer_use", "fact:parameters")
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
