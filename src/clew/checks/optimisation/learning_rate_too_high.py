@@ -67,9 +67,7 @@ class LearningRateTooHigh(Check):
     start: int = 5  # losses whose median is the start; more would take in the first progress
     burst: float = 10.0  # a jump of the loss, in units of its start, that no noise makes
     recovered: float = 0.5  # share of its start that the loss must come down to, to forgive a burst
-    leap: float = (
-        10.0  # rate over the highest before it; schedules rise in smaller steps, or to where they were
-    )
+    leap: float = 10.0  # rate over the highest before it; schedules rise in smaller steps
     settled: int = 5  # steps before such a leap; the first ones of a warm-up multiply the rate
     killed: float = 0.9  # share of a layer's units that are silent in the end
     alive: float = 0.5  # the same at the first step: a layer that began so was not killed by the steps
