@@ -82,7 +82,7 @@ def test_whole_numbers_are_finite(dtype):
     assert not is_nonfinite(torch.ones(4).to(dtype))
 
 
-@pytest.mark.filterwarnings("ignore:quantiz")
+@pytest.mark.filterwarnings("ignore:.*quantize")
 def test_what_cannot_be_read_is_not_known_which_is_not_nan():
     quantised = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)
     for tensor in (quantised, torch.ones(3, device="meta")):

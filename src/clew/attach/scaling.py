@@ -55,7 +55,7 @@ class Scaling:
         exhausted = self._last[3] is not None and self._last[3] <= EXHAUSTED
         if exhausted or self._in_a_row >= MOST_IN_A_ROW:
             self._tell()
-        self._holding.backwards = 0  # the next one adds to nothing
+        self._holding.stepped()  # the next backward adds to nothing
 
     def _updated(self) -> None:
         self._in_a_row = 0
