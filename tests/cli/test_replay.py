@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -161,6 +162,29 @@ def test_a_missing_or_damaged_folder_gets_one_clear_line(
         assert str(broken) in refused(capsys, str(broken))
     (tmp_path / "empty").mkdir()
     assert "there is no repro.json in" in refused(capsys, str(tmp_path / "empty"))
+
+
+def test_of_several_processes_the_one_whose_own_loss_went_wrong_is_taken(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "runs" / saved(run).parents[1].name
+    shutil.copytree(saved(run).parents[1], copy)
+    shutil.copytree(copy / "repro", copy / "repro-rank1")
+    finite = copy / "repro" / "step-12" / "repro.json"
+    finite.write_text(json.dumps({**json.loads(finite.read_text()), "where": "gradient"}))
+    assert interpret(["replay", "--dir", str(tmp_path / "runs"), "--json"]) == 1
+    assert "repro-rank1" in json.loads(capsys.readouterr().out)["folder"]
+
+
+def test_other_versions_are_told_in_one_line(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = shutil.copytree(saved(run), tmp_path / "step-12")
+    data = json.loads((copy / "repro.json").read_text())
+    data["versions"].update(torch="1.9.0", python="2.7.18")
+    (copy / "repro.json").write_text(json.dumps(data))
+    assert interpret(["replay", str(copy)]) == 1
+    assert "saved with torch 1.9.0 and Python 2.7.18, run with torch" in capsys.readouterr().out
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

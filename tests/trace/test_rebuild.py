@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import ast
+import dataclasses
+import enum
+import functools
 import json
+import types
+from collections import OrderedDict, defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,9 +19,33 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from clew.trace import rebuild
 from clew.trace.describing import Description, TooLargeError
-from clew.trace.rebuild import CannotRebuild, SavedStep, definitions
+from clew.trace.rebuild import SavedStep
+from clew.trace.scripts import bundled
+from clew.trace.sources import CannotRebuild, definitions, find
+
+
+class Choice(str, enum.Enum):
+    FIRST = "first"
+    SECOND = "second"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Frozen:
+    number: int
+    choices: list[Choice]
+
+
+class Pair(NamedTuple):
+    first: int
+    second: str
+
+
+def own_function(number: float, power: int = 2) -> float:
+    return number**power
+
+
+DOUBLE = lambda x: 2 * x  # noqa: E731 - as people write them
 
 
 class Tied(nn.Module):
@@ -43,7 +73,7 @@ def saved(folder: Path, limit: int = 10**9, **names: Any) -> SavedStep:
     description = Description(limit)
     described = {name: description.of(value, name) for name, value in names.items()}
     roots = {n: description.number_of(v) for n, v in names.items() if isinstance(v, nn.Module)}
-    data = {"format": 1, "names": described, "calls": [], "roots": roots, "rng": {}, "paths": []}
+    data = {"format": 2, "names": described, "calls": [], "roots": roots, "rng": {}, "paths": []}
     (folder / "repro.json").write_text(json.dumps(data))
     save_file(description.tensors, str(folder / "tensors.safetensors"))
     return SavedStep(folder)
@@ -74,11 +104,59 @@ def test_plain_values_come_back_as_they_were(tmp_path: Path) -> None:
         "function": torch.nn.functional.relu,
         "module": torch.nn.functional,
         "kind": nn.Linear,
+        "slice": slice(2, None, 3),
+        "range": range(1, 9, 2),
+        "ellipsis": ...,
+        "index": (slice(None), ..., None),
+        "frozen": frozenset({1, 2}),
+        "complex": 1 - 2j,
+        "bytes": b"\x00\xff",
+        "choice": Choice.SECOND,
+        "setting": Frozen(3, [Choice.FIRST]),
+        "pair": Pair(1, "two"),
+        "scalar": np.float32(0.25),
+        "text": np.array(["a", "bc"])[1],
+        "order": OrderedDict(b=1, a=2),
+        "count": defaultdict(list, {"a": [1]}),
+        "space": types.SimpleNamespace(a=1),
+        "lambda": DOUBLE,
+        "own": own_function,
     }
     names = saved(tmp_path, **values).names
     assert names == values
+    assert [type(value) for value in names.values()] == [type(value) for value in values.values()]
     array = saved(tmp_path, array=np.arange(6.0).reshape(2, 3)).names["array"]
     assert np.array_equal(array, np.arange(6.0).reshape(2, 3))
+
+
+def test_what_is_made_of_functions_comes_back(tmp_path: Path) -> None:
+    model = nn.Linear(2, 2)
+    part = functools.partial(own_function, 2, power=3)
+    names = saved(tmp_path, model=model, part=part, call=model.forward).names
+    assert (names["part"](), names["part"].func) == (8, own_function)
+    assert names["call"].__self__ is names["model"]
+
+
+@pytest.mark.parametrize("kind", ["i1", "u8", "f2", "c16", "?", "M8[s]", "U3"])
+def test_arrays_keep_their_kind_and_shape(tmp_path: Path, kind: str) -> None:
+    array = np.zeros((2, 0, 3) if kind == "i1" else (2, 3), kind)
+    again = saved(tmp_path, array=array).names["array"]
+    assert (again.dtype, again.shape, again.flags.writeable) == (array.dtype, array.shape, True)
+    assert np.array_equal(again, array)
+
+
+def test_tensors_keep_their_layout(tmp_path: Path) -> None:
+    values = {"sparse": torch.eye(3).to_sparse(), "pairs": torch.full((2,), 1 + 2j, dtype=torch.complex128)}
+    names = saved(tmp_path, **values).names
+    assert names["sparse"].layout == torch.sparse_coo
+    assert torch.equal(names["sparse"].to_dense(), torch.eye(3))
+    assert torch.equal(names["pairs"], values["pairs"])
+
+
+def test_of_a_dictionary_only_what_cannot_be_saved_is_left_out(tmp_path: Path) -> None:
+    step = saved(tmp_path, batch={"x": 1, "reader": iter([1])})
+    assert step.names["batch"] == {"x": 1}
+    assert step.dropped == ["batch['reader'] (list_iterator)"]
 
 
 def test_a_tensor_that_occurs_twice_stays_one(tmp_path: Path) -> None:
@@ -131,13 +209,13 @@ def test_a_class_that_is_gone_is_named(tmp_path: Path) -> None:
     script.write_text("from torch import nn\n")
     wanted = {"kind": "name", "module": "__main__", "name": "Net", "file": str(script)}
     with pytest.raises(CannotRebuild, match=r"Net of .*train.py: it is not defined there any more"):
-        rebuild.find(wanted)
+        find(wanted)
     with pytest.raises(CannotRebuild, match=r"Net is needed from /gone.py"):
-        rebuild.find({**wanted, "file": "/gone.py"})
+        find({**wanted, "file": "/gone.py"})
 
 
 def test_the_file_runs_where_clew_is_not_installed() -> None:
-    text = Path(rebuild.__file__).read_text()
-    assert "clew" not in [
-        line.split()[1].partition(".")[0] for line in text.splitlines() if "import" in line[:6]
-    ]
+    imported = [node for node in ast.walk(ast.parse(bundled())) if isinstance(node, ast.ImportFrom)]
+    assert imported
+    assert not [node.module for node in imported if (node.module or "").startswith("clew")]
+    exec(compile(bundled(), "rebuild.py", "exec"), {"__name__": "rebuild"})

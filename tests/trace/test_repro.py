@@ -15,11 +15,13 @@ import torch
 from torch import nn
 
 import clew
+from clew.attach.holding import DERIVED
 from clew.trace.held import Autocast, HeldStep, Rng, RootCall
-from clew.trace.rebuild import CannotRebuild, SavedStep
+from clew.trace.rebuild import SavedStep
 from clew.trace.replay import Answer
 from clew.trace.repro import ReproWriter, write
 from clew.trace.saved import make_model, replay_saved
+from clew.trace.sources import CannotRebuild
 
 NOTHING = Answer(None, "not asked")
 
@@ -88,7 +90,7 @@ def test_the_script_runs_alone(tmp_path: Path) -> None:
             sys.executable,
             "-I",
             "-c",
-            f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import repro as r; print(r.bad(r.run()[0]))",
+            f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import repro; print(repro.run().bad)",
         ],
         capture_output=True,
         text=True,
@@ -104,7 +106,7 @@ def test_it_is_written_once_and_said(tmp_path: Path) -> None:
     writer(bad_step(), NOTHING)
     writer(bad_step(), NOTHING)
     (note,) = notes
-    assert (note["written"], note["missing"]) == (True, [])
+    assert (note["written"], note["missing"], note["shown"]) == (True, [], True)
     assert json.loads((Path(note["path"]) / "repro.json").read_text())["step"] == 7
 
 
@@ -127,7 +129,9 @@ def test_a_class_of_a_function_has_to_be_made_by_the_user(tmp_path: Path) -> Non
         pass
 
     step = held(Local(), torch.zeros(1, 3))
-    assert write(tmp_path, step, NOTHING) == ["model (Local)"]
+    noted = write(tmp_path, step, NOTHING)
+    assert noted["missing"] == ["model (Local)"]
+    assert (noted["shown"], noted["reason"]) == (None, "model (Local) could not be saved")
     with pytest.raises(CannotRebuild, match=r"model \(Local\) could not be saved"):
         replay_saved(tmp_path)
 
@@ -140,10 +144,93 @@ def test_a_given_model_takes_the_saved_parameters(tmp_path: Path) -> None:
     model = nn.Linear(3, 2)
     write(tmp_path, held(model.eval(), torch.ones(1, 3)), NOTHING)
     given = make_model(f"{script}:make(3, bias=True)")
-    saved, _ = replay_saved(tmp_path, {"model": given})
-    assert saved.models["model"] is given
+    again, _ = replay_saved(tmp_path, {"model": given})
+    assert again.step.models["model"] is given
     assert torch.equal(given.weight, model.weight)  # type: ignore[arg-type]
     assert not given.training
+
+
+def test_a_local_class_is_filled_with_the_saved_parameters(tmp_path: Path) -> None:
+    class Local(Logarithm):
+        pass
+
+    model = Local()
+    with torch.no_grad():
+        model.scale.fill_(0.0)
+    write(tmp_path, held(model, torch.ones(1, 3)), NOTHING)
+    again, found = replay_saved(tmp_path, {"model": Local()})
+    assert again.bad == ["output 0"]
+    assert found.culprit is not None
+    assert found.culprit.op == "log"
+
+
+def test_finite_values_of_a_step_that_never_showed_the_failure_are_no_success(tmp_path: Path) -> None:
+    noted = write(tmp_path, held(nn.Linear(2, 2), torch.ones(1, 2)), NOTHING)
+    assert noted["shown"] is False
+    again, found = replay_saved(tmp_path)
+    assert found.culprit is None
+    assert again.problem is not None
+    assert again.problem.startswith("not covered")
+    assert "the function that called backward() is gone" in again.problem
+
+
+def test_a_step_that_could_not_be_tried_is_known_once_it_has_shown_the_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.trace.alarm.distributed", lambda: True)
+    noted = write(tmp_path, bad_step(), NOTHING)
+    assert (noted["shown"], noted["reason"]) == (
+        None,
+        "it was one of several processes, and the others would have waited",
+    )
+    finite = {"model": Logarithm()}
+    monkeypatch.setattr(Logarithm, "forward", lambda self, x, shift: x * self.scale)
+    assert "it is not known" in str(replay_saved(tmp_path, finite)[0].problem)
+    monkeypatch.undo()
+    assert replay_saved(tmp_path)[0].bad
+    monkeypatch.setattr(Logarithm, "forward", lambda self, x, shift: x * self.scale)
+    assert replay_saved(tmp_path)[0].problem is None
+
+
+def test_trying_a_saved_step_leaves_the_random_state(tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    noted = write(tmp_path, held(nn.Dropout(), torch.full((4,), float("nan")), rng=Rng.take()), NOTHING)
+    assert noted["shown"] is True
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+NORM = nn.BatchNorm1d(3)
+
+
+class WithGlobal(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.log(NORM(x) * 0)
+
+
+def test_trying_a_saved_step_leaves_models_that_its_functions_use(tmp_path: Path) -> None:
+    before = {name: value.clone() for name, value in NORM.state_dict().items()}
+    step = held(WithGlobal(), torch.rand(4, 3))
+    step.roots["norm"] = NORM
+    assert write(tmp_path, step, NOTHING)["shown"] is True
+    for name, value in NORM.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_what_another_model_gave_is_not_run_again_without_the_statements(tmp_path: Path) -> None:
+    step = bad_step()
+    step.calls.append(RootCall("second", nn.Linear(3, 1), (DERIVED,), {}))
+    assert write(tmp_path, step, NOTHING)["shown"] is True
+    assert list(SavedStep(tmp_path).outputs()) == ["output 0"]
+
+
+def test_another_version_of_torch_is_said(tmp_path: Path) -> None:
+    write(tmp_path, bad_step(), NOTHING)
+    assert SavedStep(tmp_path).other_versions is None
+    data = json.loads((tmp_path / "repro.json").read_text())
+    data["versions"]["torch"] = "1.9.0"
+    (tmp_path / "repro.json").write_text(json.dumps(data))
+    assert str(SavedStep(tmp_path).other_versions).startswith("saved with torch 1.9.0 and Python ")
 
 
 def skipping() -> list[Any]:

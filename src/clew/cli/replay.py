@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,10 @@ from clew.cli.arguments import Refusal, folder_option, json_flag, runs_folder
 
 if TYPE_CHECKING:
     from clew.show.replayed import Replayed
-    from clew.trace.rebuild import SavedStep
+    from clew.trace.rebuild import Again
     from clew.trace.replay import Answer
 
-STILL_WRONG = 1
+_WANTS_MODEL = ("could not be saved", "is needed from", "not defined")  # what a model given may mend
 
 
 @click.command("replay", short_help="Run the step that went NaN again, with every operation checked.")
@@ -35,7 +36,8 @@ def command(where: str | None, models: tuple[str, ...], as_json: bool, folder: P
     DIR is a folder as clew run leaves it in repro/ when a loss or gradient is not finite; with the
     id of a run, or nothing, it is that of this run, or of the newest. The models are made from the
     program's own source, of which only the definitions are executed. Replay only what you trust: it runs
-    code. The exit code is 1 if the step still goes wrong, 0 if it is finite.
+    code. The exit code is 1 if the step still goes wrong, 0 if it is finite now, and 3 if what was saved
+    does not show the failure, so that finite values say nothing.
 
     \b
       clew replay
@@ -47,15 +49,16 @@ def command(where: str | None, models: tuple[str, ...], as_json: bool, folder: P
         import torch  # noqa: F401
     except ImportError as error:
         raise Refusal("replaying a step needs torch: pip install torch") from error
-    from clew.trace.rebuild import CannotRebuild
+    from clew.trace.rebuild import exit_code
     from clew.trace.saved import replay_saved
+    from clew.trace.sources import CannotRebuild
 
     try:
-        saved, found = replay_saved(place, _given(models, place))
+        again, found = replay_saved(place, _given(models, place))
     except CannotRebuild as error:
         raise Refusal(_with_advice(str(error), models)) from error
-    _show(saved, found, as_json)
-    return 0 if found.culprit is None else STILL_WRONG
+    _show(again, found, as_json)
+    return exit_code(again)
 
 
 def _place(where: str | None, root: Path) -> Path:
@@ -69,7 +72,7 @@ def _place(where: str | None, root: Path) -> Path:
     steps = sorted(run.glob("repro*/step-*"), key=_order)
     if not steps:
         raise Refusal(
-            f"no step was saved in {run}: its losses and gradients were finite, or it was too large"
+            f"no step was saved in {run}: its losses and gradients were finite, or it could not be saved"
         )
     return steps[0]
 
@@ -88,8 +91,8 @@ def _order(path: Path) -> tuple[int, bool, str]:
 def _given(specs: tuple[str, ...], place: Path) -> dict[str, Any]:
     import json
 
-    from clew.trace.rebuild import CannotRebuild
     from clew.trace.saved import make_model
+    from clew.trace.sources import CannotRebuild
 
     if not specs:
         return {}
@@ -97,6 +100,8 @@ def _given(specs: tuple[str, ...], place: Path) -> dict[str, Any]:
         roots = list(json.loads((place / "repro.json").read_text(encoding="utf-8"))["roots"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CannotRebuild(f"{place / 'repro.json'} is damaged") from error
+    if not roots:
+        raise CannotRebuild("the step was saved without a model: none can be given")
     models = {}
     for spec in specs:
         name, mark, rest = spec.partition("=")
@@ -110,43 +115,66 @@ def _given(specs: tuple[str, ...], place: Path) -> dict[str, Any]:
 
 
 def _with_advice(problem: str, models: tuple[str, ...]) -> str:
-    if models or "--model" in problem or "repro.json" in problem or "safetensors" in problem:
+    if models or not any(sign in problem for sign in _WANTS_MODEL):
         return problem
     return f"{problem}; say how the model is made: --model 'file.py:make()'"
 
 
-def _show(saved: SavedStep, found: Answer, as_json: bool) -> None:
+def _show(again: Again, found: Answer, as_json: bool) -> None:
     from clew.trace.alarm import to_fact
 
-    fact = to_fact(saved.data["where"], found)
+    data = again.step.data
+    fact = to_fact(data["where"], found)
     if as_json:
         from clew.show.json_out import dumps
 
-        culprit = fact if fact["found"] else None
-        report = {"folder": str(saved.folder), "step": saved.data["step"], "finite": culprit is None}
-        sys.stdout.write(dumps({**report, "culprit": culprit, "before": saved.data["culprit"]}))
+        report = {
+            "folder": str(again.step.folder),
+            "step": data["step"],
+            "finite": not again.bad,
+            "covered": bool(again.bad) or again.problem is None,
+            "problem": again.problem,
+            "culprit": fact if fact["found"] else None,
+            "before": data["culprit"],
+        }
+        sys.stdout.write(dumps(report))
         return
     from clew.show.replayed import render_replay
 
-    render_replay(_replayed(saved, fact), stream=sys.stdout)
+    render_replay(_replayed(again, fact), stream=sys.stdout)
 
 
-def _replayed(saved: SavedStep, fact: dict[str, Any]) -> Replayed:
+def _replayed(again: Again, fact: dict[str, Any]) -> Replayed:
     from clew.checks.numerics.culprit import Culprit
     from clew.show.replayed import Replayed
     from clew.show.safe_text import short_path
 
+    saved = again.step
     culprit = Culprit.read(saved.data["step"], fact)
     site = culprit.site
     place = f"{short_path(site.file)}:{site.line}" if site.file else None
-    notes = tuple(f"could not be saved: {what}" for what in saved.dropped[:5])
+    message = culprit.because(site.module) if culprit.found else None
+    if message is None and again.bad:
+        message = f"{again.problem}; no operation was seen to make it"
     return Replayed(
         folder=str(saved.folder),
         step=saved.data["step"],
         script=saved.data.get("script"),
-        message=culprit.because(site.module) if culprit.found else None,
+        message=message,
         place=place,
         evidence=tuple(e.text for e in culprit.evidence()),
         fix=culprit.fix,
-        notes=notes,
+        notes=tuple(_notes(again, fact)),
+        uncovered=None if again.bad else again.problem,
     )
+
+
+def _notes(again: Again, fact: dict[str, Any]) -> Iterator[str]:
+    saved = again.step
+    if saved.other_versions:
+        yield saved.other_versions
+    before = saved.data["culprit"]
+    another = any(before.get(field) != fact.get(field) for field in ("phase", "op"))
+    if again.bad and before.get("found") and another:
+        yield f"when it was saved: {saved.data['summary']}"
+    yield from (f"could not be saved: {what}" for what in saved.dropped[:5])

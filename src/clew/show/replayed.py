@@ -24,13 +24,18 @@ class Replayed:
     evidence: tuple[str, ...]
     fix: str | None
     notes: tuple[str, ...]
+    uncovered: str | None = None  # why finite values are no sign that it is fixed
 
 
 def render_replay(result: Replayed, *, stream: IO[str], width: int | None = None) -> None:
     """What was found, where, on what evidence, and what to run next."""
     screen = Screen(stream, width)
     of = f" of {neutral(short_path(result.script))}" if result.script else ""
-    if result.message is None:
+    if result.uncovered is not None:
+        mark = screen.text(f"{screen.glyphs.warning} step {result.step}{of}", "bold yellow")
+        screen.block(screen.join(mark, ", run again, does not show the failure"))
+        screen.block(screen.text(neutral(result.uncovered), "bold"), indent=INDENT)
+    elif result.message is None:
         good = screen.text(f"{screen.glyphs.good} step {result.step}{of} is finite now", "bold green")
         screen.block(good)
     else:

@@ -14,15 +14,21 @@ _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 
 def gradients(loss: Tensor, parameters: Sequence[Tensor], others: Iterable[Tensor] = ()) -> list[Tensor]:
-    """Those of the parameters. `others` are leaves that a `backward()` would give gradients too."""
+    """Those of the parameters that have any; `others` as below."""
+    return [g for g in each_gradient(loss, parameters, others) if g is not None]
+
+
+def each_gradient(
+    loss: Tensor, parameters: Sequence[Tensor], others: Iterable[Tensor] = ()
+) -> list[Tensor | None]:
+    """One for each parameter. `others` are leaves that a `backward()` would give gradients too."""
     nodes = list(_nodes(loss))
     if not any(_REENTRANT in str(node.name()) for node in nodes):
-        found = torch.autograd.grad(loss, parameters, allow_unused=True)
-        return [g for g in found if g is not None]
+        return list(torch.autograd.grad(loss, parameters, allow_unused=True))
     leaves = [node.variable for node in nodes if hasattr(node, "variable")]
     with _without_gradients([*parameters, *others, *leaves]):
         torch.autograd.backward(loss)
-        return [p.grad for p in parameters if p.grad is not None]
+        return [p.grad for p in parameters]
 
 
 def _nodes(loss: Tensor) -> Iterator[Any]:

@@ -1,295 +1,245 @@
-"""Makes the objects of a saved step again: models, batch, random state. Loads no pickle.
+"""Makes the objects of a saved step again, and runs it: models, batch, random state. Loads no pickle.
 
-A copy of this file lies in every repro folder, so that it runs where Clew is not installed: only
-the standard library, torch and safetensors are used. Classes and functions come from the
-program's own source, of which only the definitions are executed, never the training.
+A copy of this lies in every repro folder (with `sources` and `values` in the same file), so that it
+runs where Clew is not installed: only the standard library, torch and safetensors are used.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
+import functools
 import importlib
+import inspect
 import json
+import platform
 import random
-import sys
-import types
-import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-FORMAT = 1
-_PLAIN_CALLS = {"torch", "nn", "np", "numpy", "math", "os", "Path", "pathlib", "int", "float", "str", "bool"}
-_PLAIN_CALLS |= {"len", "range", "dict", "list", "tuple", "set", "max", "min", "namedtuple", "partial"}
-_EFFECTS = {"load", "save", "manual_seed", "compile", "makedirs", "mkdir", "remove", "system", "seed"}
-_modules: dict[str, tuple[types.ModuleType, dict[str, str]]] = {}
+from clew.trace.gradients import each_gradient
+from clew.trace.sources import CannotRebuild, define_again, definitions, find, find_modules_in, why_undefined
+from clew.trace.values import DERIVED, Values
 
-
-class CannotRebuild(Exception):  # noqa: N818 - reads as what it is
-    """What is missing, in one line."""
-
-
-class NotSaved(CannotRebuild):
-    """A value that has no place in JSON or safetensors."""
+FORMAT = 2
+STILL_WRONG, CANNOT_RUN, NOT_COVERED = 1, 2, 3  # exit codes
 
 
 class SavedStep:
     """A step as it was before it went wrong."""
 
-    def __init__(self, folder: Path, models: dict[str, nn.Module] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        models: dict[str, nn.Module] | None = None,
+        *,
+        data: dict[str, Any] | None = None,
+        tensors: dict[str, Tensor] | None = None,
+        finder: Callable[[dict[str, Any]], Any] | None = None,
+    ) -> None:
         self.folder = folder
-        self.data = _read(folder)
-        self._tensors = _load(folder)
-        self._made: dict[str, Any] = {}
-        self._modules: dict[int, Any] = {}
-        self._models = models or {}
-        self.dropped: list[str] = []  # attributes that could not be saved
-        for path in reversed(self.data.get("paths", [])):
-            if path not in sys.path and Path(path).is_dir():
-                sys.path.insert(0, path)
-        self.names: dict[str, Any] = {n: self._build(v) for n, v in self.data["names"].items()}
-        self.calls = [self._call(call) for call in self.data["calls"]]
+        self.data = _read(folder) if data is None else data
+        numbers = self.data["roots"]
+        given = {numbers[name]: model for name, model in (models or {}).items()}
+        self.values = Values(_load(folder) if tensors is None else tensors, finder or find, given)
+        self.values.know([self.data[part] for part in ("names", "calls", "globals") if part in self.data])
+        if finder is None:
+            find_modules_in(self.data.get("paths", []))
+            for file, values in self.data.get("globals", {}).items():
+                self._set_globals(file, values)
+        build = self.values.build
+        self.names: dict[str, Any] = {name: build(value) for name, value in self.data["names"].items()}
+        self.calls = [
+            (build(call["model"]), build(call["args"]), build(call["kwargs"])) for call in self.data["calls"]
+        ]
 
     @property
     def models(self) -> dict[str, nn.Module]:
         """The models of the step by their names."""
-        return {name: self._modules[key] for name, key in self.data["roots"].items() if key in self._modules}
+        made = self.values.objects
+        return {name: made[number] for name, number in self.data["roots"].items() if number in made}
+
+    @property
+    def dropped(self) -> list[str]:
+        """Attributes and variables that could not be saved."""
+        return self.values.dropped
+
+    def run(self, compute: Callable[..., Tensor] | None = None) -> Again:
+        """The loss and its gradients; where its code could not be saved, what the models give."""
+        try:
+            with self.conditions(), torch.enable_grad():
+                if compute is None:
+                    return Again(self, self.outputs())
+                loss = compute(**self._arguments(compute))
+                gradients = self.gradients(loss) if torch.isfinite(loss).all() else {}
+                return Again(self, {"loss": loss, **gradients})
+        except Exception as error:
+            raise CannotRebuild(self._why(error)) from error
+
+    def _why(self, error: Exception) -> str:
+        """The program's own code has failed, perhaps for want of something."""
+        undefined = why_undefined(error.name) if isinstance(error, NameError) else None
+        first = next(iter(str(error).splitlines()), "")
+        text = f"the step could not be run: {undefined or f'{type(error).__name__}: {first}'}"
+        lost = ", ".join(self.dropped[:3])
+        return f"{text}; {lost} could not be saved" if lost else text
+
+    def _arguments(self, compute: Callable[..., Tensor]) -> dict[str, Any]:
+        """All names, or those that it asks for: a generated script imports what is installed itself."""
+        wanted = inspect.signature(compute).parameters.values()
+        every = any(parameter.kind is parameter.VAR_KEYWORD for parameter in wanted)
+        return self.names if every else {parameter.name: self.names[parameter.name] for parameter in wanted}
+
+    def outputs(self) -> dict[str, Tensor]:
+        """What the models give, called as they were; not those that were given another's output."""
+        known = [c for c in self.calls if not any(leaf is DERIVED for leaf in tree_leaves(c[1:]))]
+        leaves = tree_leaves([model(*args, **kwargs) for model, args, kwargs in known])
+        floats = [t for t in leaves if isinstance(t, Tensor) and (t.is_floating_point() or t.is_complex())]
+        return {f"output {number}": tensor for number, tensor in enumerate(floats)}
 
     @contextlib.contextmanager
     def conditions(self) -> Iterator[None]:
-        """Random state and precision as they were."""
+        """Random state and precision as they were, and the models given what they were given."""
         self._restore_rng()
         cast = self.data["autocast"]
         with contextlib.ExitStack() as stack:
             if cast["enabled"]:
                 dtype = getattr(torch, cast["dtype"])
                 stack.enter_context(torch.autocast(cast["device"], dtype, cache_enabled=False))
+            waiting = list(self.calls) if self.data["recipe"] else []
+            for module in {id(model): model for model, _, _ in waiting}.values():
+                called = functools.partial(self._as_it_was, waiting, len(waiting))
+                stack.callback(module.register_forward_pre_hook(called, with_kwargs=True).remove)
             yield
+
+    def _as_it_was(self, waiting: list[Any], all_calls: int, model: nn.Module, args: Any, kwargs: Any) -> Any:
+        """A script may draw its batch in the very statement that calls the model: it is the saved one."""
+        call = next((c for c in waiting if c[0] is model), None)
+        if call is None:
+            return None
+        if len(waiting) == all_calls:
+            self._restore_rng()
+        waiting.remove(call)
+        old, shape = tree_flatten(call[1:])
+        new, other = tree_flatten((args, kwargs))
+        if shape != other:
+            return None
+        pairs = zip(old, new, strict=True)
+        return tree_unflatten([given if kept is DERIVED else kept for kept, given in pairs], shape)
 
     def gradients(self, loss: Tensor) -> dict[str, Tensor]:
         """The gradient of every parameter that the loss depends on."""
-        named = {f"{m}.{n}": p for m, model in self.models.items() for n, p in model.named_parameters()}
+        named: dict[str, Tensor] = {}
+        named |= {f"{m}.{n}": p for m, model in self.models.items() for n, p in model.named_parameters()}
+        named |= {n: t for n, t in self.names.items() if isinstance(t, Tensor) and t.is_leaf}
+        known = {id(p) for p in named.values()}
+        named |= {key: t for key, t in self.values.made.items() if id(t) not in known}
         trained = {name: p for name, p in named.items() if p.requires_grad}
         if not trained or not loss.requires_grad:
             return {}
-        found = torch.autograd.grad(loss, list(trained.values()), allow_unused=True)
+        found = each_gradient(loss, list(trained.values()))
         return {name: g for name, g in zip(trained, found, strict=True) if g is not None}
 
-    def _call(self, call: dict[str, Any]) -> tuple[nn.Module, tuple[Any, ...], dict[str, Any]]:
-        return self._build(call["model"]), self._build(call["args"]), self._build(call["kwargs"])
+    def remember_shown(self) -> None:
+        """It had not been tried when it was saved: from now on, finite values mean that it is fixed."""
+        if self.data["shown"]["seen"] is not None:
+            return
+        self.data["shown"] = {"seen": True, "reason": ""}
+        with contextlib.suppress(OSError):
+            (self.folder / "repro.json").write_text(json.dumps(self.data, indent=1), encoding="utf-8")
+
+    @property
+    def other_versions(self) -> str | None:
+        """Torch or Python are not those that it was saved with."""
+        now = {"torch": str(torch.__version__), "python": platform.python_version()}
+        saved = {name: str(self.data.get("versions", {}).get(name, "")) for name in now}
+        if all(not saved[n] or saved[n].split(".")[:2] == now[n].split(".")[:2] for n in now):
+            return None
+        then = f"torch {saved['torch']} and Python {saved['python']}"
+        return f"saved with {then}, run with torch {now['torch']} and Python {now['python']}"
+
+    def _set_globals(self, file: str, values: dict[str, Any]) -> None:
+        """The variables of a script that its functions read, and that its definitions do not set."""
+        if not Path(file).is_file():
+            return  # told when something is needed from it
+        module = definitions(file)[0]
+        self.values.set_attributes(module.__dict__, values)
+        define_again(file)
 
     def _restore_rng(self) -> None:
         rng = self.data["rng"]
         if rng.get("torch"):
-            torch.set_rng_state(self._tensors[rng["torch"]])
+            torch.set_rng_state(self.values.tensors[rng["torch"]])
         if rng.get("python"):
             version, state, gauss = rng["python"]
             random.setstate((version, tuple(state), gauss))
         if rng.get("numpy"):
             kind, key, position, has_gauss, cached = rng["numpy"]
-            keys = self._tensors[key].numpy().astype("uint32")
+            keys = self.values.tensors[key].numpy().astype("uint32")
             importlib.import_module("numpy").random.set_state((kind, keys, position, has_gauss, cached))
 
-    # -- values --
 
-    def _build(self, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return getattr(self, f"_make_{value['kind']}")(value)
+class Again:
+    """What came out when the step was run once more."""
 
-    def _make_tensor(self, value: dict[str, Any]) -> Tensor:
-        key = value["key"]
-        if key not in self._made:
-            tensor = self._tensors[key]
-            tensor.requires_grad_(value["requires_grad"] and not value["parameter"])
-            made = nn.Parameter(tensor, value["requires_grad"]) if value["parameter"] else tensor
-            self._made[key] = made
-        known: Tensor = self._made[key]
-        return known
+    def __init__(self, step: SavedStep, results: dict[str, Tensor]) -> None:
+        self.step = step
+        self.results = results
+        self.bad = [name for name, tensor in results.items() if not torch.isfinite(_values(tensor)).all()]
+        if self.bad:
+            step.remember_shown()
 
-    def _make_array(self, value: dict[str, Any]) -> Any:
-        return self._tensors[value["key"]].numpy()
-
-    def _make_sequence(self, value: dict[str, Any]) -> Any:
-        items = [self._build(item) for item in value["items"]]
-        return {"list": list, "tuple": tuple, "set": set, "size": torch.Size}[value["of"]](items)
-
-    def _make_dict(self, value: dict[str, Any]) -> dict[Any, Any]:
-        return {self._build(key): self._build(item) for key, item in value["items"]}
-
-    def _make_float(self, value: dict[str, Any]) -> float:
-        return float(value["value"])
-
-    def _make_dtype(self, value: dict[str, Any]) -> Any:
-        return getattr(torch, value["name"])
-
-    def _make_device(self, value: dict[str, Any]) -> torch.device:
-        return torch.device("cpu")  # wherever it was trained, it is run again here
-
-    def _make_import(self, value: dict[str, Any]) -> Any:
-        return importlib.import_module(value["module"])
-
-    def _make_name(self, value: dict[str, Any]) -> Any:
-        return find(value)
-
-    def _make_missing(self, value: dict[str, Any]) -> Any:
-        raise NotSaved(f"{value['what']} could not be saved")
-
-    def _make_weak(self, value: dict[str, Any]) -> Any:
-        return weakref.ref(self._build(value["item"]))
-
-    def _make_same(self, value: dict[str, Any]) -> Any:
-        if value["number"] not in self._modules:
-            raise NotSaved("an object that something else refers to could not be saved")
-        return self._modules[value["number"]]
-
-    def _make_object(self, value: dict[str, Any]) -> Any:
-        kind = find(value["class"])
-        made = kind.__new__(kind)
-        self._modules[value["number"]] = made
-        self._set_attributes(made.__dict__, value)
-        return made
-
-    def _make_module(self, value: dict[str, Any]) -> nn.Module:
-        number = value["number"]
-        given = next((m for n, m in self._models.items() if self.data["roots"].get(n) == number), None)
-        if given is not None:
-            self._modules[number] = given
-            self._fill(given, value)
-            return given
-        kind = find(value["class"])
-        made: nn.Module = kind.__new__(kind)
-        nn.Module.__init__(made)
-        self._modules[number] = made
-        for name, item in value["parameters"].items():
-            made._parameters[name] = self._build(item)
-        for name, item in value["buffers"].items():
-            made._buffers[name] = self._build(item)
-        for name, item in value["modules"].items():
-            made._modules[name] = self._build(item)
-        made._non_persistent_buffers_set.update(value["transient"])
-        made.training = value["training"]
-        self._set_attributes(made.__dict__, value)
-        return made
-
-    def _set_attributes(self, attributes: dict[str, Any], value: dict[str, Any]) -> None:
-        for name, item in value["attributes"].items():
-            try:
-                attributes[name] = self._build(item)
-            except NotSaved as error:  # perhaps it is not needed
-                self.dropped.append(str(error).removesuffix(" could not be saved"))
-
-    def _fill(self, model: nn.Module, value: dict[str, Any]) -> None:
-        """Parameters, buffers and modes for a model that somebody else made."""
-        saved, modules = dict(_tensors_of(value)), dict(_modules_of(value))
-        own = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-        wrong = sorted(set(own) ^ set(saved))
-        if wrong:
-            raise CannotRebuild(f"the model given has other parameters than the saved one: {wrong[0]}")
-        with torch.no_grad():
-            for name, item in saved.items():
-                kept = self._tensors[item["key"]]
-                if own[name].shape != kept.shape:
-                    sizes = f"{tuple(own[name].shape)} instead of {tuple(kept.shape)}"
-                    raise CannotRebuild(
-                        f"the model given has another size than the saved one: {name} {sizes}"
-                    )
-                own[name].copy_(kept)
-        for name, module in model.named_modules():
-            if name in modules:
-                module.training = modules[name]["training"]
-                self._modules[modules[name]["number"]] = module
+    @property
+    def problem(self) -> str | None:
+        """What is wrong; None: it was, and it is not any more."""
+        if self.bad:
+            return f"not finite: {', '.join(self.bad[:5])}{', …' if len(self.bad) > 5 else ''}"
+        return not_shown(self.step.data)
 
 
-def _tensors_of(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for part in ("parameters", "buffers"):
-        yield from ((prefix + name, item) for name, item in value[part].items() if item is not None)
-    for name, item in value["modules"].items():
-        if item is not None and item["kind"] == "module":
-            yield from _tensors_of(item, f"{prefix}{name}.")
+def not_shown(data: dict[str, Any]) -> str | None:
+    """Why finite values are no sign that anything was fixed."""
+    shown = data["shown"]
+    if shown["seen"]:
+        return None
+    then = "it is not known whether they ever were not" if shown["seen"] is None else "as when it was saved"
+    return f"not covered: the values are finite here, {then} ({shown['reason']})"
 
 
-def _modules_of(value: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    yield path, value
-    for name, item in value["modules"].items():
-        if item is not None and item["kind"] == "module":
-            yield from _modules_of(item, f"{path}.{name}" if path else name)
+def main(run: Callable[[], Again]) -> int:
+    """Show a step that is run again; the exit code."""
+    try:
+        again = run()
+    except CannotRebuild as error:
+        print(f"can't be run: {error}")
+        return CANNOT_RUN
+    data = again.step.data
+    if again.step.other_versions:
+        print(again.step.other_versions)
+    for name, tensor in again.results.items():
+        if name == "loss" or name in again.bad[:5]:
+            print(f"{name}: {tensor.item() if tensor.numel() == 1 else tuple(tensor.shape)}")
+    print(again.problem or f"step {data['step']} is finite now")
+    if again.bad and data["culprit"].get("sentence"):
+        print(f"when it was saved: {data['summary']}")
+    return exit_code(again)
 
 
-# -- names --
+def exit_code(again: Again) -> int:
+    """For the shell."""
+    if again.bad:
+        return STILL_WRONG
+    return 0 if again.problem is None else NOT_COVERED
 
 
-def find(value: dict[str, Any]) -> Any:
-    """A class or function, from an installed module or from the program's own file."""
-    module: Any = None
-    if value["module"] != "__main__":
-        with contextlib.suppress(ImportError):
-            module = importlib.import_module(value["module"])
-    problems: dict[str, str] = {}
-    if module is None:
-        if not value.get("file") or not Path(value["file"]).is_file():
-            raise CannotRebuild(f"{value['name']} is needed from {value.get('file') or value['module']}")
-        module, problems = definitions(value["file"])
-    found = module
-    for part in value["name"].split("."):
-        found = getattr(found, part, None)
-    if found is None:
-        why = problems.get(value["name"].split(".")[0], "it is not defined there any more")
-        raise CannotRebuild(f"{value['name']} of {value.get('file') or value['module']}: {why}")
-    return found
-
-
-def definitions(file: str) -> tuple[types.ModuleType, dict[str, str]]:
-    """A script's imports, functions, classes and constants, without running the rest of it."""
-    if file in _modules:
-        return _modules[file]
-    module = types.ModuleType(f"_saved_{len(_modules)}")
-    module.__file__ = file
-    sys.modules[module.__name__] = module  # dataclasses look themselves up
-    problems: dict[str, str] = {}
-    _modules[file] = (module, problems)
-    for statement in ast.parse(Path(file).read_text(encoding="utf-8"), file).body:
-        if not _defines(statement):
-            continue
-        code = compile(ast.Module([statement], []), file, "exec", dont_inherit=True)
-        try:
-            exec(code, module.__dict__)
-        except Exception as error:  # noqa: BLE001 - told when the name is needed
-            for name in _names_set(statement):
-                problems[name] = f"{type(error).__name__}: {error}"
-    return module, problems
-
-
-def _defines(statement: ast.stmt) -> bool:
-    if isinstance(
-        statement, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    ):
-        return True
-    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        return all(_is_plain(n) for n in ast.walk(statement) if isinstance(n, ast.Call))
-    if isinstance(statement, ast.Try):
-        return all(_defines(inner) for inner in statement.body)
-    return False
-
-
-def _is_plain(call: ast.Call) -> bool:
-    function: ast.expr = call.func
-    if isinstance(function, ast.Attribute) and function.attr in _EFFECTS:
-        return False
-    while isinstance(function, ast.Attribute):
-        function = function.value
-    return isinstance(function, ast.Name) and function.id in _PLAIN_CALLS
-
-
-def _names_set(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return [statement.name]
-    return [n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+def _values(tensor: Tensor) -> Tensor:
+    tensor = tensor.detach()
+    return tensor if tensor.layout == torch.strided else tensor.to_dense()
 
 
 # -- files --
@@ -305,8 +255,9 @@ def _read(folder: Path) -> dict[str, Any]:
         raise CannotRebuild(f"{file} is damaged: {error}") from error
     if not isinstance(data, dict) or not isinstance(data.get("format"), int):
         raise CannotRebuild(f"{file} does not describe a step")
-    if data["format"] > FORMAT:
-        raise CannotRebuild(f"{file} was written by a newer Clew")
+    if data["format"] != FORMAT:
+        age = "a newer" if data["format"] > FORMAT else "an older"
+        raise CannotRebuild(f"{file} was written by {age} Clew")
     return data
 
 

@@ -65,7 +65,7 @@ def answer(held: HeldStep) -> Answer:
 def recipe_for(held: HeldStep) -> tuple[Recipe | None, str]:
     """The statements that made the loss; without them, why not."""
     if held.frame is None or held.backward_at[1] is None:
-        return None, "the frame that called backward() is gone"
+        return None, "the function that called backward() is gone"
     try:
         return recipe_to_put_back(held.frame, held.backward_at[1], held.delivered), ""
     except ImpureError as error:

@@ -5,7 +5,8 @@
                   repro.py              shows the failure;  test_repro.py fails until it is fixed
                   rebuild.py            makes the objects again, from the program's own source
 
-Nothing is pickled. It is written once in a run, and not at all if it would be too large.
+Nothing is pickled. It is written once in a run, and not at all if it would be too large. Before
+anybody is told that it can be run again, it is: see `trying`.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
+from clew.attach.models import unwrap
 from clew.trace import rebuild, scripts
-from clew.trace.describing import Description, TooLargeError
+from clew.trace.describing import Description, TooLargeError, unusable
 from clew.trace.held import HeldStep, Rng
 from clew.trace.purity import loaded, stored
 from clew.trace.recipe import Recipe
 from clew.trace.replay import Answer, recipe_for
+from clew.trace.surroundings import describe_globals
+from clew.trace.trying import tried
 
 LIMIT = 2 * 1024**3  # bytes of tensors
 Note = Callable[[dict[str, Any]], None]
@@ -45,69 +49,104 @@ class ReproWriter:
         self._done = False
 
     def __call__(self, held: HeldStep, found: Answer) -> None:
-        if self._done or not held.calls:
+        if self._done:
             return
         self._done = True
         folder = self._folder / f"step-{held.step}"
         try:
-            missing = write(folder, held, found, self._limit)
+            self._note({"written": True, "path": str(folder), **write(folder, held, found, self._limit)})
         except TooLargeError:
             shutil.rmtree(folder, ignore_errors=True)
             self._note({"written": False, "reason": f"it would hold more than {self._limit:,} bytes"})
+        except NothingToRunError as error:
+            self._note({"written": False, "reason": str(error)})
         except OSError as error:
             self._note({"written": False, "reason": str(error.strerror or error)})
-        else:
-            self._note({"written": True, "path": str(folder), "missing": missing})
 
 
-def write(folder: Path, held: HeldStep, found: Answer, limit: int = LIMIT) -> list[str]:
-    """Save a held step; gives what could not be saved of it."""
+class NothingToRunError(Exception):
+    """Neither the code of the loss nor a call of a model is known."""
+
+
+def write(folder: Path, held: HeldStep, found: Answer, limit: int = LIMIT) -> dict[str, Any]:
+    """Save a held step; gives what could not be saved of it, and whether it shows the failure."""
+    made, refused = recipe_for(held)
+    description, content = _described(held, made, limit)
+    if content is None:  # the statements need something that has no place in JSON
+        made, refused = None, f"{description.missing[0]} could not be saved"
+        description, content = _described(held, None, limit)
+    if content is None or (made is None and not held.calls):
+        raise NothingToRunError(f"the code of the loss could not be saved: {refused}")
+    circumstances = _circumstances(held, found)
+    recipe_json = None if made is None else _recipe_json(made, held)
+    data = {"format": rebuild.FORMAT, **circumstances, **content, "recipe": recipe_json}
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(description.tensors, str(folder / "tensors.safetensors"))
+    data["shown"] = tried(folder, data, description.tensors, held, refused or found.reason)
+    (folder / "repro.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
+    (folder / "rebuild.py").write_text(scripts.bundled(), encoding="utf-8")
+    (folder / "repro.py").write_text(scripts.script(data), encoding="utf-8")
+    (folder / "test_repro.py").write_text(scripts.test(data), encoding="utf-8")
+    return {"missing": description.missing, "shown": data["shown"]["seen"], "reason": data["shown"]["reason"]}
+
+
+def _described(held: HeldStep, made: Recipe | None, limit: int) -> tuple[Description, dict[str, Any] | None]:
+    """The objects of the step; nothing if the statements can't be run with what is left of them."""
     description = Description(limit)
-    made = _recipe(held)
     names = {} if made is None else _names(made, description)
-    if any(isinstance(v, dict) and v["kind"] == "missing" for v in names.values()):
-        made, names = None, {}  # the models' calls are still there
-    calls = [
-        {
+    if any(unusable(value) for value in names.values()):
+        return description, None
+    content = {
+        "names": names,
+        "calls": _calls(held, description, with_recipe=made is not None),
+        "roots": _roots(held, description),
+        "rng": _rng(held.rng, description),
+        "globals": describe_globals(description, made.tree if made is not None else None),
+        "missing": description.missing,
+    }
+    return description, content
+
+
+def _calls(held: HeldStep, description: Description, with_recipe: bool) -> list[dict[str, Any]]:
+    """What the models were given. With the statements at hand, that may be incomplete."""
+    calls = []
+    for call in held.calls:
+        before = len(description.missing)
+        described = {
             "model": description.of(call.module, call.name),
             "args": description.of(call.args, f"{call.name}'s arguments"),
             "kwargs": description.of(call.kwargs, f"{call.name}'s arguments"),
         }
-        for call in held.calls
-    ]
-    data = {
-        "format": rebuild.FORMAT,
-        **_circumstances(held, found),
-        "roots": _roots(held, description),
-        "names": names,
-        "calls": calls,
-        "recipe": None if made is None else _recipe_json(made, held),
-        "rng": _rng(held.rng, description),
-        "missing": description.missing,
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(description.tensors, str(folder / "tensors.safetensors"))
-    (folder / "repro.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
-    (folder / "rebuild.py").write_text(Path(rebuild.__file__).read_text(encoding="utf-8"), encoding="utf-8")
-    (folder / "repro.py").write_text(scripts.script(data), encoding="utf-8")
-    (folder / "test_repro.py").write_text(scripts.test(data), encoding="utf-8")
-    return description.missing
-
-
-def _recipe(held: HeldStep) -> Recipe | None:
-    return recipe_for(held)[0]
+        if with_recipe and (unusable(described["args"]) or unusable(described["kwargs"])):
+            del description.missing[before:]
+        else:
+            calls.append(described)
+    return calls
 
 
 def _names(made: Recipe, description: Description) -> dict[str, Any]:
     """What the statements read from outside themselves."""
-    needed: dict[str, None] = {}
-    own: set[str] = set()
+    described: dict[str, Any] = {}
+    sure: set[str] = set()  # set by now, whatever the values are
+    perhaps: set[str] = set()
     for statement in made.tree.body:
-        for name in sorted(loaded(statement) - own):
-            if name in made.namespace:
-                needed[name] = None
-        own |= stored(statement)
-    return {name: description.of(made.namespace[name], name) for name in needed}
+        for name in sorted(loaded(statement) - sure - set(described)):
+            if name not in made.namespace:
+                continue
+            value = description.of(made.namespace[name], name)
+            if name not in perhaps | bound_inside(statement) or not unusable(value):
+                described[name] = value
+        perhaps |= stored(statement)
+        if not isinstance(statement, (ast.If, ast.For, ast.While)):
+            sure |= stored(statement)
+    return described
+
+
+def bound_inside(statement: ast.stmt) -> set[str]:
+    """The names of comprehensions: they may be of no use outside."""
+    return {
+        name for n in ast.walk(statement) if isinstance(n, ast.comprehension) for name in stored(n.target)
+    }
 
 
 def _recipe_json(made: Recipe, held: HeldStep) -> dict[str, Any]:
@@ -116,9 +155,8 @@ def _recipe_json(made: Recipe, held: HeldStep) -> dict[str, Any]:
 
 
 def _roots(held: HeldStep, description: Description) -> dict[str, int]:
-    from clew.attach.models import unwrap
-
-    numbers = {call.name: description.number_of(unwrap(call.module)) for call in held.calls}
+    models = {**held.roots, **{call.name: call.module for call in held.calls}}
+    numbers = {name: description.number_of(unwrap(module)) for name, module in models.items()}
     return {name: number for name, number in numbers.items() if number is not None}
 
 
@@ -140,10 +178,12 @@ def _circumstances(held: HeldStep, found: Answer) -> dict[str, Any]:
     from clew.trace.alarm import to_fact
 
     cast = held.autocast
+    culprit = to_fact(held.where, found)
     return {
         "step": held.step,
         "where": held.where,
-        "culprit": to_fact(held.where, found),
+        "culprit": culprit,
+        "summary": scripts.summary(held.where, culprit),
         "autocast": {
             "device": cast.device,
             "enabled": cast.enabled,

@@ -3,46 +3,42 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from clew.trace.culprits import Mended, guilty, suspects
-from clew.trace.gradients import gradients
 from clew.trace.lines import BOUNDARIES
 from clew.trace.microscope import BATCH, CONSTANT, Microscope
-from clew.trace.rebuild import CannotRebuild, SavedStep, definitions
+from clew.trace.rebuild import Again, SavedStep
 from clew.trace.recipe import LOSS
 from clew.trace.replay import Answer, is_mask
 from clew.trace.sight import can_be_bad, is_bad, tensors_of
+from clew.trace.sources import CannotRebuild, definitions
 
 
-def replay_saved(folder: Path, models: dict[str, nn.Module] | None = None) -> tuple[SavedStep, Answer]:
-    """The step and what running it again shows; raises `CannotRebuild`."""
+def replay_saved(folder: Path, models: dict[str, nn.Module] | None = None) -> tuple[Again, Answer]:
+    """What running the step again gives, and which operation is to blame; raises `CannotRebuild`."""
     saved = _opened(folder, models)
-    scope, bad = _once(saved, frozenset())
-    if not bad:
-        return saved, Answer(None, "running the step again gave finite values: it is fixed, or needs a GPU")
+    scope, again = _once(saved, frozenset())
+    if not again.bad:
+        return again, Answer(None, again.problem or "")
+    bad = [again.results[name] for name in again.bad]
     found = suspects(scope, bad, _batch_size(saved) or scope.batch)
     # Made anew for each trial: a run leaves its mark on buffers.
-    culprit = guilty(found, lambda mended: bool(_once(_opened(folder, models), mended)[1]))
-    return saved, Answer(culprit, "no operation was seen to make it")
+    culprit = guilty(found, lambda mended: bool(_once(_opened(folder, models), mended)[1].bad))
+    return again, Answer(culprit, "no operation was seen to make it")
 
 
-def _once(saved: SavedStep, mended: Mended) -> tuple[Microscope, list[Tensor]]:
+def _once(saved: SavedStep, mended: Mended) -> tuple[Microscope, Again]:
     """Run the step; what is `mended` is made finite on the way."""
     scope = Microscope(saved.models, lambda _: None, mended=mended)
     _name_batch(scope, saved)
     scope.mend_what_is_known()
-    try:
-        with saved.conditions(), torch.enable_grad(), scope:
-            return scope, _again(saved)
-    except CannotRebuild:
-        raise
-    except Exception as error:
-        raise CannotRebuild(_why(saved, error)) from error
+    with scope:
+        return scope, _again(saved)
 
 
 def _opened(folder: Path, models: dict[str, nn.Module] | None) -> SavedStep:
@@ -55,22 +51,22 @@ def _opened(folder: Path, models: dict[str, nn.Module] | None) -> SavedStep:
         raise CannotRebuild(f"{folder} can't be rebuilt: {type(error).__name__}: {first}") from error
 
 
-def _again(saved: SavedStep) -> list[Tensor]:
-    """The non-finite results, or else gradients."""
-    recipe = saved.data["recipe"]
+def _again(saved: SavedStep) -> Again:
+    return saved.run(statements_of(saved.data["recipe"]))
+
+
+def statements_of(recipe: dict[str, Any] | None) -> Callable[..., Tensor] | None:
+    """The statements that made the loss, as a function of the names that they read."""
     if recipe is None:
-        outputs = [model(*args, **kwargs) for model, args, kwargs in saved.calls]
-        return [t for t in tensors_of(outputs) if can_be_bad(t) and is_bad(t)]
-    namespace = dict(saved.names)
-    exec(_compiled(recipe), namespace)
-    loss = namespace[LOSS]
-    if is_bad(loss):
-        return [loss]
-    known: dict[int, Tensor] = {}
-    for model in saved.models.values():
-        known.update((id(p), p) for p in model.parameters() if p.requires_grad)
-    known.update((id(t), t) for t in tensors_of(saved.names) if t.is_leaf and t.requires_grad)
-    return [g for g in gradients(loss, list(known.values())) if is_bad(g)]
+        return None
+    code = _compiled(recipe)
+
+    def compute(**names: Any) -> Tensor:
+        exec(code, names)
+        loss: Tensor = names[LOSS]
+        return loss
+
+    return compute
 
 
 BOUNDARIES.add(_again.__code__)
@@ -99,14 +95,6 @@ def _name_batch(scope: Microscope, saved: SavedStep) -> None:
 def _batch_size(saved: SavedStep) -> int | None:
     first = next((t for _, a, k in saved.calls for t in tensors_of((a, k)) if t.dim()), None)
     return int(first.shape[0]) if first is not None else None
-
-
-def _why(saved: SavedStep, error: Exception) -> str:
-    first = next(iter(str(error).splitlines()), "")
-    text = f"the step could not be run: {type(error).__name__}: {first}"
-    if saved.dropped:
-        return f"{text}; {', '.join(saved.dropped[:3])} could not be saved: give the model with --model"
-    return text
 
 
 def make_model(spec: str) -> nn.Module:

@@ -37,13 +37,15 @@ searched. On an accelerator the alarm comes after the update, too late to run th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from clew.checks.api import Check
 from clew.checks.facts import NonFinite as Report
+from clew.checks.facts import text as as_text
 from clew.checks.numerics.culprit import Culprit, culprit_at, first_bad, growth, samples_of
 from clew.checks.numerics.ranks import first_elsewhere
 from clew.checks.series import Series
@@ -219,5 +221,17 @@ def _evidence(
     if reason is not None:
         yield Evidence(f"no operation is named: {reason}")
     for fact in run.facts("repro"):
-        if saved and fact.step == step and fact.data.get("written"):
-            yield Evidence("the step is saved and can be run again: clew replay")
+        if saved and fact.step == step:
+            yield Evidence(_repro(fact.data))
+
+
+def _repro(data: Mapping[str, Any]) -> str:
+    """What the saved step is good for: it was tried before it is said to work."""
+    reason = as_text(data.get("reason")) or "it is not known why"
+    if not data.get("written"):
+        return f"the step is not saved: {reason}"
+    if data.get("shown", True):
+        return "the step is saved and can be run again: clew replay"
+    if data.get("shown") is None:
+        return f"the step is saved, and was not tried: {reason}"
+    return f"the step is saved, but run again it does not show the failure: {reason}"
