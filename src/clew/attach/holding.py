@@ -39,9 +39,7 @@ class Holding:
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
-        self.versions: list[
-            Versions
-        ] = []  # of the tensors in each call, to see whether they were changed since
+        self.versions: list[Versions] = []  # of the tensors in each call: were they changed since?
         self.delivered: Any = None  # the batch that a loader gave last
         self.rng: tuple[Any, Any, Any] = NO_STATES  # torch, numpy, python: before the first call
         self.autocast: tuple[bool, Any] = (False, None)
@@ -68,7 +66,7 @@ class Holding:
             self.rng = self._states(self._draws) if True in self._draws else NO_STATES
             if len(args) == 1 and not kwargs and not self._full and not is_derived(args[0]):
                 self.calls.append((module, args, kwargs))
-                self.versions.append(versions_of(args))
+                self.versions.append((version_of(args[0]),))
                 return
         self._append(module, args, kwargs)
 
@@ -191,9 +189,14 @@ def has_graph(values: Iterable[Any]) -> bool:
 
 def versions_of(values: Iterable[Any]) -> Versions:
     """How often each tensor among the values has been written to."""
-    return tuple(
-        [-1 if t.is_inference() else t._version for t in _tensors(values)]
-    )  # it does not count there
+    return tuple([version_of(tensor) for tensor in _tensors(values)])
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    try:
+        return tensor._version
+    except RuntimeError:  # an inference tensor does not count
+        return -1
 
 
 def _tensors(values: Iterable[Any]) -> list[torch.Tensor]:

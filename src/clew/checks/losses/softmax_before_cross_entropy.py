@@ -71,7 +71,7 @@ class SoftmaxBeforeCrossEntropy(Check):
             message="cross_entropy gets probabilities instead of logits, so softmax is taken twice",
             fix=f"remove {run.name(layers[0])} (Softmax): return the logits"
             if layers
-            else "cross_entropy(logits, target)  # with what goes into the softmax, not what comes out of it",
+            else "drop the softmax: give cross_entropy what goes into it, the logits",
             site=site,
             step=int(rows.steps[0]),
             evidence=evidence,
