@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from benchmarks.workloads import Workload
 from clew.attaching import attach
 
 WARM_UP = 40  # steps: Clew looks at the first 32 one by one, on credit
+CREDIT = 3.0  # seconds after which the credit for a young run is used up: what stays is measured
 
 
 @dataclass
@@ -52,8 +54,10 @@ def _clew(work: Workload, every_step: bool) -> Iterator[Contender]:
                 attached = wanted
 
         try:
-            for _ in range(WARM_UP):
+            begin, steps = perf_counter(), 0
+            while steps < WARM_UP or perf_counter() - begin < CREDIT:
                 work.step()
+                steps += 1
             yield Contender(lambda: switch(True), lambda: switch(False), work.step)
         finally:
             session.close()

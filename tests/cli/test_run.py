@@ -218,6 +218,15 @@ def test_script_without_torch_says_that_there_is_nothing_to_judge(folder: Path) 
     assert done.stderr.splitlines()[-1] == "clew: nothing to judge: the script never imported torch"
 
 
+def test_a_script_without_torch_waits_for_no_check_and_no_numpy(folder: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "clew", "run", "empty.py"]
+    told = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stderr
+    lines = [line for line in told.splitlines() if line.startswith("import time")]
+    imported = {line.rpartition("|")[2].strip() for line in lines}
+    assert "clew.session" in imported
+    assert not imported & {"numpy", "torch", "clew.checks.runner", "clew.checks.catalog"}
+
+
 def test_torch_that_cannot_be_imported_is_the_scripts_error_and_named(folder: Path) -> None:
     (folder / "lacking.py").write_text("import sys\nsys.modules['torch'] = None\nimport torch\n")
     done = clew(folder, "run", "lacking.py")

@@ -11,13 +11,16 @@ class OwnChecks(Part):
     name = "custom-checks"
 
     def close(self) -> None:
-        """Ask them about all that was recorded."""
+        """Ask them about all that was recorded; for nothing, not even the checks are imported."""
+        session = self._session
+        if not session.watches:
+            return
         from clew.checks.custom import own_checks, to_fact
         from clew.checks.runner import ask
         from clew.checks.view import RunView
 
-        session, checks = self._session, own_checks()
-        if checks and session.watches:
+        checks = own_checks()
+        if checks:
             session._writer.flush()
             run = RunView(session._judge.data)
             for check in checks:
