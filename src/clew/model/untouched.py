@@ -22,6 +22,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
 _CONTAINERS = (list, dict, set, OrderedDict)
+_SIMPLE = frozenset({bool, int, float, str, type(None)})
+_NOTHING: list[tuple[Any, Any]] = []
 _DEEPEST = 8  # levels of containers that are looked into
 _OTHERS = ("torch", "numpy", "builtins", "enum", "logging", "threading", "_thread")
 LARGEST = 2**26  # bytes of an array
@@ -93,7 +95,10 @@ def untouched(model: nn.Module | None, inputs: Iterable[Tensor] = ()) -> Iterato
 
 def attributes_of(module: nn.Module) -> Attributes:
     """Each as it is, and what the containers and arrays in it hold."""
-    return {name: (value, list(_contents(value))) for name, value in module.__dict__.items()}
+    return {
+        name: (value, _NOTHING if type(value) in _SIMPLE else list(_contents(value)))
+        for name, value in module.__dict__.items()
+    }
 
 
 def unchanged(module: nn.Module, attributes: Attributes) -> bool:
