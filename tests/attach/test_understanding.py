@@ -401,6 +401,7 @@ def test_where_things_were_made_is_known(tmp_path):
 
 
 def test_a_loaded_checkpoint_and_frozen_layers_are_noted(tmp_path):
+    torch.manual_seed(0)  # whether weights look freshly drawn is a matter of chance
     backbone = nn.Linear(6, 64)
     state = nn.Linear(6, 64).state_dict()
 
