@@ -22,7 +22,7 @@ from torch import Tensor
 
 from clew.capture import kernel as _kernel
 from clew.capture import stats_torch
-from clew.capture.readable import PLAIN
+from clew.capture.readable import PLAIN, has_values
 from clew.capture.stats_torch import resolve
 from clew.capture.team import Team
 from clew.capture.values import UNREADABLE, as_base, readable
@@ -193,10 +193,8 @@ def _stats_elsewhere(t: Tensor, out: int, hist: int | None, lo: float, hi: float
 
 def _as_plain(t: Tensor) -> Tensor | None:
     """The tensor as one with memory of its own, or None if it has none that holds its values."""
-    base = as_base(t) if type(t).__torch_dispatch__ is Tensor.__torch_dispatch__ else None
-    if base is None or base.is_meta or base.is_complex() or base.is_quantized:
-        return None
-    return base if base.layout is torch.strided else None
+    base = as_base(t) if has_values(t) else None
+    return None if base is None or base.is_complex() else base
 
 
 def _without_repeats(t: Tensor) -> tuple[Tensor, int]:
