@@ -86,17 +86,16 @@ class Sampler:
         self.spent += own
         self.elapsed += total
         self._earn(steps, own, total)
-        for _ in range(steps):
-            self._book_plain(own / steps, total / steps)
+        self._book_plain(own / steps, total / steps, steps)
         self._credit = min(self._credit, 2 * self._cost)
 
     def _earn(self, steps: int, own: float, total: float) -> None:
         earned = self._budget * max(total - own, 0.0)
         self._credit += max(earned - steps * self._plain, LEAST_SHARE * earned)
 
-    def _book_plain(self, own: float, total: float) -> None:
-        self._plain = smoothed(self._plain, own)
-        self._plain_total = smoothed(self._plain_total, total)
+    def _book_plain(self, own: float, total: float, steps: int = 1) -> None:
+        self._plain = smoothed(self._plain, own, steps)
+        self._plain_total = smoothed(self._plain_total, total, steps)
 
     def _book_sample(self, step: int, extra: float) -> None:
         if step >= self._next_on_start and self._start >= self._cost:
@@ -111,6 +110,10 @@ class Sampler:
         self._next_on_start = step + 1 if step < DENSE_STEPS - 1 else int(step * SPREAD) + 1
 
 
-def smoothed(before: float, now: float) -> float:
-    """A running mean that a single slow step does not upset."""
-    return now if before == 0.0 else 0.9 * before + 0.1 * min(now, 3 * before)
+def smoothed(before: float, now: float, times: int = 1) -> float:
+    """A running mean that a single slow step does not upset; `times` as many steps like it."""
+    if before == 0.0:
+        return now
+    while times and now > 3 * before:
+        before, times = 0.9 * before + 0.1 * 3 * before, times - 1
+    return float(now + (before - now) * 0.9**times)

@@ -13,14 +13,12 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
-from torch import Tensor, nn
-from torch import is_grad_enabled as grad_enabled
+from torch import nn
 from torch.compiler import is_compiling
 
-from clew.attach.forwards import being_transformed
 from clew.attach.models import Root
 from clew.attach.patching import Patches
-from clew.attach.plain import FORWARD
+from clew.attach.plain_writing import FORWARD
 from clew.attach.watcher import Watcher
 
 SETTLED_AFTER = 3  # steps in which the models and optimizers of a usual program have all appeared
@@ -38,7 +36,7 @@ class Follower:
         self.active = False
         self.enter: Callable[..., None] = _nothing
         self.leave: Callable[..., None] = _nothing
-        self.plainly: Callable[..., Root | None] = _nothing
+        self.plainly: Callable[..., int | None] = _nothing
         self.failed: Callable[..., None] = _nothing
         self.plain = watcher.plain if watcher is not None else None
 
@@ -52,21 +50,6 @@ class Follower:
             and not watcher.in_backward
             and get_ident() == watcher.thread
         )
-
-    def is_plain(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Root | None:
-        """The root, if there is nothing about this call that needs a closer look."""
-        watcher, root = self._watcher, self.roots[id(module)]
-        if watcher is None or watcher.forwards.depth or watcher.in_backward or root.module() is not module:
-            return None
-        if root.training != module.training or not grad_enabled() or being_transformed():
-            return None
-        if get_ident() != watcher.thread:
-            return None
-        watcher.batch = (args, kwargs)  # until the step ends: an alarm will want to see them
-        watcher.holding.forward(module, args, kwargs)
-        first = args[0] if args else None
-        root.batch = first.size(0) if type(first) is Tensor and first.dim() else 0
-        return root
 
     def __reduce__(self) -> tuple[type[Follower], tuple[()]]:
         return Follower, ()
@@ -124,18 +107,23 @@ def reporting_to(follower: Follower) -> Callable[[Callable[..., Any]], Callable[
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if is_compiling() or id(self) not in follower.roots:
+            if is_compiling():
                 return original(self, *args, **kwargs)
-            plain, root = follower.plain, None
-            if plain is not None and plain.resting:
+            root, plain, batch = follower.roots.get(id(self)), follower.plain, None
+            if root is None or plain is None or plain.inside:
+                return original(self, *args, **kwargs)
+            if plain.resting:
                 try:
-                    root = follower.plainly(self, args, kwargs)
+                    batch = follower.plainly(root, self, args, kwargs)
                 except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
                     follower.failed(error)
-                if root is not None:
-                    began = perf_counter()
-                    output = original(self, *args, **kwargs)
-                    plain.note((FORWARD, root.index, perf_counter() - began, root.batch))
+                if batch is not None:
+                    plain.inside, began = True, perf_counter()
+                    try:
+                        output = original(self, *args, **kwargs)
+                    finally:
+                        plain.inside = False
+                    plain.note((FORWARD, root.index, perf_counter() - began, batch))
                     return output
             if not follower.wants():
                 return original(self, *args, **kwargs)

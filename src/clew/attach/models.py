@@ -55,7 +55,6 @@ class Root:
     announced: int = -1  # how much of the order was in the last `model` fact
     training: bool | None = None  # its mode at the last forward
     trains_in_train_mode: bool = False  # a backward has followed a forward in training mode
-    batch: int = 0  # samples in the last plain forward
 
 
 class ModelBook:

@@ -147,10 +147,15 @@ class OptimizerBook:
 
     def write(self, state: OptimizerState, rates: Sequence[Any], step: int, norm: float) -> None:
         """What is recorded of every step of an optimizer."""
+        table, row = self.row(state, rates, norm)
+        self._sink.row(table, step, row)
+
+    def row(self, state: OptimizerState, rates: Sequence[Any], norm: float) -> tuple[int, tuple[float, ...]]:
+        """The same, not written yet: the table and what goes into it."""
         rates = rates[:MOST_GROUPS]
         if state.table is None:
             state.table = self._table(state, ["grad.norm", *_rate_names(len(rates))])
-        self._sink.row(state.table, step, (norm, *map(float, rates)))
+        return state.table, (norm, *map(float, rates))
 
     def write_rates(self, state: OptimizerState, rates: Sequence[Any], step: int) -> None:
         """The same of a step whose gradients can't be read: their norm is left out, it is not NaN."""

@@ -2,28 +2,31 @@
 
 Python that runs once a step is slow: torch has pushed it out of the processor's caches by then.
 So on plain steps a seam makes one call, straight to here and without the layers of a probe, and
-appends a tuple; what the tuples mean is worked out for many steps at once, in the same words as
-for other steps.
+appends a tuple; what the tuples mean is worked out for many steps at once (`plain_writing`).
 """
 
 from __future__ import annotations
 
 import sys
+from threading import get_ident
 from time import perf_counter
-from types import CodeType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+from torch import Tensor, nn
+from torch import is_grad_enabled as grad_enabled
 
+from clew.attach.forwards import being_transformed
 from clew.attach.frames import USER, kind_of, user_line
+from clew.attach.plain_writing import BACKWARD, FORWARD, STEP, work_out
 
 if TYPE_CHECKING:
+    from clew.attach.models import Root
     from clew.attach.optimizers import OptimizerState
     from clew.attach.watcher import Watcher
 
 MOST_EVENTS = 192  # waiting to be written: about thirty steps
 
-FORWARD, BACKWARD, STEP, OTHER, DATA = range(5)
 _METHOD = Tensor.backward.__code__
 
 
@@ -36,12 +39,27 @@ class PlainSteps:
         self.note = self.events.append
         self._optimizers = watcher.optimizers.by_id
         self.resting = False  # nothing but noting is done now
+        self.inside = False  # a forward that is noted is running: others in it are its parts
         self.failed = False  # and will never rest again
         self.steps = 0  # that have ended and are not written yet
         self._until = 0  # before this step somebody must be told
-        self._caller: tuple[CodeType | None, int] = (None, -1)  # of the last backward, and where in it
-        self._line: tuple[str | None, int | None] = (None, None)
+        self._caller: CodeType | None = None  # of the last backward,
+        self._at = -1  # where in it,
+        self._line: tuple[str | None, int | None] = (None, None)  # and its line
         self.telling = False  # listeners are told of a step from here, where nobody books their time
+
+    def forward(self, root: Root, module: nn.Module, args: tuple[Any, ...], kwargs: Any) -> int | None:
+        """The size of the batch, if there is nothing about this call that needs a closer look."""
+        watcher = self._watcher
+        if watcher.forwards.depth or watcher.in_backward or get_ident() != watcher.thread:
+            return None
+        if root.training is not module.training or not grad_enabled() or being_transformed():
+            return None
+        if root.module() is not module:
+            return None
+        watcher.holding.forward(module, args, kwargs)
+        first = args[0] if args else None
+        return first.size(0) if type(first) is Tensor and first.dim() else 0
 
     def loss(self, tensors: Any) -> float | None:
         """The loss of an ordinary backward, if it is a finite number in this machine's memory."""
@@ -56,16 +74,19 @@ class PlainSteps:
         # If `loss.backward()` was called from the same place as the last time, the line is the same.
         above = sys._getframe(2)
         frame = above.f_back if above.f_code is _METHOD else None
-        if frame is None or self._caller != (frame.f_code, frame.f_lasti):
-            self._line = user_line(2)
-            users = frame is not None and kind_of(frame.f_code.co_filename) == USER
-            self._caller = (frame.f_code, frame.f_lasti) if frame is not None and users else (None, -1)
+        if frame is None or frame.f_code is not self._caller or frame.f_lasti != self._at:
+            self._find_line(frame)
         line = self._line
         self.note((BACKWARD, loss, line, seconds))
         holding = self._watcher.holding
         holding.backward(loss, line)
         if holding.accumulates:
             self._watcher.alarms.look_for_bad_micro_batch()
+
+    def _find_line(self, frame: FrameType | None) -> None:
+        self._line = user_line(3)
+        users = frame is not None and kind_of(frame.f_code.co_filename) == USER
+        self._caller, self._at = (frame.f_code, frame.f_lasti) if frame is not None and users else (None, -1)
 
     def before_step(self, optimizer: Any) -> tuple[OptimizerState, float, float, float] | None:
         """A known optimizer with finite gradients: its state and their norm; when asked, when ready."""
@@ -89,17 +110,16 @@ class PlainSteps:
         self.note((STEP, state, norm, rates, ready - began, now - ready, now, ends))
         if not ends:
             watcher.holding.stepped()
-        else:
-            watcher.batch = None
-            watcher.holding.clear()
-            self.steps += 1
-            if watcher.clock.step + self.steps >= self._until or len(self.events) >= MOST_EVENTS:
-                self.write()
-                self.telling = True
-                try:
-                    watcher.begin_step()
-                finally:
-                    self.telling = False
+            return
+        watcher.holding.clear()
+        self.steps += 1
+        if watcher.clock.step + self.steps >= self._until or len(self.events) >= MOST_EVENTS:
+            self.write()
+            self.telling = True
+            try:
+                watcher.begin_step()
+            finally:
+                self.telling = False
 
     @property
     def has_begun(self) -> bool | None:
@@ -126,52 +146,7 @@ class PlainSteps:
         events, steps = self.events[:], max(self.steps, 1)
         self.events.clear()
         self.steps = 0
-        for state in self._work_out(events):
+        for state in work_out(self._watcher, events):
             self._watcher.optimizers.after_step(state)  # from here on its gradients are looked at again
         self._watcher.sampler.plain_cost = (perf_counter() - began) / steps
         self.step_begins()
-
-    def _work_out(self, events: list[tuple[Any, ...]]) -> list[OptimizerState]:
-        """One loop without calls where it can be: it is most of what a plain step costs."""
-        watcher = self._watcher
-        clock, token = watcher.clock, watcher.pattern.token
-        own = watcher.sampler.plain_cost  # of this writing, a step's share: known from the last time
-        states = {}
-        tokens: list[str] = []
-        closed, seconds_own, seconds_all = 0, 0.0, 0.0
-        for event in events:
-            kind = event[0]
-            if kind == FORWARD:
-                tokens.append(token("f", event[1]))
-                root = watcher.models.roots[event[1]]
-                watcher.modes.note_training(root, root.training, watcher.sampling)
-                clock.forward += event[2]
-                clock.pending_batch = event[3]
-            elif kind == BACKWARD:
-                tokens.append("b")
-                clock.backward += event[3]
-                clock.batch += clock.pending_batch
-                clock.pending_batch = 0
-                watcher.sink.row(watcher.loss_table(event[2]), clock.step, (event[1],))
-            elif kind == STEP:
-                _, state, norm, rates, asked, seconds, now, ends = event
-                states[state.index] = state
-                tokens.append(token("s", state.index))
-                clock.optimizer += seconds
-                watcher.optimizers.write(state, rates, clock.step, norm)
-                if ends:
-                    watcher.pattern.extend(tokens)
-                    tokens.clear()
-                    if not closed or watcher.counts_at(clock.step):
-                        watcher.end_sections(clock.step)
-                    spent, total = clock.close(now, asked + own)
-                    closed, seconds_own, seconds_all = closed + 1, seconds_own + spent, seconds_all + total
-            elif kind == DATA:
-                tokens.append("d")
-                clock.data += event[1]
-            else:
-                tokens.append(event[1])
-        watcher.pattern.extend(tokens)
-        if closed:
-            watcher.sampler.account_plain(closed, seconds_own, seconds_all)
-        return list(states.values())

@@ -11,7 +11,7 @@ from torch.compiler import is_compiling
 
 from clew.attach.guard import Guard
 from clew.attach.patching import Patches
-from clew.attach.plain import OTHER
+from clew.attach.plain_writing import OTHER
 from clew.attach.watcher import Watcher
 
 PLAIN = "plain"

@@ -65,7 +65,7 @@ class ModuleSeams:
         self._hooks = (before, after)
         follower = self._following.follower
         follower.enter, follower.leave = enter, leave
-        follower.plainly = self._probes.plain(follower.is_plain)
+        follower.plainly = self._probes.plain(watcher.plain.forward)
         follower.failed = self._probes.plain_failed
         self._hang_hooks()
 

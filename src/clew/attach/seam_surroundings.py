@@ -17,7 +17,7 @@ from clew.attach import loaders
 from clew.attach.datasets import DatasetWatch
 from clew.attach.frames import line_of_creation, user_line
 from clew.attach.naming import names_in_callers
-from clew.attach.plain import DATA
+from clew.attach.plain_writing import DATA
 from clew.attach.probes import Probe, Probes
 
 

@@ -26,6 +26,7 @@ STEP_SIGNALS = (
     "memory.rss",
     "events.pattern",
 )
+TOTAL = STEP_SIGNALS.index("step.time")
 MEMORY_EVERY = 0.25  # seconds between two readings of the process memory
 
 Write = Callable[[int, float], None]
@@ -39,9 +40,9 @@ class StepClock:
         self._pattern = pattern
         self._guard = guard
         self.late = late
-        self._table = sink.table(STEP_SIGNALS, [sink.site(Site())])
+        self.table = sink.table(STEP_SIGNALS, [sink.site(Site())])
         self._began = self._ended = perf_counter()
-        self._memory = Memory()
+        self.memory = Memory()
         self._booked = 0.0  # of the guard's seconds, to the steps before
         self._mode_tables: dict[str, int] = {}
         self.step = 0
@@ -63,13 +64,24 @@ class StepClock:
         """Seconds of this step booked so far, but for the optimizer's."""
         return self.data + self.forward + self.backward + self._guard.seconds
 
-    def close(self, now: float, extra: float = 0.0) -> tuple[float, float]:
-        """End the step at `now`; Clew's own seconds in it (and `extra`), and all of it."""
+    def close(self, now: float) -> tuple[float, float]:
+        """End the step at `now`: Clew's own seconds in it, and all of it."""
         self.late.end_of_step()
-        own = self._guard.seconds - self._booked + extra
-        self._booked = self._guard.seconds
+        step, own = self.step, self.newly_booked()
+        row = self.end(now, own, self.memory.read(now))
+        self._sink.row(self.table, step, row)
+        return own, row[TOTAL]
+
+    def newly_booked(self) -> float:
+        """Seconds that probes took since this was last asked."""
+        before, self._booked = self._booked, self._guard.seconds
+        return self._booked - before
+
+    def end(self, now: float, own: float, memory: float) -> tuple[float, ...]:
+        """End the step: its row in `table`, which is not written yet."""
         total = now - self._ended
         known = self.data + self.forward + self.backward + self.optimizer
+        rest = total - known - own
         row = (
             now - self._began,
             total,
@@ -77,19 +89,19 @@ class StepClock:
             self.forward,
             self.backward,
             self.optimizer,
-            max(total - known - own, 0.0),
+            rest if rest > 0.0 else 0.0,
             own,
             float(self.batch),
-            self._memory.read(now),
+            memory,
             float(self._pattern.close()),
         )
-        self._sink.row(self._table, self.step, row)
-        self._write_modes()
+        if self.modes:
+            self._write_modes()
         self.data = self.forward = self.backward = self.optimizer = 0.0
         self.batch = self.pending_batch = 0
         self._ended = now
         self.step += 1
-        return own, total
+        return row
 
     def _write_modes(self) -> None:
         for root, training in self.modes.items():

@@ -315,14 +315,10 @@ class Watcher:
         if self.in_full:
             for part in (self.batches, self.losses, self.calls, self.histograms, self.feeding):
                 part.commit(step)
-        self._close_step(perf_counter(), 0.0, sampled)
-        self.begin_step()
-
-    def _close_step(self, now: float, extra: float, sampled: bool) -> None:
-        step = self.clock.step
         self.end_sections(step)
-        own, total = self.clock.close(now, extra)
+        own, total = self.clock.close(perf_counter())
         self.sampler.account(step, sampled, own, total)
+        self.begin_step()
 
     def end_sections(self, step: int) -> None:
         """A training step ends: what came before it is over, and now and then all is counted."""

@@ -19,17 +19,16 @@ class GradientNorm:
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self.at = Addresses(parameters, gradients=True)
-        self._request = self.at.request or 0
-        self._at_once: Callable[[int], float] | None = None
+        self._at_once: Callable[[], float] | None = None
         self._readable = self.at.kernel is not None
-        if self.at.kernel is not None and self.at.request is not None and sum(self.at.sizes) <= AT_ONCE:
-            self._at_once = self.at.kernel.find_sumsq
+        if self.at.natives is not None and sum(self.at.sizes) <= AT_ONCE:
+            self._at_once = self.at.natives.function("find_sumsq", self.at.request)
 
     def __call__(self) -> float | Tensor | None:
         """2-norm over all gradients there are, None if it is not known: see `grad_norm`."""
         at_once = self._at_once
         try:
-            total = at_once(self._request) if at_once else self._total()
+            total = at_once() if at_once else self._total()
             if 0.0 <= total < math.inf:
                 return math.sqrt(total)
         except UNREADABLE:

@@ -428,7 +428,7 @@ static void whole_tensor(job *j, int alone) {
 
 /* ---- what Python calls ------------------------------------------------------------------ */
 
-EXPORT int clew_abi(void) { return 3; } /* raise it with kernel.py's ABI when an argument changes */
+EXPORT int clew_abi(void) { return 4; } /* raise it with kernel.py's ABI when an argument changes */
 
 /* GOMP_parallel and how many threads; NULL: alone from now on. */
 EXPORT void clew_team(void *parallel, int threads) {
@@ -540,11 +540,13 @@ EXPORT void clew_stats_list(const uint64_t *pointers, const int64_t *counts, con
     whole_list(&j);
 }
 
-/* ---- parameters and gradients, asked of torch itself -------------------------------------------------------
+/* ---- tensors, asked of torch itself -------------------------------------------------------------------------
  *
  * Python that runs once a step is slow: the step has pushed it out of the processor's caches. So the
- * parameters of an optimizer, or their gradients, are looked up here, through functions of the interpreter whose addresses
- * Python hands over, and through torch's table of the DLPack standard (its C exchange interface).
+ * loss, the parameters of an optimizer and their gradients are read here, through functions of the
+ * interpreter whose addresses Python hands over, and through torch's table of the DLPack standard (its
+ * C exchange interface). What Python calls are functions of its own kind (see native.py): calls through
+ * ctypes take longer than what these do.
  */
 typedef struct {
     void *data;
@@ -557,13 +559,27 @@ typedef struct {
 
 enum { DL_CPU = 1, DL_FLOAT = 2, DL_BFLOAT = 4 };
 
-/* As `Request` in addresses.py has it. */
+/* As `Interpreter` in native.py has it. */
 typedef struct {
     void *(*attribute)(void *object, void *name);
     void *(*type_of)(void *object);
     void (*release)(void *object);
-    int (*view)(void *object, dl_tensor *out);
-    void *name, *tensor; /* "grad", or NULL for the parameter itself; and the class that it must be of */
+    void (*keep)(void *object);
+    void *(*error)(void);
+    void (*forget)(void); /* the error */
+    void *(*number)(double value);
+    void *(*pointer)(void *capsule, const char *name);
+    int (*view)(void *object, dl_tensor *out); /* torch's */
+    void *none, *yes, *no, *tensor;            /* None, True, False, and the class of plain tensors */
+} interpreter;
+
+static interpreter python;
+
+EXPORT void clew_interpreter(const interpreter *given) { python = *given; }
+
+/* As `Request` in addresses.py has it. */
+typedef struct {
+    void *name, *kind; /* "grad", or NULL for the parameter itself; and the class that it must be of */
     void *const *parameters;
     const int64_t *counts;
     const uint8_t *dtypes;
@@ -571,10 +587,17 @@ typedef struct {
     int64_t n;
 } request;
 
+/* Whether an object is exactly of this class, lies in memory here, and where. An error of Python's may be set. */
+INLINE int look_at(void *object, void *kind, dl_tensor *t) {
+    void *type = python.type_of(object);
+    python.release(type);
+    return type == kind && python.view(object, t) == 0 && t->device.type == DL_CPU && t->dtype.lanes == 1;
+}
+
 INLINE int is_of(const dl_tensor *t, int dtype, int64_t count) {
     int code = dtype == BFLOAT16 ? DL_BFLOAT : DL_FLOAT;
     int bits = dtype == FLOAT32 ? 32 : dtype == FLOAT64 ? 64 : 16;
-    if (t->device.type != DL_CPU || t->dtype.code != code || t->dtype.bits != bits || t->dtype.lanes != 1) return 0;
+    if (t->dtype.code != code || t->dtype.bits != bits) return 0;
     int64_t dense = 1;
     for (int32_t d = t->ndim - 1; d >= 0; d--) {
         if (t->strides && t->shape[d] != 1 && t->strides[d] != dense) return 0;
@@ -584,24 +607,54 @@ INLINE int is_of(const dl_tensor *t, int dtype, int64_t count) {
 }
 
 /* Where each lies: 1, or 0 if one is not there or not plain. An error of Python's stays set. */
-EXPORT int clew_find(const request *r) {
+static int find(const request *r) {
     for (int64_t i = 0; i < r->n; i++) {
-        void *found = r->name ? r->attribute(r->parameters[i], r->name) : r->parameters[i], *type;
+        void *found = r->name ? python.attribute(r->parameters[i], r->name) : r->parameters[i];
         if (!found) return 0;
         dl_tensor t = {0};
-        int plain = (type = r->type_of(found)) == r->tensor && r->view(found, &t) == 0 &&
-                    is_of(&t, r->dtypes[i], r->counts[i]);
-        r->release(type);
-        if (r->name) r->release(found);
+        int plain = look_at(found, r->kind, &t) && is_of(&t, r->dtypes[i], r->counts[i]);
+        if (r->name) python.release(found);
         if (!plain) return 0;
         r->pointers[i] = (uint64_t)(uintptr_t)t.data + t.offset;
     }
     return 1;
 }
 
-/* Their sum of squares, at once; -1 where `clew_find` says 0. */
-EXPORT double clew_find_sumsq(const request *r) {
-    return clew_find(r) ? clew_sumsq(r->pointers, r->counts, r->dtypes, r->n) : -1;
+/* Functions of Python's: of themselves, which is a capsule around a request, and of an argument, if any.
+ * NULL says that an error is set. */
+
+static void *kept(void *object) {
+    python.keep(object);
+    return object;
+}
+
+/* find() -> bool */
+EXPORT void *clew_find(void *self, void *nothing) {
+    (void)nothing;
+    const request *r = python.pointer(self, "clew");
+    int found = r ? find(r) : 0;
+    return python.error() ? NULL : kept(found ? python.yes : python.no);
+}
+
+/* find_sumsq() -> their sum of squares, at once; -1.0 where `find` says False */
+EXPORT void *clew_find_sumsq(void *self, void *nothing) {
+    (void)nothing;
+    const request *r = python.pointer(self, "clew");
+    int found = r ? find(r) : 0;
+    if (python.error()) return NULL;
+    return python.number(found ? clew_sumsq(r->pointers, r->counts, r->dtypes, r->n) : -1);
+}
+
+/* number(tensor) -> the single number that it holds; None if it holds more, or another kind, or not here */
+EXPORT void *clew_number(void *self, void *tensor) {
+    (void)self;
+    dl_tensor t = {0};
+    int plain = look_at(tensor, python.tensor, &t);
+    const char *at = (const char *)t.data + t.offset;
+    if (plain && is_of(&t, FLOAT32, 1)) return python.number(*(const float *)(const void *)at);
+    if (plain && is_of(&t, FLOAT64, 1)) return python.number(*(const double *)(const void *)at);
+    if (python.error()) python.forget(); /* it has no memory: another kind */
+    return kept(python.none);
 }
 
 /* True if all n elements are zero, of either sign; stops at the first that is not. */

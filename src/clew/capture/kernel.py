@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-ABI = 3  # of the C functions; a stale library from an older build is not called
+from clew.capture.native import Natives, interpreter
+
+ABI = 4  # of the C functions; a stale library from an older build is not called
 
 # Names that scripts/build_kernel.py may have given it.
 LIBRARY_NAMES = ("_kernel.so", "_kernel.dylib", "_kernel.dll")
@@ -30,12 +32,9 @@ class Kernel:
     units_dead: Callable[[int, int, int, int, int], int]
     # (pointers, counts, dtypes, n, rows, out, stride, hist or None)
     stats_list: Callable[[int, int, int, int, int, int, int, int | None], None]
-    # (request) -> 1: pointers filled in. These two hold the GIL, and raise what Python raised within.
-    find: Callable[[int], int]
-    # (request) -> sum of squares, -1: not all of them plain
-    find_sumsq: Callable[[int], float]
     # (address of GOMP_parallel or None, threads)
     team: Callable[[int | None, int], None]
+    natives: Natives | None  # its functions that ask torch itself; None where they can't
     level: int  # instruction set in use: 0 plain, 1 AVX2, 2 AVX-512
 
 
@@ -66,9 +65,9 @@ def _open(path: Path, level: int) -> Kernel | None:
     many.argtypes, many.restype = (pointer, pointer, pointer, i64, pointer, pointer, i64, pointer), None
     team = library.clew_team
     team.argtypes, team.restype = (pointer, ctypes.c_int), None
-    holding = ctypes.PyDLL(str(path))
-    find, find_sumsq = holding.clew_find, holding.clew_find_sumsq
-    find.argtypes, find.restype = (pointer,), ctypes.c_int
-    find_sumsq.argtypes, find_sumsq.restype = (pointer,), f64
+    natives, asked = None, interpreter()
+    if asked is not None:
+        library.clew_interpreter(ctypes.byref(asked))  # it keeps a copy
+        natives = Natives(library)
     chosen = int(library.clew_choose(level))
-    return Kernel(stats, sumsq, dead, many, find, find_sumsq, team, chosen)
+    return Kernel(stats, sumsq, dead, many, team, natives, chosen)

@@ -42,16 +42,18 @@ class Encoder:
         self._moved = False
 
     def encode(self, items: Iterable[Any]) -> Batch:
-        """Rows are tuples (table, step, values), everything else is a JSON record."""
+        """Rows are tuples (table, steps, values of each), everything else is a JSON record."""
         batch = Batch()
-        rows: dict[int, list[Any]] = {}
+        found: dict[int, tuple[list[int], list[Any]]] = {}
         for item in items:
             if type(item) is tuple:
-                rows.setdefault(item[0], []).append(item)
+                steps, rows = found.setdefault(item[0], ([], []))
+                steps.extend(item[1])
+                rows.extend(item[2])
             else:
                 self._record(item, batch)
-        for table, found in rows.items():
-            self._block(table, found, batch)
+        for table, (steps, rows) in found.items():
+            self._block(table, steps, rows, batch)
         if self._moved and time.monotonic() - self._marked > MARK_EVERY:
             batch.blocks.append(encode_json({"t": "mark", **self.progress()}))
             self._marked, self._moved = time.monotonic(), False
@@ -74,26 +76,25 @@ class Encoder:
         else:
             batch.records.append(payload)
 
-    def _block(self, table: int, rows: list[Any], batch: Batch) -> None:
+    def _block(self, table: int, steps: list[int], rows: list[Any], batch: Batch) -> None:
         try:
-            batch.blocks.append(self._encoded(table, rows))
+            batch.blocks.append(self._encoded(table, steps, rows))
         except Exception as e:  # noqa: BLE001 - whatever a probe handed over must not stop the log
             if len(rows) > 1:  # find the rows that do fit
-                for row in rows:
-                    self._block(table, [row], batch)
+                for step, row in zip(steps, rows, strict=True):
+                    self._block(table, [step], [row], batch)
             else:
                 batch.errors.append(f"a row could not be written ({type(e).__name__}: {e})")
 
-    def _encoded(self, table: int, rows: list[Any]) -> bytes:
+    def _encoded(self, table: int, steps: list[int], rows: list[Any]) -> bytes:
         # Here and not above: by the time a row exists the program has numpy loaded anyway.
         from clew.store.blocks import encode_block
 
         columns = self._tables[table]
-        steps = [row[1] for row in rows]
-        payload = encode_block(table, steps, [row[2] for row in rows], columns.dtype, columns.count)
+        payload = encode_block(table, steps, rows, columns.dtype, columns.count)
         self._step, self._moved = max(self._step, *steps), True
         if columns.loss is not None:
-            self._loss = _number(rows[-1][2][columns.loss])
+            self._loss = _number(rows[-1][columns.loss])
         return payload
 
 

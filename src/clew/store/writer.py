@@ -88,9 +88,14 @@ class LogWriter:
         return self._names.table(signals, sites, dtype)
 
     def row(self, table: int, step: int, values: Sequence[float] | np.ndarray[Any, Any]) -> None:
-        """One row of a table: nothing but an append to the queue."""
+        """One row of a table."""
+        self.rows(table, (step,), (values,))
+
+    def rows(self, table: int, steps: Sequence[int], values: Sequence[Any]) -> None:
+        """Rows of a table, one for each step: nothing but an append to the queue."""
         try:
-            self._put((table, step, values), ROW_BYTES + 8 * self._names.tables[table].count)
+            weight = len(steps) * (ROW_BYTES + 8 * self._names.tables[table].count)
+            self._put((table, steps, values), weight, len(steps))
         except KeyError:
             self._tell("table", f"a row for table {table}, which was never declared, is lost")
 
@@ -145,12 +150,12 @@ class LogWriter:
         self._tap = self._after_flush = None
         self._file.close()
 
-    def _put(self, item: Any, weight: int) -> None:
+    def _put(self, item: Any, weight: int, records: int = 1) -> None:
         """Declarations weigh nothing: rows that were taken must stay readable."""
         if self._closed:
             return
         if weight and self._load > QUEUE_BYTES:
-            self._drop()
+            self._drop(records)
             return
         self._queue.append(item)
         self._load += weight
@@ -158,8 +163,8 @@ class LogWriter:
             self._wake.set()
             self._ensure_alive()
 
-    def _drop(self) -> None:
-        self._dropped += 1
+    def _drop(self, records: int) -> None:
+        self._dropped += records
         self._ensure_alive()
         self._tell("slow", f"the log in {self._dir} can't keep up; records are being dropped")
 
