@@ -19,7 +19,7 @@ from benchmarks.workloads import Workload
 from clew.attaching import attach
 
 WARM_UP = 40  # steps: Clew looks at the first 32 one by one, on credit
-CREDIT = 3.0  # seconds after which the credit for a young run is used up: what stays is measured
+CREDIT = 5.0  # seconds after which the credit for a young run is used up: what stays is measured
 
 
 @dataclass

@@ -103,16 +103,16 @@ def measure_steps(
                 skipped.append(title)
             continue
         with contender(work) as watched:
-            cpu, wall = pairs.compare(
+            found = pairs.compare(
                 watched.step,
                 watched.on,
                 watched.off,
                 pairs=pairs.how_many(seconds, options.pairs),
                 steps=steps,
-                settle=0.01 if options.quick else pairs.SETTLE,
+                stretch=0.1 if options.quick else pairs.STRETCH,
             )
-        row[title] = {"cpu": asdict(cpu), "wall": asdict(wall)}
-        print(f"{name}, {title}: CPU {cpu}, wall {wall}", file=sys.stderr, flush=True)
+        row[title] = asdict(found)
+        print(f"{name}, {title}: {found}", file=sys.stderr, flush=True)
     return row
 
 
@@ -189,7 +189,7 @@ def table(result: dict[str, Any]) -> str:
     ]
     lines = [["workload, step", "time", *titles]]
     for name, row in result["steps"].items():
-        for clock, label in (("cpu", f"{name}, {row['step_ms']:.1f} ms"), ("wall", "")):
+        for clock, label in (("cpu", f"{name}, {row['step_ms']:.1f} ms"), ("wall", ""), ("whole", "")):
             cells = [_ratio(row[title][clock]) if title in row else "–" for title in titles]
             lines.append([label, clock, *cells])
     memory = [["peak memory", "without", "with clew", "more"]]
@@ -198,6 +198,7 @@ def table(result: dict[str, Any]) -> str:
         memory.append([name, f"{peak['without']:.0f} MiB", f"{peak['with']:.0f} MiB", f"{more:+.0f} MiB"])
     about = f"{result['date']}, {result['cpu']}, torch {result['torch']}, Python {result['python']}."
     ratios = "Time of a step with ÷ without: median of pairs (95 % bootstrap interval)."
+    ratios += " cpu and wall: a typical step; whole: all that was done for the steps, in CPU time."
     parts = [f"{about} {ratios}", "", *aligned(lines)]
     if result["memory"]:
         parts += ["", *aligned(memory)]

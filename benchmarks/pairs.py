@@ -1,28 +1,30 @@
 """Two ways of running the same steps, compared in many short pairs within one process.
 
 Machines are noisy, so the two halves of a pair follow each other closely, forth and back (ABBA)
-from a random start, a half is as long as its median step, CPU time is taken beside wall time, and
-the ratio is the median over pairs, with a bootstrap interval. Compare it with that of raw against
-raw. Sampled steps are rare in the default mode and hardly move a median: what they add is bounded
-by the budget, and printed as the share of time that Clew booked as its own.
+from a random start, CPU time is taken beside wall time, and the ratio is the median over pairs, with
+a bootstrap interval. Compare it with that of raw against raw.
+
+Three ratios: of the median step of a half in wall time; the same in CPU time, with what Python's other
+threads take for a step; and of the halves as a whole in CPU time, with the steps that were sampled and
+with the writing of what was noted, which a median does not see. What other threads do goes on after a
+half and by the time of day, so it is counted over one long stretch.
 """
 
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-# A sampled step comes every ten steps or more rarely: in halves of five steps, half of them at
-# most hold one, so the median of pairs sees about the mean. Longer halves drift apart.
-SHORTEST = 5
-# A half must be long against the clock's resolution, and short against the machine's changes of speed.
-SECONDS = 0.05
-# Work that was handed to a background thread is waited for, and counted where it belongs.
-SETTLE = 0.25
+# A half must hold its share of sampled steps, which come every ten steps or more rarely, and of notes
+# being written, every 0.2 s; and be short against the machine's changes of speed.
+SHORTEST = 6
+SECONDS = 0.3
+STRETCH = 5.0  # seconds over which the work of other threads is counted
 SWITCHING = 2  # steps not timed after attaching or detaching
 BOOTSTRAPS = 2_000
 
@@ -33,6 +35,7 @@ class Half:
 
     cpu: float
     wall: float
+    whole: float  # the mean, in CPU time
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,18 @@ class Ratio:
         return f"{self.value:.3f} ({self.low:.3f}–{self.high:.3f})"
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """Of a step with, divided by one without."""
+
+    cpu: Ratio
+    wall: Ratio
+    whole: Ratio
+
+    def __str__(self) -> str:
+        return f"CPU {self.cpu}, wall {self.wall}, all in all {self.whole}"
+
+
 def compare(
     step: Callable[[], None],
     on: Callable[[], None],
@@ -54,10 +69,12 @@ def compare(
     *,
     pairs: int,
     steps: int,
-    settle: float = SETTLE,
-) -> tuple[Ratio, Ratio]:
-    """CPU and wall time of a step after `on()`, divided by those after `off()`."""
-    cpu, wall = [], []
+    stretch: float = STRETCH,
+) -> Comparison:
+    """A step after `on()`, divided by one after `off()`."""
+    cpu, wall, whole = [], [], []
+    on()
+    beside = background(step, stretch)
     with_first = random.random() < 0.5
     for _ in range(pairs):
         halves = {}
@@ -65,24 +82,39 @@ def compare(
             (on if active else off)()
             for _ in range(SWITCHING):  # switching is the benchmark's doing, not a run's
                 step()
-            halves[active] = _time(step, steps, settle)
-        cpu.append(halves[True].cpu / halves[False].cpu)
+            halves[active] = _time(step, steps)
+        cpu.append((halves[True].cpu + beside) / halves[False].cpu)
         wall.append(halves[True].wall / halves[False].wall)
+        whole.append((halves[True].whole + beside) / halves[False].whole)
         with_first = not with_first
     off()
-    return summarise(cpu), summarise(wall)
+    return Comparison(summarise(cpu), summarise(wall), summarise(whole))
 
 
-def _time(step: Callable[[], None], steps: int, settle: float) -> Half:
-    """The median step, and a step's share of what background threads do afterwards."""
+def background(step: Callable[[], None], seconds: float) -> float:
+    """CPU seconds of Python's other threads for each step, while steps are made for so long."""
+    begin, before, steps = time.perf_counter(), _other_threads(), 0
+    while time.perf_counter() - begin < seconds:
+        step()
+        steps += 1
+    return (_other_threads() - before) / max(steps, 1)
+
+
+def _other_threads() -> float:
+    """CPU seconds that Python's other threads have taken; torch's own are none of them."""
+    others = [t.ident for t in threading.enumerate() if t is not threading.current_thread() and t.ident]
+    return sum(time.clock_gettime(time.pthread_getcpuclockid(ident)) for ident in others)
+
+
+def _time(step: Callable[[], None], steps: int) -> Half:
+    begun = time.process_time() - _other_threads()
     cpu, wall = [time.process_time()], [time.perf_counter()]
     for _ in range(steps):
         step()
         cpu.append(time.process_time())
         wall.append(time.perf_counter())
-    time.sleep(settle)
-    afterwards = (time.process_time() - cpu[-1]) / steps
-    return Half(float(np.median(np.diff(cpu))) + afterwards, float(np.median(np.diff(wall))))
+    whole = (time.process_time() - _other_threads() - begun) / steps
+    return Half(float(np.median(np.diff(cpu))), float(np.median(np.diff(wall))), whole)
 
 
 def summarise(ratios: list[float]) -> Ratio:

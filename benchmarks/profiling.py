@@ -70,16 +70,16 @@ def measure_slowdown(name: str, options: argparse.Namespace) -> dict[str, Any]:
     row: dict[str, Any] = {"step_ms": seconds * 1000}
     for title, contender in profile_contenders.COLUMNS.items():
         with contender(work) as watched:
-            cpu, wall = pairs.compare(
+            found = pairs.compare(
                 watched.step,
                 watched.on,
                 watched.off,
                 pairs=pairs.how_many(seconds, options.pairs),
                 steps=steps,
-                settle=0.01 if options.quick else pairs.SETTLE,
+                stretch=0.1 if options.quick else pairs.STRETCH,
             )
-        row[title] = {"cpu": asdict(cpu), "wall": asdict(wall)}
-        print(f"{name}, {title}: CPU {cpu}, wall {wall}", file=sys.stderr, flush=True)
+        row[title] = asdict(found)
+        print(f"{name}, {title}: {found}", file=sys.stderr, flush=True)
     return row
 
 

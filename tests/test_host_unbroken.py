@@ -17,6 +17,7 @@ import torch
 import clew
 from clew.attach.forwards import Forwards
 from clew.attach.modes import Modes
+from clew.attach.optimizers import OptimizerState
 from clew.attach.plain import PlainSteps
 from clew.attach.watcher import Watcher
 from clew.store.reader import open_run
@@ -118,21 +119,31 @@ def long_training() -> list[Any]:
     return [p.tolist() for p in model.parameters()]
 
 
-@pytest.mark.parametrize("name", ["loss", "note_backward", "before_step", "after_step", "write"])
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (PlainSteps, "forward"),
+        (PlainSteps, "loss"),
+        (PlainSteps, "note_backward"),
+        (OptimizerState, "is_known"),
+        (PlainSteps, "step_ended"),
+        (PlainSteps, "write"),
+    ],
+)
 def test_training_survives_a_failure_on_a_plain_step(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    owner: type, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     undisturbed = long_training()
     calls = []
-    original = getattr(PlainSteps, name)
+    original = getattr(owner, name)
 
-    def fails_later(self: PlainSteps, *args: Any) -> Any:
+    def fails_later(self: Any, *args: Any) -> Any:
         calls.append(name)
         if len(calls) == 3:
             raise RuntimeError("planted")
         return original(self, *args)
 
-    monkeypatch.setattr(PlainSteps, name, fails_later)
+    monkeypatch.setattr(owner, name, fails_later)
     with clew.attach(run_root=tmp_path, quiet=True) as session:
         assert long_training() == undisturbed
     assert len(calls) >= 3

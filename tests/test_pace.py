@@ -45,3 +45,18 @@ def test_a_costly_first_look_does_not_keep_the_next_ones_away() -> None:
     pace = Pace()
     pace.looked(8, 1.0, 0.3)
     assert pace.is_due(12, 1.001)
+
+
+def test_after_its_first_steps_a_quick_run_is_looked_at_for_its_share_alone() -> None:
+    pace = Pace()
+    young = looks(pace, 2_000, 1e-3, 0.01)
+    later = [step for step in range(2_001, 62_001) if due_and_looked(pace, step)]
+    assert len(young) > 12
+    assert 10 < len(later) <= 0.003 * 60 / 0.01 + 1
+
+
+def due_and_looked(pace: Pace, step: int) -> bool:
+    due = pace.is_due(step, step * 1e-3)
+    if due:
+        pace.looked(step, step * 1e-3, 0.01)
+    return due

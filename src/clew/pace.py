@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 FIRST = 8  # steps: checks that need a window have nothing to say before
 SPREAD = 1.5  # of each early look's step over the one before: 13 of them up to step 1,000
+YOUNG = 2_000  # steps: later on, looks that time has earned come more often than the early ones would
 PAUSE = 0.5  # seconds between two looks that were earned, at least
 
 
@@ -25,7 +26,7 @@ class Pace:
 
     def is_early(self, step: int) -> bool:
         """Whether a look is due for the steps that were made, whatever the time."""
-        return step >= self.early and self.credit > 0.0
+        return self.early <= step <= YOUNG and self.credit > 0.0
 
     def is_due(self, step: int, now: float) -> bool:
         return self.is_early(step) or (step >= FIRST and now >= self.earned)
@@ -34,9 +35,7 @@ class Pace:
         """A look at so many steps is over."""
         if self.is_early(step):
             self.credit -= cost
-            self.earned = max(self.earned, now + PAUSE)
-        else:
-            self.earned = now + max(PAUSE, cost / self.share)
+        self.earned = now + max(PAUSE, cost / self.share)
         self.early = max(step + FIRST // 2, int(step * SPREAD))
 
 

@@ -30,6 +30,9 @@ class Notes:
     def row(self, table: int, step: int, values: Any) -> None:
         """Numbers are of no interest here."""
 
+    def rows(self, table: int, steps: Sequence[int], values: Sequence[Any]) -> None:
+        """Nor are many."""
+
     def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:
         self.facts.append((kind, step, data))
 

@@ -16,7 +16,7 @@ SPREAD = 1.25  # of each later step on credit over the one before: three in each
 SPARSE_EVERY = 10  # steps between samples later on, at least: neighbours tell little new
 MOST_SAMPLES = 2_000  # the interval doubles each time this many were taken, to bound the log
 FULL_EVERY = 4  # steps, when every step is sampled: updates need copies, and histograms change slowly
-LEAST_SHARE = 0.25  # of the budget that sampling gets where plain steps need most of it (tiny steps)
+LEAST_SHARE = 0.15  # of the budget that sampling gets where plain steps need all of it (a step of 1 ms)
 
 
 class Sampler:

@@ -17,6 +17,7 @@ class Cycle:
     def __init__(self, exists: Callable[[int], bool] = lambda index: True) -> None:
         self._exists = exists
         self.lead: int | None = None
+        self.only: int | None = None  # the lead, as long as no other is known: each of its steps ends one
         self._closer: int | None = None
         self._others: list[int] = []  # that stepped since the lead did, in order
         self._lead_steps = 0  # since the closer's last
@@ -32,7 +33,7 @@ class Cycle:
                 self._others = []
                 self._lead_steps = 1
                 return False
-            self.lead = index
+            self.lead = self.only = index
             return True
         return self._stranger(index)
 
@@ -55,10 +56,11 @@ class Cycle:
             self._take_over(index)
             return True
         self._others.append(index)
+        self.only = None
         return False
 
     def _take_over(self, index: int) -> None:
-        self.lead = index
+        self.lead = self.only = index
         self._closer = None
         self._others = []
         self._lead_steps = 0

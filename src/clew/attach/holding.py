@@ -50,6 +50,7 @@ class Holding:
         self.accumulates = False  # there were steps with more than one backward
         self._in_parts = False  # and on the same line: a batch that comes in parts
         self._full = False  # too many calls
+        self.fresh = False  # nothing is held of this step, and no generator needs to be
         self.scaled = False  # a GradScaler is at work: infinite gradients are part of that
         self._closed = False  # a backward came after these calls
         self._draws = [False, False, False]
@@ -64,11 +65,13 @@ class Holding:
             self._open()
         if not self.calls:
             self.rng = self._states(self._draws) if True in self._draws else NO_STATES
-            if len(args) == 1 and not kwargs and not self._full and not is_derived(args[0]):
-                self.calls.append((module, args, kwargs))
-                self.versions.append((version_of(args[0]),))
-                return
         self._append(module, args, kwargs)
+
+    def first_call(self, module: nn.Module, args: tuple[torch.Tensor], version: int) -> None:
+        """The usual plain step: one model, one tensor that comes from no computation; while `fresh`."""
+        self.rng, self.fresh = NO_STATES, False
+        self.calls.append((module, args, {}))
+        self.versions.append((version,))
 
     def backward(self, loss: float, line: tuple[str | None, int | None]) -> None:
         """`backward()` was called."""
@@ -91,6 +94,7 @@ class Holding:
         self.backwards = self.repeats = 0
         self._closed = self._full = False
         self.delivered = None
+        self.fresh = True not in self._draws
         if self.calls:
             self.calls, self.versions = [], []
 
@@ -169,11 +173,6 @@ class Holding:
             numpy.random.get_state() if numpy is not None else None,
             random.getstate() if which[2] else None,
         )
-
-
-def is_derived(value: Any) -> bool:
-    """Whether it is anything but a tensor that comes from no computation."""
-    return type(value) is not torch.Tensor or value.grad_fn is not None
 
 
 def has_graph(values: Iterable[Any]) -> bool:

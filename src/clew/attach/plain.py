@@ -18,14 +18,16 @@ from torch import is_grad_enabled as grad_enabled
 
 from clew.attach.forwards import being_transformed
 from clew.attach.frames import USER, kind_of, user_line
+from clew.attach.holding import version_of
 from clew.attach.plain_writing import BACKWARD, FORWARD, STEP, work_out
+from clew.capture.number import number
 
 if TYPE_CHECKING:
     from clew.attach.models import Root
-    from clew.attach.optimizers import OptimizerState
     from clew.attach.watcher import Watcher
 
-MOST_EVENTS = 192  # waiting to be written: about thirty steps
+WAIT = 0.2  # seconds that notes wait to be written: what a killed process loses, and a live view lags behind
+MOST_EVENTS = 4_096  # that wait, however quick the steps
 
 _METHOD = Tensor.backward.__code__
 
@@ -42,7 +44,8 @@ class PlainSteps:
         self.inside = False  # a forward that is noted is running: others in it are its parts
         self.failed = False  # and will never rest again
         self.steps = 0  # that have ended and are not written yet
-        self._until = 0  # before this step somebody must be told
+        self._until = 0  # before this step somebody must be told,
+        self._latest = 0.0  # and at this time what was noted must be written
         self._caller: CodeType | None = None  # of the last backward,
         self._at = -1  # where in it,
         self._line: tuple[str | None, int | None] = (None, None)  # and its line
@@ -57,16 +60,20 @@ class PlainSteps:
             return None
         if root.module() is not module:
             return None
-        watcher.holding.forward(module, args, kwargs)
-        first = args[0] if args else None
-        return first.size(0) if type(first) is Tensor and first.dim() else 0
+        holding, first = watcher.holding, args[0] if args else None
+        if type(first) is not Tensor:
+            holding.forward(module, args, kwargs)
+            return 0
+        if holding.fresh and len(args) == 1 and not kwargs and first.grad_fn is None:
+            holding.first_call(module, args, version_of(first))
+        else:
+            holding.forward(module, args, kwargs)
+        return first.shape[0] if first.dim() else 0
 
     def loss(self, tensors: Any) -> float | None:
         """The loss of an ordinary backward, if it is a finite number in this machine's memory."""
-        if type(tensors) is not Tensor or not tensors.is_cpu or tensors.numel() != 1:
-            return None
-        value = tensors.item()
-        return value if value - value == 0.0 else None
+        value = number(tensors)
+        return value if value is not None and value - value == 0.0 else None
 
     def note_backward(self, loss: float, began: float) -> None:
         """Called from the wrapper of `torch.autograd.backward`."""
@@ -85,35 +92,23 @@ class PlainSteps:
 
     def _find_line(self, frame: FrameType | None) -> None:
         self._line = user_line(3)
-        users = frame is not None and kind_of(frame.f_code.co_filename) == USER
-        self._caller, self._at = (frame.f_code, frame.f_lasti) if frame is not None and users else (None, -1)
+        self._caller, self._at = None, -1
+        if frame is not None and kind_of(frame.f_code.co_filename) == USER:
+            self._caller, self._at = frame.f_code, frame.f_lasti
 
-    def before_step(self, optimizer: Any) -> tuple[OptimizerState, float, float, float] | None:
-        """A known optimizer with finite gradients: its state and their norm; when asked, when ready."""
-        began = perf_counter()
-        state = self._optimizers.get(id(optimizer))
-        if state is None or not state.is_known(optimizer):
-            return None
-        norm = state.norm()
-        if type(norm) is not float or norm - norm != 0.0:
-            return None
-        return state, norm, began, perf_counter()
-
-    def after_step(self, optimizer: Any, before: tuple[OptimizerState, float, float, float]) -> None:
-        """The optimizer stepped."""
-        now = perf_counter()
+    def step_ended(self, whole: bool, now: float) -> None:
+        """An optimizer has stepped, and with it the program's step is over or not."""
         watcher = self._watcher
-        state, norm, began, ready = before
-        ends = watcher.cycle.ends_with(state.index)
-        groups = optimizer.param_groups
-        rates = [groups[0].get("lr", 0.0)] if len(groups) == 1 else [g.get("lr", 0.0) for g in groups]
-        self.note((STEP, state, norm, rates, ready - began, now - ready, now, ends))
-        if not ends:
+        if not whole:
             watcher.holding.stepped()
             return
         watcher.holding.clear()
         self.steps += 1
-        if watcher.clock.step + self.steps >= self._until or len(self.events) >= MOST_EVENTS:
+        if (
+            now >= self._latest
+            or watcher.clock.step + self.steps >= self._until
+            or len(self.events) >= MOST_EVENTS
+        ):
             self.write()
             self.telling = True
             try:
@@ -148,5 +143,7 @@ class PlainSteps:
         self.steps = 0
         for state in work_out(self._watcher, events):
             self._watcher.optimizers.after_step(state)  # from here on its gradients are looked at again
-        self._watcher.sampler.plain_cost = (perf_counter() - began) / steps
+        now = perf_counter()
+        self._watcher.sampler.plain_cost = (now - began) / steps
+        self._latest = now + WAIT
         self.step_begins()

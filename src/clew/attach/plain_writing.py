@@ -19,12 +19,13 @@ DATA = 4  # seconds that a batch was waited for
 
 
 def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerState]:
-    """Write what was noted; the optimizers that stepped. One loop with few calls: it is run for every step."""
+    """Write what was noted; gives the optimizers that stepped. A loop with few calls: it sees every step."""
     clock, pattern, token = watcher.clock, watcher.pattern, watcher.pattern.token
     rows: dict[int, tuple[list[int], list[Any]]] = {}  # of each table: steps, and what goes into them
     states: dict[int, OptimizerState] = {}
     tokens: list[str] = []
-    first, ended = clock.step, []
+    ended: list[tuple[float, ...]] = []  # rows of the steps that are over
+    first = clock.step
     spent = memory = 0.0
     for event in events:
         kind = event[0]
@@ -39,7 +40,8 @@ def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerS
             clock.backward += event[3]
             clock.batch += clock.pending_batch
             clock.pending_batch = 0
-            steps, values = rows.setdefault(watcher.loss_table(event[2]), ([], []))
+            table = watcher.loss_table(event[2])
+            steps, values = rows.get(table) or rows.setdefault(table, ([], []))
             steps.append(clock.step)
             values.append((event[1],))
         elif kind == STEP:
@@ -48,7 +50,7 @@ def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerS
             tokens.append(token("s", state.index))
             clock.optimizer += seconds
             table, row = watcher.optimizers.row(state, rates, norm)
-            steps, values = rows.setdefault(table, ([], []))
+            steps, values = rows.get(table) or rows.setdefault(table, ([], []))
             steps.append(clock.step)
             values.append(row)
             if ends:

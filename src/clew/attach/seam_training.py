@@ -19,7 +19,9 @@ from torch.optim.optimizer import (
 
 from clew.attach.frames import user_line
 from clew.attach.losses import LOSSES
+from clew.attach.optimizers import OptimizerState
 from clew.attach.patching import Wrap
+from clew.attach.plain_writing import STEP
 from clew.attach.probes import Probes
 from clew.records import Site
 
@@ -28,14 +30,14 @@ def watch_losses(probes: Probes) -> None:
     watcher = probes.watcher
     note = probes.probe("loss", watcher.loss_called)
     failed = probes.probe("loss", watcher.losses.failed)
-    grad_enabled = torch.is_grad_enabled
+    grad_enabled, get_ident = torch.is_grad_enabled, threading.get_ident
     busy = False
 
     def wrap_as(kind: str) -> Wrap:
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def wrapper(*args: Any, **kwargs: Any) -> Any:
                 nonlocal busy
-                if is_compiling() or busy or threading.get_ident() != watcher.thread:
+                if is_compiling() or busy or get_ident() != watcher.thread:
                     return original(*args, **kwargs)
                 plain = not watcher.sampling and grad_enabled()
                 busy = not plain  # tensor subclasses call back into the function
@@ -111,20 +113,27 @@ def watch_optimizers(probes: Probes) -> None:
     before = probes.probe("step", watcher.before_step)
     after = probes.probe("step", watcher.after_step)
     plain = watcher.plain
-    plain_before, plain_after = probes.plain(plain.before_step), probes.plain(plain.after_step)
-    began = 0.0
-    noted: Any = None
+    cycle, states, ended = watcher.cycle, watcher.optimizers.by_id, plain.step_ended
+    note_plain = probes.plain(plain.note)
+    began = asked = norm = 0.0
+    noted: OptimizerState | None = None  # of a plain step that is running
 
     def pre(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        nonlocal began, noted
+        nonlocal began, noted, asked, norm
         if is_compiling() or get_ident() != watcher.thread:
             return
         noted = None
         if plain.resting and len(args) == 1 and not kwargs:
+            asked = perf_counter()
+            state = states.get(id(optimizer))
             try:
-                noted = plain_before(optimizer)
+                if state is not None and state.is_known(optimizer):
+                    found = state.norm()
+                    if type(found) is float and found - found == 0.0:
+                        noted, norm = state, found
             except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
                 probes.plain_failed(error)
+            began = perf_counter()
         if noted is None:
             before(optimizer, args, kwargs)
             # What a closure adds to the other parts of the step is not the optimizer's.
@@ -134,8 +143,13 @@ def watch_optimizers(probes: Probes) -> None:
         if is_compiling() or get_ident() != watcher.thread:
             return
         if noted is not None:
+            now = perf_counter()
             try:
-                plain_after(optimizer, noted)
+                index, groups = noted.index, optimizer.param_groups
+                ends = index == cycle.only or cycle.ends_with(index)
+                rates = [groups[0].get("lr", 0.0)] if len(groups) == 1 else [g.get("lr", 0.0) for g in groups]
+                note_plain((STEP, noted, norm, rates, began - asked, now - began, now, ends))
+                ended(ends, now)
             except Exception as error:  # noqa: BLE001
                 probes.plain_failed(error)
             return

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from clew.capture import stats
+
 
 class Request(ctypes.Structure):
     """What kernel.c needs to look them up by itself."""

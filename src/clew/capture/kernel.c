@@ -651,6 +651,7 @@ EXPORT void *clew_number(void *self, void *tensor) {
     dl_tensor t = {0};
     int plain = look_at(tensor, python.tensor, &t);
     const char *at = (const char *)t.data + t.offset;
+    if (!t.data) plain = 0;
     if (plain && is_of(&t, FLOAT32, 1)) return python.number(*(const float *)(const void *)at);
     if (plain && is_of(&t, FLOAT64, 1)) return python.number(*(const double *)(const void *)at);
     if (python.error()) python.forget(); /* it has no memory: another kind */

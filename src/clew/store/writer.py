@@ -28,6 +28,7 @@ from clew.store.segment_file import SegmentFile
 if TYPE_CHECKING:
     import numpy as np
 
+FLUSH_SECONDS = 0.4  # between two writes: each costs a millisecond of this thread, whatever is in it
 QUEUE_BYTES = 64 << 20  # what may wait to be written; more is dropped, so memory stays bounded
 WAKE_BYTES = 4 << 20  # write early when this much waits: keeps one flush to some milliseconds
 ROW_BYTES = 336  # at least, of a queued row; so the queue holds at most 200,000
@@ -48,7 +49,7 @@ class LogWriter:
         on_failure: Callable[[str], None],
         tap: Callable[[bytes], None] | None = None,
         after_flush: Callable[[], None] | None = None,
-        flush_interval: float = 0.2,
+        flush_interval: float = FLUSH_SECONDS,
         segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
         self._dir = rank_dir

@@ -1,0 +1,70 @@
+"""Steps that are only noted are written as others are."""
+
+import pytest
+import torch
+from torch import nn
+
+import clew
+from clew.attach import plain
+from clew.opening import open_run
+
+STEPS = 80
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+        self.head = nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.head(self.encoder(x))
+
+
+def train(model: Net, encode_alone: bool = False) -> None:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(STEPS):
+        if encode_alone and step < 3:
+            with torch.no_grad():
+                model.encoder(torch.randn(8, 4))
+        optimizer.zero_grad()
+        model(torch.randn(8, 4)).square().mean().backward()
+        optimizer.step()
+
+
+def test_a_part_that_also_ran_alone_is_no_forward_of_its_own_inside_the_whole(tmp_path):
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        train(Net(), encode_alone=True)
+    run = open_run(session.path)
+    patterns = {fact.data["pattern"] for fact in run.data.facts if fact.kind == "pattern"}
+    assert patterns, "nothing was recorded"
+    assert all(pattern.count("f") == 1 for pattern in patterns), patterns
+
+
+def test_every_step_has_its_row_in_every_table_and_in_order(tmp_path):
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        train(Net())
+    data = open_run(session.path).data
+    for signal in ("loss", "grad.norm", "lr", "step.time", "batch.size", "memory.rss"):
+        ((_, steps, values),) = data.series(signal)
+        assert list(steps) == list(range(STEPS)), signal
+        assert len(values) == STEPS
+    ((_, _, sizes),) = data.series("batch.size")
+    assert set(sizes) == {8.0}
+
+
+@pytest.mark.parametrize("wait", [0.0, 3600.0])
+def test_notes_wait_for_a_given_time_and_no_longer(tmp_path, monkeypatch, wait):
+    """A slow step must not wait for many others before it is in the log: the process may be killed."""
+    monkeypatch.setattr(plain, "WAIT", wait)
+    written = []
+    original = plain.PlainSteps.write
+
+    def write(self) -> None:
+        written.append(self.steps)
+        original(self)
+
+    monkeypatch.setattr(plain.PlainSteps, "write", write)
+    with clew.attach(run_root=tmp_path, quiet=True):
+        train(Net())
+    assert (max(written) <= 1) is (wait == 0.0)
