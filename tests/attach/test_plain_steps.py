@@ -68,3 +68,33 @@ def test_notes_wait_for_a_given_time_and_no_longer(tmp_path, monkeypatch, wait):
     with clew.attach(run_root=tmp_path, quiet=True):
         train(Net())
     assert (max(written) <= 1) is (wait == 0.0)
+
+
+class Two(nn.Module):
+    """A model that takes two arguments, beside one that takes one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+
+    def forward(self, x, scale):
+        return self.layer(x) * scale
+
+
+def test_a_backward_ends_what_is_held_of_the_forwards_before_it(tmp_path):
+    """Two updates in a step, as of a GAN: what is run again after an alarm is the newer half alone."""
+    first, second = Two(), Net()
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.01) for model in (first, second)]
+    held = []
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        holding = session._watcher.holding
+        for _ in range(STEPS):
+            first(torch.randn(8, 4), torch.ones(1)).square().mean().backward()
+            optimizers[0].step()
+            loss = second(torch.randn(8, 4)).square().mean()
+            held.append([type(call[0]).__name__ for call in holding.calls])
+            loss.backward()
+            optimizers[1].step()
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+    assert held == [["Net"]] * STEPS

@@ -37,7 +37,7 @@ def norm_of(request, monkeypatch):
 
 
 def test_torch_here_can_be_asked_directly():
-    assert GradientNorm(list(network().parameters()))._at_once
+    assert GradientNorm(list(network().parameters())).at_once
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

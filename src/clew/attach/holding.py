@@ -50,7 +50,7 @@ class Holding:
         self.accumulates = False  # there were steps with more than one backward
         self._in_parts = False  # and on the same line: a batch that comes in parts
         self._full = False  # too many calls
-        self.fresh = False  # nothing is held of this step, and no generator needs to be
+        self.fresh = False  # the step has come to no forward and no backward; no generator needs to be held
         self.scaled = False  # a GradScaler is at work: infinite gradients are part of that
         self._closed = False  # a backward came after these calls
         self._draws = [False, False, False]
@@ -79,7 +79,7 @@ class Holding:
         self.backwards += 1
         self.repeats = self.repeats + 1 if line == self.line else 1
         self.line = line
-        self._closed = True
+        self._closed, self.fresh = True, False
         if self.backwards == 2:
             self.accumulates = True
         if self.repeats == 2:
@@ -122,6 +122,7 @@ class Holding:
         return list(names)
 
     def _append(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        self.fresh = False
         if len(self.calls) >= MOST_CALLS:
             self.calls, self.versions = [], []
             self._full = True

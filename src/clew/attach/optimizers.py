@@ -43,11 +43,6 @@ class OptimizerState:
     site: Site | None = None
     uses_closure: bool = False
 
-    def is_known(self, optimizer: Optimizer) -> bool:
-        """Whether it is the state of this one, which has stepped before and has not changed since."""
-        known = self.optimizer() is optimizer and self.site is not None
-        return known and self.groups == len(optimizer.param_groups)
-
     @property
     def place(self) -> Site:
         """The `step()` call."""

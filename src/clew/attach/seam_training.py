@@ -127,8 +127,16 @@ def watch_optimizers(probes: Probes) -> None:
             asked = perf_counter()
             state = states.get(id(optimizer))
             try:
-                if state is not None and state.is_known(optimizer):
-                    found = state.norm()
+                if (
+                    state is not None
+                    and state.optimizer() is optimizer
+                    and state.site is not None  # it has stepped before,
+                    and state.groups == len(optimizer.param_groups)  # and has not changed since
+                ):
+                    at_once = state.norm.at_once
+                    found: Any = at_once() if at_once is not None else -1.0
+                    if not found >= 0.0:
+                        found = state.norm()
                     if type(found) is float and found - found == 0.0:
                         noted, norm = state, found
             except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from clew.capture import stats
+from clew.capture.values import UNREADABLE
 
 
 class Request(ctypes.Structure):
@@ -71,8 +72,13 @@ class Addresses:
         plain = Tensor if self._gradients else torch.nn.Parameter
         for parameter in self.parameters:
             tensor = parameter.grad if self._gradients else parameter
-            if type(tensor) is not plain or not tensor.is_contiguous():
+            if type(tensor) is not plain:
                 return False
-            pointers.append(tensor.data_ptr())
+            try:
+                if not tensor.is_contiguous():
+                    return False
+                pointers.append(tensor.data_ptr())
+            except UNREADABLE:  # sparse, or without memory
+                return False
         self._pointers[:] = pointers
         return True

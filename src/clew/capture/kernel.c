@@ -587,11 +587,16 @@ typedef struct {
     int64_t n;
 } request;
 
-/* Whether an object is exactly of this class, lies in memory here, and where. An error of Python's may be set. */
+/* Whether an object is exactly of this class, lies in memory here, and where. */
 INLINE int look_at(void *object, void *kind, dl_tensor *t) {
     void *type = python.type_of(object);
     python.release(type);
-    return type == kind && python.view(object, t) == 0 && t->device.type == DL_CPU && t->dtype.lanes == 1;
+    if (type != kind) return 0;
+    if (python.view(object, t)) {
+        python.forget(); /* the error: it is sparse, or has no memory */
+        return 0;
+    }
+    return t->data && t->device.type == DL_CPU && t->dtype.lanes == 1;
 }
 
 INLINE int is_of(const dl_tensor *t, int dtype, int64_t count) {
@@ -606,7 +611,7 @@ INLINE int is_of(const dl_tensor *t, int dtype, int64_t count) {
     return dense == count;
 }
 
-/* Where each lies: 1, or 0 if one is not there or not plain. An error of Python's stays set. */
+/* Where each lies: 1, or 0 if one is not there or not plain. What asking for a gradient raised stays set. */
 static int find(const request *r) {
     for (int64_t i = 0; i < r->n; i++) {
         void *found = r->name ? python.attribute(r->parameters[i], r->name) : r->parameters[i];
@@ -636,13 +641,13 @@ EXPORT void *clew_find(void *self, void *nothing) {
     return python.error() ? NULL : kept(found ? python.yes : python.no);
 }
 
-/* find_sumsq() -> their sum of squares, at once; -1.0 where `find` says False */
-EXPORT void *clew_find_sumsq(void *self, void *nothing) {
+/* find_norm() -> their 2-norm, at once; -1.0 where `find` says False */
+EXPORT void *clew_find_norm(void *self, void *nothing) {
     (void)nothing;
     const request *r = python.pointer(self, "clew");
     int found = r ? find(r) : 0;
     if (python.error()) return NULL;
-    return python.number(found ? clew_sumsq(r->pointers, r->counts, r->dtypes, r->n) : -1);
+    return python.number(found ? sqrt(clew_sumsq(r->pointers, r->counts, r->dtypes, r->n)) : -1);
 }
 
 /* number(tensor) -> the single number that it holds; None if it holds more, or another kind, or not here */
@@ -651,10 +656,8 @@ EXPORT void *clew_number(void *self, void *tensor) {
     dl_tensor t = {0};
     int plain = look_at(tensor, python.tensor, &t);
     const char *at = (const char *)t.data + t.offset;
-    if (!t.data) plain = 0;
     if (plain && is_of(&t, FLOAT32, 1)) return python.number(*(const float *)(const void *)at);
     if (plain && is_of(&t, FLOAT64, 1)) return python.number(*(const double *)(const void *)at);
-    if (python.error()) python.forget(); /* it has no memory: another kind */
     return kept(python.none);
 }
 
