@@ -66,7 +66,7 @@ class LiveJudge:
         if not self._ready:
             self._prepare()
         steps = self.data.last_step + 1
-        if steps <= self._judged or not self._pace.is_due(steps, perf_counter()):
+        if steps <= self._judged or not self._pace.is_due(steps, perf_counter()) or self._explaining():
             return
         began = thread_time()
         self._judged = steps
@@ -74,6 +74,12 @@ class LiveJudge:
             self._consider(finding)
         self._session.keep_sources()
         self._pace.looked(steps, perf_counter(), thread_time() - began)
+
+    def _explaining(self) -> bool:
+        """Whether a step is being run again to find what made a NaN: until then its cause is not known."""
+        facts = self.data.facts
+        begun = sum(fact.kind == "nonfinite" and fact.data.get("explained", False) for fact in facts)
+        return begun > sum(fact.kind == "explained" for fact in facts)
 
     def _prepare(self) -> None:
         """Import the checks before there are steps to judge: the longest part of a first look."""

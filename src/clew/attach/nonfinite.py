@@ -45,10 +45,15 @@ class Alarms:
         named = [
             pair for s in ([state] if state is not None else watcher.optimizers.states) for pair in s.named
         ]
-        watcher.sink.fact("nonfinite", step, {**_found(where, line, named, watcher.holding), **told})
         late = watcher.late.is_waiting or (state is not None and state.uses_closure) or step != watcher.step
-        if watcher.on_alarm is not None and not late:  # else the parameters have changed
-            watcher.on_alarm(where, step, state)
+        explain = watcher.on_alarm if not late else None  # else the parameters have changed
+        data = {**_found(where, line, named, watcher.holding), **told, "explained": explain is not None}
+        watcher.sink.fact("nonfinite", step, data)
+        if explain is not None:
+            try:
+                explain(where, step, state)
+            finally:  # who looks at the run meanwhile waits for it
+                watcher.sink.fact("explained", step, {"where": where})
 
     def never_updated(self, optimizer: Optimizer, line: Line, told: dict[str, Any]) -> None:
         """A GradScaler has skipped so many steps that it is not the scale."""
