@@ -78,7 +78,7 @@ class LiveJudge:
     def _explaining(self) -> bool:
         """Whether a step is being run again to find what made a NaN: until then its cause is not known."""
         facts = self.data.facts
-        begun = sum(fact.kind == "nonfinite" and fact.data.get("explained", False) for fact in facts)
+        begun = sum(fact.kind == "nonfinite" and fact.data.get("explained") is True for fact in facts)
         return begun > sum(fact.kind == "explained" for fact in facts)
 
     def _prepare(self) -> None:
