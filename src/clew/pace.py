@@ -12,7 +12,7 @@ from dataclasses import dataclass
 FIRST = 8  # steps: checks that need a window have nothing to say before
 SPREAD = 1.5  # of each early look's step over the one before: 13 of them up to step 1,000
 YOUNG = 2_000  # steps: later on, looks that time has earned come more often than the early ones would
-PAUSE = 0.5  # seconds between two looks that were earned, at least
+PAUSE = 0.5  # seconds from any look to one that time has earned, at least
 
 
 @dataclass

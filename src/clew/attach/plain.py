@@ -39,7 +39,6 @@ class PlainSteps:
         self._watcher = watcher
         self.events: list[tuple[Any, ...]] = []
         self.note = self.events.append
-        self._optimizers = watcher.optimizers.by_id
         self.resting = False  # nothing but noting is done now
         self.inside = False  # a forward that is noted is running: others in it are its parts
         self.failed = False  # and will never rest again

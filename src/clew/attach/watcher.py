@@ -79,7 +79,7 @@ class Watcher:
         self.sampling = self.in_full = self.sampler.wants(0)  # layers are measured; and all the rest
         self.forwards = Forwards(self, guard)
         self.modes = Modes(sink, self.clock, self.pattern)
-        self.batch: tuple[Any, Any] | None = None  # what the last root was given
+        self.batch: tuple[Any, Any] | None = None  # what the last root was given, on steps that are looked at
         self.holding = Holding()
         self.alarms = Alarms(self)
         self.scaling = Scaling(self.holding, lambda: self.step, self.alarms.never_updated)
