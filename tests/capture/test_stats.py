@@ -44,7 +44,7 @@ def seeded(*shape, dtype=torch.float32, seed=0):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("count", [1, 2, 15, 16, 17, 127, 1023, 1024, 1025, 4096, 5000, 100_003])
+@pytest.mark.parametrize("count", [1, 2, 15, 16, 17, 127, 1023, 1024, 1025, 4095, 4096, 4097, 5000, 8192, 100_003])
 def test_agrees_with_naive_numpy_at_every_block_boundary(engine, dtype, count):
     check(seeded(count, dtype=dtype, seed=count), (dtype, count))
 
@@ -69,6 +69,7 @@ SPECIAL = {
     "outlier late": lambda: seeded(LARGE).index_fill_(0, torch.tensor([7000]), -1e18),
     "drifting": lambda: seeded(LARGE) + torch.arange(LARGE) * 10,
     "steps": lambda: (torch.arange(LARGE) // 1024).float() * 1e4,
+    "steps of blocks": lambda: (torch.arange(LARGE) // 4096).float() * 1e4,
     "rectified": lambda: seeded(LARGE).relu(),
     "all scales": lambda: torch.exp2(torch.linspace(-140, 120, LARGE)),
 }

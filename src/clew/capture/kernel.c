@@ -28,8 +28,8 @@
 #define PRAGMA(x) _Pragma(#x)
 #define SIMD(clauses) PRAGMA(omp simd clauses)
 
-enum { BLOCK = 1024, LANES = 16, WIDE = 8, SHIFT_SAMPLE = 128, BINS = 32 };
-enum { HIST_EXACT = 4 * BLOCK, HIST_SHARE = 8, HIST_BLOCKS = 128 };
+enum { BLOCK = 4096, LANES = 16, WIDE = 8, SHIFT_SAMPLE = 128, BINS = 32 };
+enum { HIST_EXACT = 4096, HIST_PIECE = 1024, HIST_SHARE = 8, HIST_PIECES = 128 };
 #define SMALLEST_SUM 1e-24 /* of the squares of a block: below it floats lose too many digits */
 enum { FLOAT32 = 0, FLOAT64 = 1, BFLOAT16 = 2, FLOAT16 = 3 };
 
@@ -198,18 +198,25 @@ static void scale_bins(const uint32_t *bins, uint8_t *hist) {
 
 typedef struct {
     uint32_t *bins; /* NULL: not wanted */
-    int64_t every;  /* of so many blocks one is looked at, 0 means every value of every block */
-    int64_t block;  /* the number of the first block, where this is a part of a tensor */
+    int64_t every;  /* of so many pieces one is looked at, 0 means every value */
+    int64_t start;  /* how many values come before, where this is a part of a tensor: whole blocks */
 } sampling;
 
-/* A large tensor gives one eighth of a block at a time, at another place in each. */
-INLINE void sample_part(const sampling *hist, int64_t block, int n, int *start, int *length) {
-    *start = 0, *length = 0;
-    if (!hist->every) *length = n;
-    else if (block % hist->every == 0) {
-        *start = (int)(block / hist->every % HIST_SHARE) * (BLOCK / HIST_SHARE);
-        *length = n - *start < BLOCK / HIST_SHARE ? n - *start : BLOCK / HIST_SHARE;
-        if (*length < 0) *length = 0;
+/* Of the n values of a block (floats, or doubles if wide), the first of which is value number i of this part.
+ * A large tensor gives one eighth of a piece at a time, at another place in each. */
+INLINE void sample_bins(const sampling *hist, const void *x, int wide, int64_t i, int n) {
+    int64_t piece = (hist->start + i) / HIST_PIECE;
+    for (int begin = 0; begin < n; begin += HIST_PIECE, piece++) {
+        int from = begin, taken = HIST_PIECE;
+        if (hist->every) {
+            if (piece % hist->every) continue;
+            taken = HIST_PIECE / HIST_SHARE;
+            from += (int)(piece / hist->every % HIST_SHARE) * taken;
+        }
+        if (n - from < taken) taken = n - from;
+        if (taken <= 0) continue;
+        if (wide) count_bins64((const double *)x + from, taken, hist->bins);
+        else count_bins((const float *)x + from, taken, hist->bins);
     }
 }
 
@@ -247,21 +254,17 @@ INLINE void double_block(const double *x, int n, double lo, double hi, careful_l
 INLINE void tensor_body(const void *data, int64_t count, int dtype, int saturation, double lo, double hi,
                         const sampling *hist, careful_loop *careful, moments *total) {
     float buffer[BLOCK], shift = 0;
-    int part = 0, length = 0;
     if (dtype != FLOAT64) lo = (float)lo, hi = (float)hi; /* the same bound in fast and careful blocks */
-    for (int64_t i = 0, block = hist->block; i < count; i += BLOCK, block++) {
+    for (int64_t i = 0; i < count; i += BLOCK) {
         int n = count - i < BLOCK ? (int)(count - i) : BLOCK;
-        if (hist->bins) sample_part(hist, block, n, &part, &length);
-        if (dtype == FLOAT64) {
-            const double *x = (const double *)data + i;
-            double_block(x, n, lo, hi, careful, total);
-            if (length) count_bins64(x + part, length, hist->bins);
-        } else {
-            const float *x = as_floats(data, i, n, dtype, buffer);
+        const void *x = (const double *)data + i;
+        if (dtype == FLOAT64) double_block(x, n, lo, hi, careful, total);
+        else {
+            x = as_floats(data, i, n, dtype, buffer);
             if (i == 0) shift = first_shift(x, n);
             float_block(x, n, &shift, saturation, lo, hi, careful, total);
-            if (length) count_bins(x + part, length, hist->bins);
         }
+        if (hist->bins) sample_bins(hist, x, dtype == FLOAT64, i, n);
     }
 }
 
@@ -269,12 +272,14 @@ INLINE void tensor_body(const void *data, int64_t count, int dtype, int saturati
 INLINE double sumsq_fast(const float *x, int n) {
     enum { WAYS = 4 * WIDE };
     float sum[WAYS] = {0};
-    double total = 0;
+    double part[WIDE] = {0}, total = 0; /* of a few lanes each: one long chain of additions would be waited for */
     int j = 0;
     for (; j + WAYS <= n; j += WAYS)
         for (int k = 0; k < WAYS; k++) sum[k] += x[j + k] * x[j + k];
+    for (int i = 0; i < WAYS; i += WIDE)
+        for (int k = 0; k < WIDE; k++) part[k] += sum[i + k];
     for (; j < n; j++) total += (double)x[j] * x[j];
-    for (int k = 0; k < WAYS; k++) total += sum[k];
+    for (int k = 0; k < WIDE; k++) total += part[k];
     return total;
 }
 
@@ -374,7 +379,7 @@ EXPORT int clew_choose(int limit) {
  * there, and awake between two ops. Threads of our own would take turns with them on the same cores.
  * It is always called whole: asked for fewer, it would send the others home for good.
  */
-enum { PARTS = 16, SHARE = 64 * BLOCK }; /* values that are worth waking a thread for */
+enum { PARTS = 16, SHARE = 16 * BLOCK }; /* values that are worth waking a thread for */
 
 typedef void team_call(void (*)(void *), void *, unsigned, unsigned);
 static team_call *team = NULL;
@@ -395,7 +400,7 @@ static void one_part(job *j, int part) {
     static const int SIZES[] = {[FLOAT32] = 4, [FLOAT64] = 8, [BFLOAT16] = 2, [FLOAT16] = 2};
     uint32_t bins[2 * (BINS + 1)] = {0};
     int64_t start = part * j->length, count = j->count - start < j->length ? j->count - start : j->length;
-    sampling hist = {j->bins_wanted ? bins : NULL, j->every, start / BLOCK};
+    sampling hist = {j->bins_wanted ? bins : NULL, j->every, start};
     moments m = NOTHING;
     tensor_best(j->data + start * SIZES[j->dtype], count, j->dtype, j->saturation, j->lo, j->hi, &hist, &m);
     j->found[part] = m;
@@ -439,10 +444,10 @@ EXPORT void clew_team(void *parallel, int threads) {
 static double describe(const void *data, int64_t count, int dtype, double *out, uint8_t *hist, double lo,
                        double hi, int alone) {
     int saturation = lo > -INFINITY || hi < INFINITY;
-    int64_t blocks = (count + BLOCK - 1) / BLOCK;
+    int64_t pieces = (count + HIST_PIECE - 1) / HIST_PIECE;
     job j;
     j.data = data, j.count = count, j.dtype = dtype, j.saturation = saturation, j.lo = lo, j.hi = hi, j.next = 0;
-    j.every = count <= HIST_EXACT ? 0 : (blocks + HIST_BLOCKS - 1) / HIST_BLOCKS;
+    j.every = count <= HIST_EXACT ? 0 : (pieces + HIST_PIECES - 1) / HIST_PIECES;
     j.bins_wanted = hist != NULL;
     whole_tensor(&j, alone);
     moments m = j.found[0];

@@ -18,7 +18,7 @@ BINS = 32
 SATURATED, DEAD, HIST = 7, 8, 9
 ROW = HIST + BINS
 
-BLOCK = 1024  # as in kernel.c: sums of so many floats keep their accuracy
+BLOCK = 1024  # sums of so many floats keep their accuracy
 HIST_EXACT, HIST_PART, HIST_BLOCKS = 4096, 128, 128  # as in kernel.c
 
 # mean²/variance above which float32 sums of squares would leave fewer than five digits of the variance
