@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 import clew
 from clew.attach.budget import DENSE_STEPS, FULL_EVERY
@@ -91,7 +92,7 @@ def test_dead_and_saturated_units_too(run: Any) -> None:
 
 @pytest.mark.parametrize("signal", ["update.ratio", "weight.log2hist.00"])
 def test_what_changes_slowly_is_taken_on_some(run: Any, signal: str) -> None:
-    full = [*range(DENSE_STEPS), *range(DENSE_STEPS, STEPS, FULL_EVERY)]
+    full = [*range(DENSE_STEPS), *(s for s in range(DENSE_STEPS, STEPS) if s % FULL_EVERY == 0)]
     assert series(run[0], signal, "last")[0] == full
 
 
@@ -121,3 +122,67 @@ def test_a_layer_that_raises_between_full_samples_leaves_all_in_order(tmp_path: 
     data = open_run(session.path).data
     assert series(data, "activation.mean", "2")[0] == list(range(DENSE_STEPS + 6))
     assert not [fact for fact in data.facts if fact.kind == "incident"]
+
+
+def test_a_mode_that_the_program_sets_in_its_forward_is_neither_moved_nor_hidden(tmp_path: Path) -> None:
+    """Clew's own steps aside for layers, but only where it is the last one that was set."""
+    seen: list[str] = []
+
+    class Listening(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    class Watched(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            with Listening():
+                return super().forward(x)
+
+    model = Watched()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def steps(count: int) -> list[str]:
+        seen.clear()
+        for _ in range(count):
+            model(torch.randn(16, 6)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return list(seen)
+
+    def of_the_program(names: list[str]) -> list[str]:
+        return [name for name in names if name in ("linear", "relu", "tanh", "dropout")]
+
+    alone = steps(3)
+    with clew.attach(run_root=tmp_path, every_step=True, quiet=True) as session:
+        steps(DENSE_STEPS + 1)
+        assert of_the_program(steps(3)) == of_the_program(alone)
+    assert torch.overrides._get_current_function_mode() is None
+    data = open_run(session.path).data
+    assert series(data, "activation.std", "first", "relu")[0] == list(range(DENSE_STEPS + 4))
+
+
+def test_an_interrupt_inside_a_layer_leaves_no_mode_behind(tmp_path: Path) -> None:
+    """torch calls no hook then: the layer for which the mode has stepped aside never returns."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    interrupted = []
+
+    def interrupt(*_: Any) -> None:
+        if len(interrupted) == 1:
+            interrupted.append(1)
+            raise KeyboardInterrupt
+
+    model.last.register_forward_pre_hook(interrupt)
+    with clew.attach(run_root=tmp_path, every_step=True, quiet=True) as session:
+        for step in range(DENSE_STEPS + 6):
+            if step == DENSE_STEPS + 2:
+                interrupted.append(0)
+                with pytest.raises(KeyboardInterrupt):
+                    model(torch.randn(16, 6))
+            model(torch.randn(16, 6)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert torch.overrides._get_current_function_mode() is None
+    data = open_run(session.path).data
+    assert not [fact for fact in data.facts if fact.kind == "incident"]
+    assert series(data, "activation.std", "first", "relu")[0][-1] == DENSE_STEPS + 5

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import clew
-from clew.attach import late, layers
+from clew.attach import late, parameter_stats, rows
 from clew.store.reader import open_run
 
 
@@ -547,7 +547,7 @@ def test_numbers_left_on_a_device_arrive_a_step_later_and_are_the_same(tmp_path,
         transfers.append(len(waiting))
         fetch(waiting, actions)
 
-    for module in (late, layers):
+    for module in (late, rows, parameter_stats):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
     monkeypatch.setattr(late, "_fetch", counted)
     there = recorded(program, tmp_path / "device")

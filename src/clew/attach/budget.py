@@ -15,7 +15,7 @@ CREDIT = 2.0  # seconds that these, and the spread ones after them, may cost tog
 SPREAD = 1.25  # of each later step on credit over the one before: three in each doubling
 SPARSE_EVERY = 10  # steps between samples later on, at least: neighbours tell little new
 MOST_SAMPLES = 2_000  # the interval doubles each time this many were taken, to bound the log
-FULL_EVERY = 4  # steps, when every step is sampled: updates need copies, and histograms change slowly
+FULL_EVERY = SPARSE_EVERY  # when every step is sampled: updates need copies, histograms change slowly
 LEAST_SHARE = 0.15  # of the budget that sampling gets where plain steps need all of it (a step of 1 ms)
 
 

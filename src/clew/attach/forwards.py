@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from clew.attach.activations import ActivationMode
 from clew.attach.batches import FIRST_LAYERS, batch_size, tensors_in
-from clew.attach.layers import ActivationMode
 from clew.attach.models import Root
 from clew.capture.readable import shape_of
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clew.attach.watcher import Watcher
 
 _tracing, _transforming = torch._C._get_tracing_state, torch._C._functorch.peek_interpreter_stack
+_topmost: Any = torch.overrides._get_current_function_mode
 MOST_FORWARDS = 8  # before a backward that are measured: more of them are an evaluation
 
 
@@ -35,6 +36,8 @@ class Forwards:
         self.heads: list[tuple[Any, tuple[int, ...]]] = []  # where the outputs come from, and their shapes
         self.stack: list[nn.Module] = []  # modules that are running in it
         self._mode: AbstractContextManager[Any] | None = None
+        self._aside: nn.Module | None = None  # while this layer runs, the mode is not set
+        self._left: AbstractContextManager[Any] | None = None  # is over, but could not be taken down yet
         self._measuring = False  # this very forward
         self.lean = False  # and of it nothing but the statistics of layers
         self._evaluating: Root | None = None  # ran without gradients and has not returned
@@ -132,13 +135,31 @@ class Forwards:
         mode.__enter__()
         self._mode = mode
 
+    def enter_lean(self, module: nn.Module, _: Any) -> None:
+        """A layer is about to run in a step of which nothing but its statistics is wanted.
+
+        A mode costs some ten microseconds at every call of torch's functions: it steps aside for layers
+        in which there is nothing for it to see, and for what is asked of their outputs.
+        """
+        self.depth += 1
+        self.stack.append(module)
+        mode, root = self._mode, self.root
+        if mode is None or root is None or self._aside is not None or id(module) not in root.quiet:
+            return
+        if _topmost() is mode:  # else the program has set one of its own since
+            self._aside = module
+            mode.__exit__(None, None, None)
+
     def leave_lean(self, module: nn.Module, output: Any) -> None:
-        """A layer returned in a step of which nothing but its statistics is wanted."""
+        """The layer returned."""
         self.depth -= 1
         if self.stack and self.root is not None:
             self.stack.pop()
             if torch.is_grad_enabled():
                 self._watcher.activations.known_output(self.root, module, output)
+        if self._aside is module and self._mode is not None:
+            self._aside = None
+            self._mode.__enter__()
 
     def _discard(self) -> None:
         watcher = self._watcher
@@ -199,9 +220,17 @@ class Forwards:
         return root.tracing_is_safe or all(m.training for m in module.modules())
 
     def _leave_mode(self) -> None:
-        if self._mode is not None:
-            mode, self._mode = self._mode, None
-            mode.__exit__(None, None, None)
+        mode, aside = self._mode, self._aside
+        self._mode = self._aside = None
+        if mode is not None and aside is None:
+            self._left = mode
+            self._take_down()
+
+    def _take_down(self) -> None:
+        """Not while torch has it set aside for a call of its own, such as `backward()` after an interrupt."""
+        if self._left is not None and _topmost() is self._left:
+            self._left.__exit__(None, None, None)
+            self._left = None
 
     def _function_called(self, name: str, output: Any) -> None:
         if self.stack and self.root is not None:
@@ -233,6 +262,8 @@ class Forwards:
             self._measuring = self.lean = False
             self.stack = []
             self._leave_mode()
+        elif self._left is not None:
+            self._take_down()
 
 
 def being_transformed() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 from torch import nn
@@ -38,14 +39,13 @@ class ModuleSeams:
         forwards = watcher.forwards
         enter = self._probes.probe("forward", watcher.forwards.enter)
         leave = self._probes.probe("forward", watcher.forwards.leave)
-        leave_lean = self._probes.probe("forward", watcher.forwards.leave_lean)
+        enter_lean, leave_lean = self._short(forwards.enter_lean), self._short(forwards.leave_lean)
 
         def before(module: nn.Module, args: Any) -> None:
             if is_compiling() or watcher.in_backward or get_ident() != watcher.thread:
                 return
             if forwards.depth and forwards.lean:
-                forwards.depth += 1
-                forwards.stack.append(module)
+                enter_lean(module, None)
             elif forwards.depth and not watcher.sampling:
                 forwards.depth += 1
             else:
@@ -68,6 +68,22 @@ class ModuleSeams:
         follower.plainly = self._probes.plain(watcher.plain.forward)
         follower.failed = self._probes.plain_failed
         self._hang_hooks()
+
+    def _short(self, function: Callable[[nn.Module, Any], None]) -> Callable[[nn.Module, Any], None]:
+        """The same as a probe on a shorter way: nothing was noted before, and no mode of torch's is set."""
+        guard, halt = self._probes.guard, self._probes.watcher.halt
+        bare = guard.bare("forward", function)
+
+        def guarded(module: nn.Module, output: Any) -> None:
+            began = perf_counter()
+            try:
+                bare(module, output)
+            except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                guard.fail("forward", error)
+                halt()
+            guard.seconds += perf_counter() - began
+
+        return guarded
 
     def _hang_hooks(self) -> None:
         before, after = self._hooks

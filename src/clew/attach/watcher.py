@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from clew.attach.activations import Activations, first_tensor
 from clew.attach.batches import Batches
 from clew.attach.budget import Sampler
 from clew.attach.cycle import Cycle
@@ -29,13 +30,13 @@ from clew.attach.histograms import Histograms
 from clew.attach.holding import Holding
 from clew.attach.inventory import owners_of, parameters_fact
 from clew.attach.late import Late
-from clew.attach.layers import Activations, ParameterStats, first_tensor
 from clew.attach.loop import Loop
 from clew.attach.losses import Losses
 from clew.attach.models import ModelBook
 from clew.attach.modes import Modes
 from clew.attach.nonfinite import Alarms
 from clew.attach.optimizers import OptimizerBook, OptimizerState, is_finite, rates_of
+from clew.attach.parameter_stats import ParameterStats
 from clew.attach.plain import PlainSteps
 from clew.attach.pretrained import Pretrained
 from clew.attach.scaling import Scaling, fused_scale

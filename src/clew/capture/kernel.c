@@ -32,6 +32,8 @@ enum { BLOCK = 4096, LANES = 16, WIDE = 8, SHIFT_SAMPLE = 128, BINS = 32 };
 enum { HIST_EXACT = 4096, HIST_PIECE = 1024, HIST_SHARE = 8, HIST_PIECES = 128 };
 #define SMALLEST_SUM 1e-24 /* of the squares of a block: below it floats lose too many digits */
 enum { FLOAT32 = 0, FLOAT64 = 1, BFLOAT16 = 2, FLOAT16 = 3 };
+static const int SIZES[] = {[FLOAT32] = 4, [FLOAT64] = 8, [BFLOAT16] = 2, [FLOAT16] = 2};
+enum { STATS = 7 }; /* numbers that describe a tensor */
 
 typedef struct {
     double count, mean, m2, min, max; /* of the finite values; m2 is the sum of squares about the mean */
@@ -397,7 +399,6 @@ typedef struct {
 } job;
 
 static void one_part(job *j, int part) {
-    static const int SIZES[] = {[FLOAT32] = 4, [FLOAT64] = 8, [BFLOAT16] = 2, [FLOAT16] = 2};
     uint32_t bins[2 * (BINS + 1)] = {0};
     int64_t start = part * j->length, count = j->count - start < j->length ? j->count - start : j->length;
     sampling hist = {j->bins_wanted ? bins : NULL, j->every, start};
@@ -433,7 +434,7 @@ static void whole_tensor(job *j, int alone) {
 
 /* ---- what Python calls ------------------------------------------------------------------ */
 
-EXPORT int clew_abi(void) { return 4; } /* raise it with kernel.py's ABI when an argument changes */
+EXPORT int clew_abi(void) { return 5; } /* raise it with kernel.py's ABI when an argument changes */
 
 /* GOMP_parallel and how many threads; NULL: alone from now on. */
 EXPORT void clew_team(void *parallel, int threads) {
@@ -545,6 +546,48 @@ EXPORT void clew_stats_list(const uint64_t *pointers, const int64_t *counts, con
     whole_list(&j);
 }
 
+/* True if all n elements are zero, of either sign; stops at the first that is not. */
+INLINE int all_zero(const unsigned char *p, int64_t n, int size) {
+    for (int64_t i = 0; i < n; i++) {
+        if (size == 4) {
+            uint32_t v;
+            memcpy(&v, p + 4 * i, 4);
+            if (v << 1) return 0;
+        } else if (size == 2) {
+            uint16_t v;
+            memcpy(&v, p + 2 * i, 2);
+            if ((uint16_t)(v << 1)) return 0;
+        } else {
+            uint64_t v;
+            memcpy(&v, p + 8 * i, 8);
+            if (v << 1) return 0;
+        }
+    }
+    return 1;
+}
+
+/* Number of units (the middle axis) that are zero everywhere, or -1 without memory. Units that have been
+ * seen alive are dropped from the list, so a healthy layer costs a few rows and not the whole tensor. */
+EXPORT int64_t clew_units_dead(const void *data, int64_t outer, int64_t units, int64_t inner, int size) {
+    const unsigned char *base = data;
+    int64_t silent = units;
+    int64_t *list = malloc((size_t)(units > 0 ? units : 1) * sizeof *list);
+    if (!list) return -1;
+    for (int64_t u = 0; u < units; u++) list[u] = u;
+    for (int64_t o = 0; o < outer && silent; o++) {
+        int64_t kept = 0;
+        for (int64_t k = 0; k < silent; k++) {
+            const unsigned char *p = base + (o * units + list[k]) * inner * size;
+            int zero = size == 4 ? all_zero(p, inner, 4) : size == 2 ? all_zero(p, inner, 2) : all_zero(p, inner, 8);
+            list[kept] = list[k];
+            kept += zero;
+        }
+        silent = kept;
+    }
+    free(list);
+    return silent;
+}
+
 /* ---- tensors, asked of torch itself -------------------------------------------------------------------------
  *
  * Python that runs once a step is slow: the step has pushed it out of the processor's caches. So the
@@ -574,6 +617,8 @@ typedef struct {
     void (*forget)(void); /* the error */
     void *(*number)(double value);
     void *(*pointer)(void *capsule, const char *name);
+    void *(*let_go)(void); /* of the lock of the interpreter, */
+    void (*take_back)(void *state);
     int (*view)(void *object, dl_tensor *out); /* torch's */
     void *none, *yes, *no, *tensor;            /* None, True, False, and the class of plain tensors */
 } interpreter;
@@ -604,10 +649,16 @@ INLINE int look_at(void *object, void *kind, dl_tensor *t) {
     return t->data && t->device.type == DL_CPU && t->dtype.lanes == 1;
 }
 
+/* The kind of its elements, -1 if it is none of ours. */
+INLINE int kind_of(const dl_tensor *t) {
+    int bits = t->dtype.bits;
+    if (t->dtype.code == DL_BFLOAT && bits == 16) return BFLOAT16;
+    if (t->dtype.code != DL_FLOAT) return -1;
+    return bits == 32 ? FLOAT32 : bits == 64 ? FLOAT64 : bits == 16 ? FLOAT16 : -1;
+}
+
 INLINE int is_of(const dl_tensor *t, int dtype, int64_t count) {
-    int code = dtype == BFLOAT16 ? DL_BFLOAT : DL_FLOAT;
-    int bits = dtype == FLOAT32 ? 32 : dtype == FLOAT64 ? 64 : 16;
-    if (t->dtype.code != code || t->dtype.bits != bits) return 0;
+    if (kind_of(t) != dtype) return 0;
     int64_t dense = 1;
     for (int32_t d = t->ndim - 1; d >= 0; d--) {
         if (t->strides && t->shape[d] != 1 && t->strides[d] != dense) return 0;
@@ -666,44 +717,70 @@ EXPORT void *clew_number(void *self, void *tensor) {
     return kept(python.none);
 }
 
-/* True if all n elements are zero, of either sign; stops at the first that is not. */
-INLINE int all_zero(const unsigned char *p, int64_t n, int size) {
-    for (int64_t i = 0; i < n; i++) {
-        if (size == 4) {
-            uint32_t v;
-            memcpy(&v, p + 4 * i, 4);
-            if (v << 1) return 0;
-        } else if (size == 2) {
-            uint16_t v;
-            memcpy(&v, p + 2 * i, 2);
-            if ((uint16_t)(v << 1)) return 0;
-        } else {
-            uint64_t v;
-            memcpy(&v, p + 8 * i, 8);
-            if (v << 1) return 0;
-        }
+/* ---- the row of a layer ------------------------------------------------------------------- */
+
+/* As `Matrix` and `Row` in rows.py have it. */
+typedef struct {
+    char *out; /* a row for each layer */
+    int64_t stride;
+    uint8_t *hist; /* a row for each, too; NULL: none are taken now */
+} matrix;
+
+typedef struct {
+    const matrix *in;
+    int64_t slot;
+    double lo, hi;   /* beyond which a value is saturated */
+    int32_t unit, dims; /* the axis of its units in a tensor of so many; -1: none are counted */
+    int32_t shares;  /* whether the row has room for the shares of dead units and of saturated values */
+} layer;
+
+/* Whether the elements fill their memory without gap or overlap, in whatever order; how many there are. */
+INLINE int is_dense(const dl_tensor *t, int64_t *count) {
+    enum { MOST = 16 };
+    int64_t total = 1, dense = 1;
+    if (t->ndim > MOST) return 0;
+    for (int32_t d = 0; d < t->ndim; d++) total *= t->shape[d];
+    *count = total;
+    if (!t->strides) return 1;
+    for (int32_t left = t->ndim; left > 0; left--) { /* an axis that goes on where those found end */
+        int32_t d = 0;
+        while (d < t->ndim && !(t->shape[d] > 1 && t->strides[d] == dense)) d++;
+        if (d == t->ndim) break;
+        dense *= t->shape[d];
     }
-    return 1;
+    return dense == total;
 }
 
-/* Number of units (the middle axis) that are zero everywhere, or -1 without memory. Units that have been
- * seen alive are dropped from the list, so a healthy layer costs a few rows and not the whole tensor. */
-EXPORT int64_t clew_units_dead(const void *data, int64_t outer, int64_t units, int64_t inner, int size) {
-    const unsigned char *base = data;
-    int64_t silent = units;
-    int64_t *list = malloc((size_t)(units > 0 ? units : 1) * sizeof *list);
-    if (!list) return -1;
-    for (int64_t u = 0; u < units; u++) list[u] = u;
-    for (int64_t o = 0; o < outer && silent; o++) {
-        int64_t kept = 0;
-        for (int64_t k = 0; k < silent; k++) {
-            const unsigned char *p = base + (o * units + list[k]) * inner * size;
-            int zero = size == 4 ? all_zero(p, inner, 4) : size == 2 ? all_zero(p, inner, 2) : all_zero(p, inner, 8);
-            list[kept] = list[k];
-            kept += zero;
-        }
-        silent = kept;
+static double dead_share(const dl_tensor *t, const layer *l, int64_t count, int dtype, const void *data) {
+    int64_t units = t->shape[l->unit], inner = units > 1 ? 1 : count;
+    /* In memory, everything that moves faster than the unit's own axis is inside it. */
+    if (units > 1 && t->strides) inner = t->strides[l->unit];
+    else if (units > 1)
+        for (int32_t d = l->unit + 1; d < t->ndim; d++) inner *= t->shape[d];
+    int64_t dead = clew_units_dead(data, count / (units * inner), units, inner, SIZES[dtype]);
+    return dead < 0 ? NAN : (double)dead / (double)units;
+}
+
+/* measure(tensor) -> True; False if it is not plain, dense and here: then nothing is written.
+ * A small tensor is read in less time than it takes to let go of the lock and have it back. */
+EXPORT void *clew_measure(void *self, void *tensor) {
+    enum { AT_ONCE = 1 << 20 };
+    const layer *l = python.pointer(self, "clew");
+    dl_tensor t = {0};
+    int64_t count = 0;
+    if (!l) return NULL;
+    if (!look_at(tensor, python.tensor, &t)) return kept(python.no);
+    int dtype = kind_of(&t);
+    if (dtype < 0 || !is_dense(&t, &count) || !count || (l->unit >= 0 && t.ndim != l->dims)) return kept(python.no);
+    const char *data = (const char *)t.data + t.offset;
+    double *out = (double *)(void *)(l->in->out + l->slot * l->in->stride);
+    uint8_t *hist = l->in->hist ? l->in->hist + l->slot * BINS : NULL;
+    void *state = count > AT_ONCE ? python.let_go() : NULL;
+    double saturated = describe(data, count, dtype, out, hist, l->lo, l->hi, 0);
+    if (l->shares) {
+        out[STATS] = l->unit < 0 ? NAN : dead_share(&t, l, count, dtype, data);
+        out[STATS + 1] = saturated;
     }
-    free(list);
-    return silent;
+    if (state) python.take_back(state);
+    return kept(python.yes);
 }

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 NO_ARGUMENTS, ONE_ARGUMENT = 0x0004, 0x0008  # METH_NOARGS, METH_O
+TAKING_A_TENSOR = ("number", "measure")  # of the kernel's functions; the others take nothing
 _NAME = b"clew"  # of the capsules, as kernel.c asks for them
 _EXCHANGE = b"dlpack_exchange_api"
 # Functions of our own: types declared on those of `ctypes.pythonapi` would change them for the program too.
@@ -34,6 +35,8 @@ class Interpreter(ctypes.Structure):
         ("forget", ctypes.c_void_p),
         ("number", ctypes.c_void_p),
         ("pointer", ctypes.c_void_p),
+        ("let_go", ctypes.c_void_p),
+        ("take_back", ctypes.c_void_p),
         ("view", ctypes.c_void_p),
         ("none", ctypes.c_void_p),
         ("yes", ctypes.c_void_p),
@@ -97,6 +100,8 @@ def interpreter() -> Interpreter | None:
         forget=_address(python.PyErr_Clear),
         number=_address(python.PyFloat_FromDouble),
         pointer=_address(python.PyCapsule_GetPointer),
+        let_go=_address(python.PyEval_SaveThread),
+        take_back=_address(python.PyEval_RestoreThread),
         view=view,
         none=id(None),
         yes=id(True),
@@ -113,7 +118,7 @@ class Natives:
         self._methods: dict[str, _Method] = {}
 
     def function(self, name: str, about: int | None = None) -> Callable[..., Any]:
-        """`clew_<name>`: without an argument but bound to a structure at this address, or with one.
+        """`clew_<name>`, bound to the structure at this address if it is about one.
 
         Whoever holds it must hold the structure too.
         """
@@ -121,7 +126,7 @@ class Natives:
         wrap.argtypes, wrap.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p), ctypes.py_object
         make.argtypes, make.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), ctypes.py_object
         if name not in self._methods:
-            flags = ONE_ARGUMENT if about is None else NO_ARGUMENTS
+            flags = ONE_ARGUMENT if name in TAKING_A_TENSOR else NO_ARGUMENTS
             self._methods[name] = _Method(name.encode(), _address(self._library[f"clew_{name}"]), flags, None)
         itself = None if about is None else wrap(about, _NAME, None)
         made: Callable[..., Any] = make(ctypes.addressof(self._methods[name]), itself, None)
