@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
     parser.add_argument("--workload", action="append", choices=list(WORKLOADS), help="default: all")
-    parser.add_argument("--pairs", type=int, help="pairs per column (default 15; 60 for short steps)")
+    parser.add_argument("--pairs", type=int, help="pairs per column (default 40; 60 for short steps)")
     parser.add_argument("--peers", action="store_true", help="also peers that are installed")
     titles = [*contenders.COLUMNS, *contenders.PEERS]
     parser.add_argument("--column", action="append", choices=titles, help="default: all but the peers")
