@@ -719,7 +719,7 @@ EXPORT void *clew_number(void *self, void *tensor) {
 
 /* ---- the row of a layer ------------------------------------------------------------------- */
 
-/* As `Matrix` and `Row` in rows.py have it. */
+/* As `Matrix` and `_Layer` in rows.py have it. */
 typedef struct {
     char *out; /* a row for each layer */
     int64_t stride;
