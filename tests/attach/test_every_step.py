@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 import clew
+from clew.attach import late, parameter_stats, rows
 from clew.attach.budget import DENSE_STEPS, FULL_EVERY
 from clew.store.reader import open_run
 
@@ -186,3 +187,39 @@ def test_an_interrupt_inside_a_layer_leaves_no_mode_behind(tmp_path: Path) -> No
     data = open_run(session.path).data
     assert not [fact for fact in data.facts if fact.kind == "incident"]
     assert series(data, "activation.std", "first", "relu")[0][-1] == DENSE_STEPS + 5
+
+
+def test_layers_on_a_device_are_measured_on_every_step_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any
+) -> None:
+    """No accelerator is needed: tensors of the host are treated as if they were on one."""
+    for module in (late, rows, parameter_stats):
+        monkeypatch.setattr(module, "on_host", lambda tensor: False)
+    data, _, _ = trained(tmp_path)
+    assert not [fact for fact in data.facts if fact.kind == "incident"]
+    steps, values = series(data, "activation.mean", "first", "relu")
+    assert steps == list(range(STEPS))
+    np.testing.assert_allclose(
+        values, series(run[0], "activation.mean", "first", "relu")[1], rtol=1e-3, atol=1e-5
+    )
+
+
+def test_a_run_that_ends_with_an_interrupted_forward_leaves_no_mode_behind(tmp_path: Path) -> None:
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def train() -> None:
+        with clew.attach(run_root=tmp_path, quiet=True):
+            for step in range(4):
+                if step == 3:
+                    model.body.register_forward_pre_hook(interrupt)
+                model(torch.randn(16, 6)).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+
+    with pytest.raises(KeyboardInterrupt):
+        train()
+    assert torch.overrides._get_current_function_mode() is None

@@ -132,6 +132,7 @@ class Forwards:
             )
 
     def _enter_mode(self, mode: AbstractContextManager[Any]) -> None:
+        self._take_down()
         mode.__enter__()
         self._mode = mode
 
@@ -262,7 +263,7 @@ class Forwards:
             self._measuring = self.lean = False
             self.stack = []
             self._leave_mode()
-        elif self._left is not None:
+        else:
             self._take_down()
 
 

@@ -132,15 +132,15 @@ class Rows:
 
     def measure_again(self, slot: int, tensor: Any) -> bool:
         """Fill a row in the way it was filled before, if the kernel can: the shortest way."""
-        if not self._known[slot].fill(tensor):
+        known = self._known.get(slot)
+        if known is None or not known.fill(tensor):  # on a device, or not for the kernel to read
             return False
         self._filled[slot] = None
         return True
 
     def known(self, key: Any) -> int | None:
         """The row of a site that was measured before."""
-        slot = self._slots.get(key, -1)
-        return slot if slot in self._known else None
+        return self._slots.get(key)
 
     def measure_together(self, named: Named, at: Addresses) -> Slots | None:
         """Fill the rows of many tensors in one call of the kernel; None: they must go one by one."""
