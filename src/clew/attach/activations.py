@@ -7,10 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
-from clew.attach.function_calls import NAMES as OTHER_CALLS
-from clew.attach.graph import CUTTING, DATA_GETTER
 from clew.attach.histograms import Histograms
 from clew.attach.late import Late
 from clew.attach.models import ModelBook, Root
@@ -128,43 +125,6 @@ class Activations:
         """The forward led to no update: an evaluation without `no_grad`."""
         self._rows.discard()
         self._histograms.discard("activation")
-
-
-class ActivationMode(TorchFunctionMode):
-    """Sees activation functions that are called as functions: `F.relu(self.fc1(x))`.
-
-    Active only inside a sampled training forward. Some torch layers take another (fused) path
-    when no mode is active, but only where no gradient is needed: `Root.tracing_is_safe` and the
-    caller keep it away from those.
-    """
-
-    def __init__(
-        self,
-        seen: Callable[[str, Any], None],
-        dropped: Callable[[Any, Any, Any], None] | None = None,
-        others: Callable[[str, Any, Any, Any], None] | None = None,
-        cut: Callable[[str, Any], None] | None = None,
-    ) -> None:
-        super().__init__()
-        self._seen = seen
-        self._dropped = dropped
-        self._others = others
-        self._cut = cut
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        name = getattr(func, "__name__", "")
-        if name in WATCHED:
-            self._seen(name, result)
-        elif name == "dropout" and self._dropped is not None:
-            self._dropped(args, kwargs or {}, result)
-        elif self._others is not None and name in OTHER_CALLS:
-            self._others(name, args, kwargs or {}, result)
-        elif self._cut is not None and (name in CUTTING or func == DATA_GETTER):
-            self._cut(name, args)
-        return result
 
 
 def first_tensor(value: Any) -> Tensor | None:

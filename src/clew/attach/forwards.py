@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
-from clew.attach.activations import ActivationMode
+from clew.attach.activation_calls import ActivationCalls, ActivationMode
 from clew.attach.batches import FIRST_LAYERS, batch_size, tensors_in
 from clew.attach.models import Root
 from clew.capture.readable import shape_of
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from clew.attach.watcher import Watcher
 
 _tracing, _transforming = torch._C._get_tracing_state, torch._C._functorch.peek_interpreter_stack
-_topmost: Any = torch.overrides._get_current_function_mode
 MOST_FORWARDS = 8  # before a backward that are measured: more of them are an evaluation
 
 
@@ -28,16 +27,15 @@ class Forwards:
 
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self._watcher = watcher
+        self._calls = ActivationCalls(guard.probe("functions", self._function_called))
         self._look_at_call = guard.probe("functions", self._other_called)
+        self._look_at_dropout = guard.probe("functions", self._dropout_called)
         self.depth = 0
         self.root: Root | None = None  # of the forward that is running
         self.number = 0  # since the last backward
         self.awaiting: dict[int, tuple[Root, bool]] = {}  # ran since the last backward; mode
         self.heads: list[tuple[Any, tuple[int, ...]]] = []  # where the outputs come from, and their shapes
         self.stack: list[nn.Module] = []  # modules that are running in it
-        self._mode: AbstractContextManager[Any] | None = None
-        self._aside: nn.Module | None = None  # while this layer runs, the mode is not set
-        self._left: AbstractContextManager[Any] | None = None  # is over, but could not be taken down yet
         self._measuring = False  # this very forward
         self.lean = False  # and of it nothing but the statistics of layers
         self._evaluating: Root | None = None  # ran without gradients and has not returned
@@ -117,7 +115,7 @@ class Forwards:
         self.lean = not watcher.in_full
         if self.lean:
             if root.functional and self._may_trace(root, module):
-                self._enter_mode(ActivationMode(self._function_called))
+                self._calls.begin_lean(root)
             return
         watcher.structure.begin(root)
         self._first_layer_due = not isinstance(module, FIRST_LAYERS)
@@ -125,31 +123,17 @@ class Forwards:
             watcher.batches.first_input(root, "", args)
         if self._may_trace(root, module):
             watcher.calls.begin()
-            self._enter_mode(
-                ActivationMode(
-                    self._function_called, self._dropout_called, self._look_at_call, self._cut_called
-                )
-            )
+            self._calls.begin(self._full_mode)
 
-    def _enter_mode(self, mode: AbstractContextManager[Any]) -> None:
-        self._take_down()
-        mode.__enter__()
-        self._mode = mode
+    def _full_mode(self, seen: Callable[[str, Any], None]) -> ActivationMode:
+        return ActivationMode(seen, self._look_at_dropout, self._look_at_call, self._cut_called)
 
     def enter_lean(self, module: nn.Module, _: Any) -> None:
-        """A layer is about to run in a step of which nothing but its statistics is wanted.
-
-        A mode costs some ten microseconds at every call of torch's functions: it steps aside for layers
-        in which there is nothing for it to see, and for what is asked of their outputs.
-        """
+        """A layer is about to run in a step of which nothing but its statistics is wanted."""
         self.depth += 1
         self.stack.append(module)
-        mode, root = self._mode, self.root
-        if mode is None or root is None or self._aside is not None or id(module) not in root.quiet:
-            return
-        if _topmost() is mode:  # else the program has set one of its own since
-            self._aside = module
-            mode.__exit__(None, None, None)
+        if self._calls.mode is not None and self.root is not None:
+            self._calls.step_aside(self.root, module)
 
     def leave_lean(self, module: nn.Module, output: Any) -> None:
         """The layer returned."""
@@ -158,9 +142,8 @@ class Forwards:
             self.stack.pop()
             if torch.is_grad_enabled():
                 self._watcher.activations.known_output(self.root, module, output)
-        if self._aside is module and self._mode is not None:
-            self._aside = None
-            self._mode.__enter__()
+        if self._calls.mode is not None:
+            self._calls.come_back(module)
 
     def _discard(self) -> None:
         watcher = self._watcher
@@ -182,7 +165,7 @@ class Forwards:
         self.depth = 0
         root, self.root = self.root, None
         measured, self._measuring, self.lean = self._measuring, False, False
-        self._leave_mode()
+        self._calls.end(root if output is not None else None)
         evaluated, self._evaluating = self._evaluating, None
         if evaluated is not None and root is None and output is not None:
             watcher.feeding.evaluated(evaluated, args, kwargs, output)
@@ -220,19 +203,6 @@ class Forwards:
             return False  # a mode would make dynamo compile anew
         return root.tracing_is_safe or all(m.training for m in module.modules())
 
-    def _leave_mode(self) -> None:
-        mode, aside = self._mode, self._aside
-        self._mode = self._aside = None
-        if mode is not None and aside is None:
-            self._left = mode
-            self._take_down()
-
-    def _take_down(self) -> None:
-        """Not while torch has it set aside for a call of its own, such as `backward()` after an interrupt."""
-        if self._left is not None and _topmost() is self._left:
-            self._left.__exit__(None, None, None)
-            self._left = None
-
     def _function_called(self, name: str, output: Any) -> None:
         if self.stack and self.root is not None:
             self._watcher.activations.function_output(self.root, self.stack[-1], name, output)
@@ -262,9 +232,9 @@ class Forwards:
             self._evaluating = None
             self._measuring = self.lean = False
             self.stack = []
-            self._leave_mode()
+            self._calls.end(None)
         else:
-            self._take_down()
+            self._calls.recover()
 
 
 def being_transformed() -> bool:

@@ -47,12 +47,13 @@ class Root:
     paths: dict[int, str]  # id of a submodule -> its path
     compiled: bool
     mode_dependent: list[tuple[str, str]]
-    tracing_is_safe: bool  # see `activations.ActivationMode`
+    tracing_is_safe: bool  # see `activation_calls.ActivationMode`
     order: dict[str, None] = field(default_factory=dict)  # paths in the order of their first call
     # id of a layer -> its row among the activations, and its path; None: it has none
     rows: dict[int, tuple[int, str] | None] = field(default_factory=dict)
     quiet: set[int] = field(default_factory=set)  # layers of torch's own that call no activation function
-    functional: bool = False  # an activation function has been called in it
+    functional: bool = False  # an activation function has been called in it,
+    calls_in_torch: bool = False  # and all were called by their names in `torch` (`activation_calls`)
     announced: int = -1  # how much of the order was in the last `model` fact
     training: bool | None = None  # its mode at the last forward
     trains_in_train_mode: bool = False  # a backward has followed a forward in training mode
