@@ -108,27 +108,37 @@ def keep_memory() -> None:
 
 def background(step: Callable[[], None], seconds: float) -> float:
     """CPU seconds of Python's other threads for each step, while steps are made for so long."""
-    begin, before, steps = time.perf_counter(), _other_threads(), 0
+    others = _Others()
+    begin, before, steps = time.perf_counter(), others.seconds(), 0
     while time.perf_counter() - begin < seconds:
         step()
         steps += 1
-    return (_other_threads() - before) / max(steps, 1)
+    return (others.seconds() - before) / max(steps, 1)
 
 
-def _other_threads() -> float:
+class _Others:
     """CPU seconds that Python's other threads have taken; torch's own are none of them."""
-    others = [t.ident for t in threading.enumerate() if t is not threading.current_thread() and t.ident]
-    return sum(time.clock_gettime(time.pthread_getcpuclockid(ident)) for ident in others)
+
+    def __init__(self) -> None:
+        others = [t.ident for t in threading.enumerate() if t is not threading.current_thread() and t.ident]
+        self._taken = {time.pthread_getcpuclockid(ident): 0.0 for ident in others}
+
+    def seconds(self) -> float:
+        for clock in self._taken:
+            with contextlib.suppress(OSError):  # it has ended: what it took is known
+                self._taken[clock] = time.clock_gettime(clock)
+        return sum(self._taken.values())
 
 
 def _time(step: Callable[[], None], steps: int) -> Half:
-    begun = time.process_time() - _other_threads()
-    cpu, wall = [time.process_time()], [time.perf_counter()]
+    """CPU time is that of the process without Python's other threads, whose share is added as a mean."""
+    others = _Others()
+    cpu, wall = [time.process_time() - others.seconds()], [time.perf_counter()]
     for _ in range(steps):
         step()
-        cpu.append(time.process_time())
+        cpu.append(time.process_time() - others.seconds())
         wall.append(time.perf_counter())
-    whole = (time.process_time() - _other_threads() - begun) / steps
+    whole = (cpu[-1] - cpu[0]) / steps
     return Half(float(np.median(np.diff(cpu))), float(np.median(np.diff(wall))), whole)
 
 
