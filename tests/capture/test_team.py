@@ -13,7 +13,7 @@ from torch import nn
 from clew.capture import stats
 from clew.capture.addresses import Addresses
 from clew.capture.kernel import Kernel
-from clew.capture.team import Team, parallel_of_torch
+from clew.capture.team import Team, team_of_torch
 
 INFINITE = float("inf")
 
@@ -22,17 +22,19 @@ INFINITE = float("inf")
 def kernel():
     assert stats._KERNEL is not None, "no compiled kernel: python scripts/build_kernel.py"
     yield stats._KERNEL
-    stats._KERNEL.team(None, 1)
+    stats._KERNEL.team(None, None, 1)
     stats.TEAM._threads = 1
 
 
-@pytest.fixture(params=[1, 2, 3, 24])
+@pytest.fixture(params=[(1, True), (2, True), (2, False), (3, True), (24, True), (24, False)])
 def threads(request, kernel: Kernel):
-    """Also more than there are cores, and than there are parts."""
+    """Also more than there are cores, and than there are parts; and such as do not know their own number."""
+    number, numbered = request.param
     before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    kernel.team(parallel_of_torch(), request.param)
-    yield request.param
+    torch.set_num_threads(number)
+    parallel, own = team_of_torch()
+    kernel.team(parallel, own if numbered else None, number)
+    yield number
     torch.set_num_threads(before)
 
 
@@ -43,7 +45,7 @@ def measured(t: torch.Tensor, lo: float = -INFINITE, hi: float = INFINITE):
 
 
 def test_torch_here_has_a_team_to_ask():
-    assert parallel_of_torch()
+    assert all(team_of_torch())
 
 
 @pytest.mark.parametrize("count", [1, 65_535, 131_072, 131_073, 1_000_003])
@@ -55,7 +57,7 @@ def test_a_tensor_is_the_same_to_one_thread_and_to_many(kernel, threads, count, 
     t[count // 2] = INFINITE
     t[-1] = -INFINITE
     many = measured(t, 99.0, 101.0)
-    kernel.team(None, 1)
+    kernel.team(None, None, 1)
     alone = measured(t, 99.0, 101.0)
     np.testing.assert_allclose(many[0], alone[0], rtol=1e-6)
     assert many[0][6] == alone[0][6]  # counts, histogram and shares exactly
@@ -97,7 +99,7 @@ def test_the_norm_over_gradients_is_bit_by_bit_the_same(kernel, threads):
     at = Addresses(list(network().parameters()), gradients=True)
     assert at.find()
     many = kernel.sumsq(*at.arrays, at.count)
-    kernel.team(None, 1)
+    kernel.team(None, None, 1)
     assert kernel.sumsq(*at.arrays, at.count) == many
 
 
@@ -131,7 +133,7 @@ def test_weights_are_found_where_they_are_now_and_only_if_they_are_plain():
 
 def test_the_team_has_as_many_threads_as_torch(kernel, monkeypatch):
     asked = []
-    fake = type("Fake", (), {"team": staticmethod(lambda address, threads: asked.append((address, threads)))})
+    fake = type("Fake", (), {"team": staticmethod(lambda *about: asked.append(about))})
     team, before = Team(fake()), torch.get_num_threads()
     try:
         for number in (1, 2, 2, 3, 1):
@@ -139,7 +141,7 @@ def test_the_team_has_as_many_threads_as_torch(kernel, monkeypatch):
             team.gather()
     finally:
         torch.set_num_threads(before)
-    assert [threads for _, threads in asked] == [2, 3, 1]
+    assert asked == [(*team_of_torch(), number) for number in (2, 3, 1)]
 
 
 def test_a_forked_child_reads_alone(kernel):

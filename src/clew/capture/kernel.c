@@ -384,16 +384,19 @@ EXPORT int clew_choose(int limit) {
 enum { PARTS = 16, SHARE = 16 * BLOCK }; /* values that are worth waking a thread for */
 
 typedef void team_call(void (*)(void *), void *, unsigned, unsigned);
+typedef int number_call(void);
 static team_call *team = NULL;
+static number_call *own_number = NULL; /* in the team; NULL: not known */
 static int members = 1;
 
 typedef struct {
     const char *data;
     int64_t count, length; /* values, and those of one part */
-    int dtype, saturation, parts, next;
+    int dtype, saturation, parts;
     double lo, hi;
     int64_t every;
     int bins_wanted;
+    char taken[PARTS];
     moments found[PARTS];
     uint32_t bins[PARTS][2 * (BINS + 1)];
 } job;
@@ -409,9 +412,16 @@ static void one_part(job *j, int part) {
 }
 
 #if defined(__GNUC__)
-static void member(void *shared) { /* whoever comes takes the next part: also right if some never come */
+/* Each begins with the part that it has most likely written itself, a moment ago: torch shares tensors out in
+ * the same way, and what lies in another core's cache is slow to come by. Then it takes what is left over, as
+ * some may come late or never. */
+static void member(void *shared) {
     job *j = shared;
-    for (int part; (part = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED)) < j->parts;) one_part(j, part);
+    int own = own_number ? (int)((int64_t)own_number() * j->parts / members) : 0;
+    for (int k = 0; k < j->parts; k++) {
+        int part = (own + k) % j->parts;
+        if (!__atomic_exchange_n(&j->taken[part], 1, __ATOMIC_RELAXED)) one_part(j, part);
+    }
 }
 #define HAVE_TEAM 1
 #endif
@@ -421,6 +431,7 @@ static void whole_tensor(job *j, int alone) {
     int most = members < PARTS ? members : PARTS;
     j->parts = parts < 1 ? 1 : parts > most ? most : (int)parts;
     j->length = (j->count / j->parts + BLOCK) / BLOCK * BLOCK;
+    memset(j->taken, 0, sizeof j->taken);
 #if defined(HAVE_TEAM)
     if (j->parts > 1) team(member, j, (unsigned)members, 0);
     else
@@ -434,11 +445,12 @@ static void whole_tensor(job *j, int alone) {
 
 /* ---- what Python calls ------------------------------------------------------------------ */
 
-EXPORT int clew_abi(void) { return 5; } /* raise it with kernel.py's ABI when an argument changes */
+EXPORT int clew_abi(void) { return 6; } /* raise it with kernel.py's ABI when an argument changes */
 
-/* GOMP_parallel and how many threads; NULL: alone from now on. */
-EXPORT void clew_team(void *parallel, int threads) {
+/* GOMP_parallel, omp_get_thread_num (or NULL), and how many threads; NULL first: alone from now on. */
+EXPORT void clew_team(void *parallel, void *number, int threads) {
     team = threads > 1 ? (team_call *)(uintptr_t)parallel : NULL;
+    own_number = (number_call *)(uintptr_t)number;
     members = threads;
 }
 
@@ -447,7 +459,7 @@ static double describe(const void *data, int64_t count, int dtype, double *out, 
     int saturation = lo > -INFINITY || hi < INFINITY;
     int64_t pieces = (count + HIST_PIECE - 1) / HIST_PIECE;
     job j;
-    j.data = data, j.count = count, j.dtype = dtype, j.saturation = saturation, j.lo = lo, j.hi = hi, j.next = 0;
+    j.data = data, j.count = count, j.dtype = dtype, j.saturation = saturation, j.lo = lo, j.hi = hi;
     j.every = count <= HIST_EXACT ? 0 : (pieces + HIST_PIECES - 1) / HIST_PIECES;
     j.bins_wanted = hist != NULL;
     whole_tensor(&j, alone);

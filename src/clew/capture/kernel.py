@@ -14,7 +14,7 @@ from pathlib import Path
 
 from clew.capture.native import Natives, interpreter
 
-ABI = 5  # of the C functions; a stale library from an older build is not called
+ABI = 6  # of the C functions; a stale library from an older build is not called
 
 # Names that scripts/build_kernel.py may have given it.
 LIBRARY_NAMES = ("_kernel.so", "_kernel.dylib", "_kernel.dll")
@@ -33,7 +33,7 @@ class Kernel:
     # (pointers, counts, dtypes, n, rows, out, stride, hist or None)
     stats_list: Callable[[int, int, int, int, int, int, int, int | None], None]
     # (address of GOMP_parallel or None, threads)
-    team: Callable[[int | None, int], None]
+    team: Callable[[int | None, int | None, int], None]
     natives: Natives | None  # its functions that ask torch itself; None where they can't
     level: int  # instruction set in use: 0 plain, 1 AVX2, 2 AVX-512
 
@@ -64,7 +64,7 @@ def _open(path: Path, level: int) -> Kernel | None:
     many = library.clew_stats_list
     many.argtypes, many.restype = (pointer, pointer, pointer, i64, pointer, pointer, i64, pointer), None
     team = library.clew_team
-    team.argtypes, team.restype = (pointer, ctypes.c_int), None
+    team.argtypes, team.restype = (pointer, pointer, ctypes.c_int), None
     natives, asked = None, interpreter()
     if asked is not None:
         library.clew_interpreter(ctypes.byref(asked))  # it keeps a copy

@@ -32,24 +32,25 @@ class Team:
         threads = torch.get_num_threads()
         if threads != self._threads and self._kernel is not None and os.getpid() == self._process:
             self._threads = threads
-            self._kernel.team(parallel_of_torch(), threads)
+            self._kernel.team(*team_of_torch(), threads)
 
     def _alone(self) -> None:
         if self._kernel is not None:
-            self._kernel.team(None, 1)
+            self._kernel.team(None, None, 1)
 
 
 @lru_cache(maxsize=1)
-def parallel_of_torch() -> int | None:
-    """Where `GOMP_parallel` is, as torch itself would find it; None if it has no such thing."""
+def team_of_torch() -> tuple[int | None, int | None]:
+    """Where `GOMP_parallel` and `omp_get_thread_num` are, as torch itself would find them; None: nowhere."""
     if not torch.backends.openmp.is_available():
-        return None
+        return None, None
     for name in ("libtorch_cpu.so", "libtorch_cpu.dylib"):
         library = Path(torch.__file__).parent / "lib" / name
         if library.exists():
             try:
-                found = ctypes.CDLL(str(library)).GOMP_parallel  # looked up in what it is linked with, too
+                found = ctypes.CDLL(str(library))  # functions are looked up in what it is linked with, too
+                parallel, number = found.GOMP_parallel, found.omp_get_thread_num
             except (OSError, AttributeError):
-                return None
-            return ctypes.cast(found, ctypes.c_void_p).value
-    return None
+                return None, None
+            return ctypes.cast(parallel, ctypes.c_void_p).value, ctypes.cast(number, ctypes.c_void_p).value
+    return None, None
