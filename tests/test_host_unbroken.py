@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import clew
+from clew.attach.activations import Activations
 from clew.attach.forwards import Forwards
 from clew.attach.modes import Modes
 from clew.attach.plain import PlainSteps
@@ -60,8 +61,10 @@ PROBES = (
 # These work on steps between samples, on loaded weights and after an alarm: they fail in tests of their own.
 ALL_PROBES = tuple(sorted((*PROBES, "plain", "pretrained", "repro")))
 METHODS = (
+    (Activations, "function_output"),
     (Forwards, "enter"),
     (Forwards, "leave"),
+    (Forwards, "_dropout_called"),
     (Modes, "were_set"),
     (Watcher, "loss_called"),
     (Watcher, "scaled"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +25,21 @@ STEPS = DENSE_STEPS + 3 * FULL_EVERY
 class Net(nn.Module):
     """Layers, a container, an activation as function, a passive layer, and one that is called twice."""
 
-    def __init__(self) -> None:
+    def __init__(self, relu: Callable[[Tensor], Tensor] = F.relu) -> None:
         super().__init__()
+        self.relu = relu
         self.first = nn.Linear(6, 8)
         self.body = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Dropout(0.0))
         self.last = nn.Linear(8, 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = F.relu(self.first(x))
+        x = self.relu(self.first(x))
         return self.last(self.body(self.body(x)))
 
 
-def trained(folder: Path, every_step: bool = True) -> tuple[Any, list[dict[str, Any]], nn.Module]:
+def trained(folder: Path, every_step: bool = True, relu: Any = F.relu) -> tuple[Any, list[dict[str, Any]], nn.Module]:
     torch.manual_seed(0)
-    model, seen = Net(), []
+    model, seen = Net(relu), []
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     kept: dict[str, Tensor] = {}
     with clew.attach(run_root=folder, every_step=every_step, quiet=True) as session:
@@ -62,9 +65,13 @@ def series(data: Any, signal: str, module: str, op: str | None = None) -> tuple[
     raise AssertionError(f"no {signal} of {module}")
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[dict[str, Any]], nn.Module]:
-    return trained(tmp_path_factory.mktemp("runs"))
+# What is called by its name in `torch`, directly or not, and what only a mode sees.
+BOTH_WAYS = pytest.mark.parametrize("relu", [F.relu, Tensor.relu], ids=["function", "method"])
+
+
+@pytest.fixture(scope="module", params=[F.relu, Tensor.relu, torch.relu], ids=["function", "method", "held"])
+def run(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[Any], nn.Module]:
+    return trained(tmp_path_factory.mktemp("runs"), relu=request.param)
 
 
 @pytest.mark.parametrize("what", ["activation", "weight", "gradient"])
@@ -125,7 +132,10 @@ def test_a_layer_that_raises_between_full_samples_leaves_all_in_order(tmp_path: 
     assert not [fact for fact in data.facts if fact.kind == "incident"]
 
 
-def test_a_mode_that_the_program_sets_in_its_forward_is_neither_moved_nor_hidden(tmp_path: Path) -> None:
+@BOTH_WAYS
+def test_a_mode_that_the_program_sets_in_its_forward_is_neither_moved_nor_hidden(
+    tmp_path: Path, relu: Any
+) -> None:
     """Clew's own steps aside for layers, but only where it is the last one that was set."""
     seen: list[str] = []
 
@@ -139,7 +149,7 @@ def test_a_mode_that_the_program_sets_in_its_forward_is_neither_moved_nor_hidden
             with Listening():
                 return super().forward(x)
 
-    model = Watched()
+    model = Watched(relu)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def steps(count: int) -> list[str]:
@@ -162,9 +172,10 @@ def test_a_mode_that_the_program_sets_in_its_forward_is_neither_moved_nor_hidden
     assert series(data, "activation.std", "first", "relu")[0] == list(range(DENSE_STEPS + 4))
 
 
-def test_an_interrupt_inside_a_layer_leaves_no_mode_behind(tmp_path: Path) -> None:
+@BOTH_WAYS
+def test_an_interrupt_inside_a_layer_leaves_nothing_behind(tmp_path: Path, relu: Any) -> None:
     """torch calls no hook then: the layer for which the mode has stepped aside never returns."""
-    model = Net()
+    model, original = Net(relu), torch.relu
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     interrupted = []
 
@@ -184,6 +195,7 @@ def test_an_interrupt_inside_a_layer_leaves_no_mode_behind(tmp_path: Path) -> No
             optimizer.step()
             optimizer.zero_grad()
     assert torch.overrides._get_current_function_mode() is None
+    assert torch.relu is original
     data = open_run(session.path).data
     assert not [fact for fact in data.facts if fact.kind == "incident"]
     assert series(data, "activation.std", "first", "relu")[0][-1] == DENSE_STEPS + 5
@@ -204,8 +216,8 @@ def test_layers_on_a_device_are_measured_on_every_step_too(
     )
 
 
-def test_a_run_that_ends_with_an_interrupted_forward_leaves_no_mode_behind(tmp_path: Path) -> None:
-    model = Net()
+def test_a_run_that_ends_with_an_interrupted_forward_leaves_nothing_behind(tmp_path: Path) -> None:
+    model, original = Net(), torch.relu
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def interrupt(*_: Any) -> None:
@@ -223,3 +235,55 @@ def test_a_run_that_ends_with_an_interrupted_forward_leaves_no_mode_behind(tmp_p
     with pytest.raises(KeyboardInterrupt):
         train()
     assert torch.overrides._get_current_function_mode() is None
+    assert torch.relu is original
+
+
+@pytest.mark.parametrize("relu", [F.relu, lambda x: torch.relu(x), lambda x: F.relu(x, inplace=True)])
+def test_what_is_called_by_name_needs_no_mode_between_full_samples(tmp_path: Path, relu: Any) -> None:
+    modes, functions, original = [], [], torch.relu
+
+    class Looking(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            modes.append(torch.overrides._get_current_function_mode())
+            functions.append(torch.relu)
+            return super().forward(x)
+
+    trained_by_hand(tmp_path, Looking(relu), DENSE_STEPS + 4)
+    assert None not in modes[:DENSE_STEPS]
+    assert modes[-3:] == [None] * 3
+    assert original not in functions[-3:]
+    assert torch.relu is original
+
+
+def test_a_call_that_only_a_mode_sees_keeps_the_mode(tmp_path: Path) -> None:
+    """Beside one that is seen by its name."""
+    model = Net()
+    model.body[1].forward = Tensor.tanh
+    data = trained_by_hand(tmp_path, model, DENSE_STEPS + 4)
+    for module, op in (("first", "relu"), ("body.1", "tanh")):
+        assert series(data, "activation.std", module, op)[0] == list(range(DENSE_STEPS + 4))
+
+
+def test_calls_of_other_threads_are_not_taken_for_the_models(tmp_path: Path) -> None:
+    class Busy(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            x = super().forward(x)
+            thread = threading.Thread(target=torch.relu, args=(torch.full((4, 4), 1e6),))
+            thread.start()
+            thread.join()
+            return x
+
+    data = trained_by_hand(tmp_path, Busy(), DENSE_STEPS + 4)
+    assert max(values.max() for _, _, values in data.series("activation.max")) < 1e6
+
+
+def trained_by_hand(folder: Path, model: nn.Module, steps: int) -> Any:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with clew.attach(run_root=folder, every_step=True, quiet=True) as session:
+        for _ in range(steps):
+            model(torch.randn(16, 6)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    data = open_run(session.path).data
+    assert not [fact for fact in data.facts if fact.kind == "incident"]
+    return data
