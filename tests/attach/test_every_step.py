@@ -37,7 +37,9 @@ class Net(nn.Module):
         return self.last(self.body(self.body(x)))
 
 
-def trained(folder: Path, every_step: bool = True, relu: Any = F.relu) -> tuple[Any, list[dict[str, Any]], nn.Module]:
+def trained(
+    folder: Path, every_step: bool = True, relu: Any = F.relu
+) -> tuple[Any, list[dict[str, Any]], nn.Module]:
     torch.manual_seed(0)
     model, seen = Net(relu), []
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
