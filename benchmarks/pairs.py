@@ -29,7 +29,7 @@ import numpy as np
 # being written, every 0.2 s; and be short against the machine's changes of speed.
 SHORTEST = 6
 SECONDS = 0.3
-STRETCH = 5.0  # seconds over which the work of other threads is counted
+STRETCH = 20.0  # seconds over which the work of other threads is counted: some of it comes every ten
 SWITCHING = 2  # steps not timed after attaching or detaching
 BOOTSTRAPS = 2_000
 
@@ -120,14 +120,18 @@ class _Others:
     """CPU seconds that Python's other threads have taken; torch's own are none of them."""
 
     def __init__(self) -> None:
+        self._find()
+
+    def _find(self) -> None:
         others = [t.ident for t in threading.enumerate() if t is not threading.current_thread() and t.ident]
-        self._taken = {time.pthread_getcpuclockid(ident): 0.0 for ident in others}
+        self._clocks = [time.pthread_getcpuclockid(ident) for ident in others]
 
     def seconds(self) -> float:
-        for clock in self._taken:
-            with contextlib.suppress(OSError):  # it has ended: what it took is known
-                self._taken[clock] = time.clock_gettime(clock)
-        return sum(self._taken.values())
+        try:
+            return sum(map(time.clock_gettime, self._clocks))
+        except OSError:  # one has ended: this half will be an outlier
+            self._find()
+            return self.seconds()
 
 
 def _time(step: Callable[[], None], steps: int) -> Half:

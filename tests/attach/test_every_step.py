@@ -279,9 +279,21 @@ def test_calls_of_other_threads_are_not_taken_for_the_models(tmp_path: Path) -> 
     assert max(values.max() for _, _, values in data.series("activation.max")) < 1e6
 
 
-def trained_by_hand(folder: Path, model: nn.Module, steps: int) -> Any:
+def test_torch_is_as_it_was_where_no_step_does_without_the_mode(tmp_path: Path) -> None:
+    functions = set()
+
+    class Looking(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            functions.add(torch.relu)
+            return super().forward(x)
+
+    trained_by_hand(tmp_path, Looking(), DENSE_STEPS + 4, every_step=False)
+    assert functions == {torch.relu}
+
+
+def trained_by_hand(folder: Path, model: nn.Module, steps: int, every_step: bool = True) -> Any:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with clew.attach(run_root=folder, every_step=True, quiet=True) as session:
+    with clew.attach(run_root=folder, every_step=every_step, quiet=True) as session:
         for _ in range(steps):
             model(torch.randn(16, 6)).square().mean().backward()
             optimizer.step()

@@ -24,7 +24,7 @@ class Sampler:
 
     def __init__(self, budget: float = 0.02, every_step: bool = False) -> None:
         self._budget = budget
-        self._every_step = every_step
+        self.every_step = every_step
         self._stopped = False
         self.paused = False  # for a while: what is measured now must not be disturbed
         self.also = range(0)  # steps that are looked at in any case
@@ -54,7 +54,7 @@ class Sampler:
         """The first step from this one on that `wants` is true of, unless something is booked before."""
         if self._stopped or self.paused:
             return sys.maxsize
-        found = [step] if self._every_step else []
+        found = [step] if self.every_step else []
         if step < self.also.stop:
             found.append(max(step, self.also.start))
         if self._credit > 0.0 and self._credit >= self._cost:
@@ -65,7 +65,7 @@ class Sampler:
 
     def wants_all(self, step: int) -> bool:
         """Whether a sampled step is measured for updates, histograms and what goes into the loss, too."""
-        return not self._every_step or step < DENSE_STEPS or step % FULL_EVERY == 0
+        return not self.every_step or step < DENSE_STEPS or step % FULL_EVERY == 0
 
     def account(self, step: int, sampled: bool, own: float, total: float) -> None:
         """Book what a step cost Clew out of the step's whole time."""

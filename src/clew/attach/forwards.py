@@ -123,7 +123,7 @@ class Forwards:
             watcher.batches.first_input(root, "", args)
         if self._may_trace(root, module):
             watcher.calls.begin()
-            self._calls.begin(self._full_mode)
+            self._calls.begin(self._full_mode, lean_follow=watcher.sampler.every_step)
 
     def _full_mode(self, seen: Callable[[str, Any], None]) -> ActivationMode:
         return ActivationMode(seen, self._look_at_dropout, self._look_at_call, self._cut_called)
