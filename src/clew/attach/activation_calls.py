@@ -2,16 +2,16 @@
 
 A mode of torch's sees them all, and much else that is wanted of a step that is looked at in full. It
 costs some ten microseconds at every call of torch's functions, from cold caches. A step of which
-nothing but statistics is wanted does without it where it can: in `torch` itself the functions that
-the forward needs are replaced while it runs. That serves where nothing escapes it (`x.relu()` would):
+nothing but statistics is wanted does without it where it can: those functions that `torch` itself
+has are replaced while the forward runs. That serves where nothing escapes it (`x.relu()` would):
 a step in full has both, and compares.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from threading import get_ident
 from typing import Any
 
@@ -24,7 +24,7 @@ from clew.attach.activations import WATCHED
 from clew.attach.function_calls import NAMES as OTHER_CALLS
 from clew.attach.graph import CUTTING, DATA_GETTER
 from clew.attach.models import Root
-from clew.attach.patching import invisible
+from clew.attach.patching import Patches, wrapped
 
 Seen = Callable[[str, Any], None]
 
@@ -79,7 +79,7 @@ class ActivationCalls:
         self._left: AbstractContextManager[Any] | None = None  # is over, but could not be taken down yet
         self._thread = 0
         self._made: dict[Any, Any] = {}  # a function -> what it is replaced with
-        self._replaced: list[tuple[str, Any, Any]] = []
+        self._patches = Patches()
         self._by_mode: list[str] = []  # the calls of a step in full, as each of the two saw them
         self._by_name: list[str] = []
 
@@ -104,7 +104,7 @@ class ActivationCalls:
         if root is not None and self._by_mode:
             root.calls_in_torch = self._by_mode == self._by_name
         self._by_mode, self._by_name = [], []
-        self._put_back()
+        self._patches.remove()
         mode, aside = self.mode, self._aside
         self.mode = self._aside = None
         if mode is not None and aside is None:
@@ -147,24 +147,13 @@ class ActivationCalls:
     # -- functions of torch's, replaced while a forward runs --
 
     def _replace(self, tell: Seen) -> None:
-        self._put_back()
+        self._patches.remove()  # an interrupt may have left them
         self._tell, self._thread = tell, get_ident()
         for name in IN_TORCH:
-            original = vars(torch).get(name)
-            if original is None:
-                continue
-            replacement = self._made.get(original)
-            if replacement is None:
-                replacement = self._made[original] = self._telling(name, original)
-            setattr(torch, name, replacement)
-            self._replaced.append((name, original, replacement))
-
-    def _put_back(self) -> None:
-        """Where someone has wrapped our wrapper since, theirs stays."""
-        for name, original, replacement in self._replaced:
-            if vars(torch).get(name) is replacement:
-                setattr(torch, name, original)
-        self._replaced.clear()
+            original = vars(torch)[name]
+            if original not in self._made:
+                self._made[original] = wrapped(original, partial(self._telling, name))
+            self._patches.put(torch, name, original, self._made[original])
 
     def _telling(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def function(*args: Any, **kwargs: Any) -> Any:
@@ -173,4 +162,4 @@ class ActivationCalls:
                 self._tell(name, result)
             return result
 
-        return invisible(functools.wraps(original)(function))
+        return function

@@ -26,6 +26,11 @@ def invisible(wrapper: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def wrapped(original: Callable[..., Any], wrap: Wrap) -> Callable[..., Any]:
+    """What stands in for a function, under its name."""
+    return invisible(functools.wraps(original)(wrap(original)))
+
+
 class Patches:
     """A set of replaced attributes that comes off as one."""
 
@@ -37,7 +42,10 @@ class Patches:
         original = vars(owner).get(name)
         if original is None:
             return
-        replacement = invisible(functools.wraps(original)(wrap(original)))
+        self.put(owner, name, original, wrapped(original, wrap))
+
+    def put(self, owner: Any, name: str, original: Any, replacement: Callable[..., Any]) -> None:
+        """The same with a wrapper that was made before."""
         setattr(owner, name, replacement)
         self._entries.append((owner, name, original, replacement))
 

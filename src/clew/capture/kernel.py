@@ -32,7 +32,7 @@ class Kernel:
     units_dead: Callable[[int, int, int, int, int], int]
     # (pointers, counts, dtypes, n, rows, out, stride, hist or None)
     stats_list: Callable[[int, int, int, int, int, int, int, int | None], None]
-    # (address of GOMP_parallel or None, threads)
+    # (addresses of GOMP_parallel and omp_get_thread_num or None, threads)
     team: Callable[[int | None, int | None, int], None]
     natives: Natives | None  # its functions that ask torch itself; None where they can't
     level: int  # instruction set in use: 0 plain, 1 AVX2, 2 AVX-512
