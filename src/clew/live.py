@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 from time import perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ class LiveJudge:
         self._session = session
         self._data: RunData | None = None
         self._early: list[bytes] = []
+        self._making = threading.Lock()
         self._judged = -1
         self._eager = session.options.stop_on is not None
         self._pace = Pace(EAGER_CREDIT, EAGER_SHARE) if self._eager else Pace()
@@ -46,17 +48,21 @@ class LiveJudge:
         if self._data is None:
             from clew.store.data import RunData
 
-            self._data = RunData(keep_rows=KEPT_ROWS)
-            for payload in self._early:
-                self._data.feed(payload)
-            self._early = []
+            with self._making:  # the log's thread feeds it, the training's may be the first to ask
+                if self._data is None:
+                    data = RunData(keep_rows=KEPT_ROWS)
+                    for payload in self._early:
+                        data.feed(payload)
+                    self._data, self._early = data, []
         return self._data
 
     def feed(self, payload: bytes) -> None:
         """A record as it was written. Nothing is decoded, nor numpy imported, before torch is there."""
-        if self._data is None and "torch" not in sys.modules:
-            self._early.append(payload)
-        else:
+        with self._making:
+            early = self._data is None and "torch" not in sys.modules
+            if early:
+                self._early.append(payload)
+        if not early:
             self.data.feed(payload)
 
     def look(self) -> None:
