@@ -32,6 +32,11 @@ class Series:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def span(self) -> int:
+        """The steps that it covers; fewer than its values where a step has several, as in accumulation."""
+        return int(self.steps[-1] - self.steps[0]) + 1 if len(self) else 0
+
     def _cut(self, where: slice | BoolArray) -> Series:
         return replace(self, steps=self.steps[where], values=self.values[where])
 

@@ -46,7 +46,7 @@ class AccumulationLost(Check):
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         norms = dict(run.series("grad.norm"))
         for site, series in run.series("grad.lost"):
-            later = series.skip(1)  # the first step is where the optimizer gets known
+            later = series.finite().skip(1)  # the first step is where the optimizer gets known
             norm = norms.get(site)
             if len(later) < self.window or (norm is not None and norm.max == 0.0):
                 continue

@@ -221,7 +221,7 @@ class LearningRateTooHigh(Check):
             )
         end, peak = loss.last(self.window).median, loss.first(self.window).max
         by_way_of = f" by way of {peak:.3g}" if start > 0 and peak > self.burst * max(start, end) else ""
-        return f"the loss went from {start:.3g}{by_way_of} to {end:.3g} in {len(loss)} steps"
+        return f"the loss went from {start:.3g}{by_way_of} to {end:.3g} in {loss.span} steps"
 
     def _finding(
         self, run: RunView, severity: Severity, loss: Series, weights: Sequence[Series], size: float

@@ -104,7 +104,7 @@ class LearningRateTooLow(Check):
         yield self.finding(
             Severity.WARNING,
             message=f"learning rate {rate:.3g} is too low: a step changes the weights by {size:.1g} of their "
-            f"size at most, and in {len(loss)} steps the loss went from {start:.4g} to {end:.4g}",
+            f"size at most, and in {loss.span} steps the loss went from {start:.4g} to {end:.4g}",
             fix=f"lr={rate * min(factor, 1e6):.1g}  # instead of {rate:.3g}",
             site=site,
             step=int(loss.steps[0]),

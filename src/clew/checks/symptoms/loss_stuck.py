@@ -65,7 +65,7 @@ class LossStuck(Check):
             return
         yield self.finding(
             Severity.WARNING,
-            message=f"the loss stands still: {start:.4g} at the start, {end:.4g} after {len(loss)} steps, "
+            message=f"the loss stands still: {start:.4g} at the start, {end:.4g} after {loss.span} steps, "
             f"and {level:.4g} is what chance gives",
             fix="clew check --only cannot-overfit-batch,no-signal,input-ignored train.py  # if a few samples "
             "can be learned by heart, look at the data, else at the model",

@@ -18,3 +18,13 @@ def test_the_median_is_numpys_of_the_finite_values(count: int) -> None:
 
 def test_of_nothing_it_is_nan() -> None:
     assert np.isnan(Series("loss", Site(), np.arange(1), np.array([np.nan])).median)
+
+
+def test_it_covers_as_many_steps_as_there_were_whatever_was_recorded_of_each() -> None:
+    def span(*steps: int) -> int:
+        return Series("loss", Site(), np.array(steps, np.int64), np.zeros(len(steps))).span
+
+    assert span() == 0
+    assert span(7) == 1
+    assert span(0, 0, 1, 1, 2, 2) == 3  # two micro-batches a step
+    assert span(0, 10, 20) == 21  # rows between were dropped
