@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 
 @pytest.fixture
@@ -59,6 +59,20 @@ def test_memory_has_a_flame_of_its_own_in_bytes(profile):
     flame.locator("canvas").hover(position={"x": 30, "y": 30})
     expect(profile.locator(".tip")).to_contain_text("activations")
     expect(profile.locator(".tip")).to_contain_text("3 MiB, 75 %")
+
+
+def test_what_is_below_stays_where_it_is_when_the_times_of_the_steps_arrive(looker, networks):
+    held: list[Route] = []
+    looker.page.route("**/series*", held.append)
+    page = looker.open(f"#/run/{networks.pictures}/profile")
+    flame = page.locator("#flame-time")
+    expect(flame.locator("canvas")).to_be_visible()
+    expect(page.get_by_text("Reading the times")).to_be_visible()
+    before = flame.bounding_box()
+    for route in held:
+        route.continue_()
+    expect(page.get_by_label("time of each part of a step, over the run")).to_be_visible()
+    assert flame.bounding_box() == before
 
 
 def test_modules_are_sorted_by_the_column_that_is_clicked(profile):

@@ -55,7 +55,7 @@ function Steps({ id, data, version }: { id: string; data: Answer; version: numbe
   const series = useApi<SeriesAnswer>(parts.length ? ofRun(id, "series") : null, query, version);
   if (!parts.length) return <Empty title="No step was timed yet" />;
   return (
-    <section class="panel">
+    <section class="panel times">
       <header>
         <h3>Time of a step</h3>
         <span class="soft">stacked, over the run</span>
