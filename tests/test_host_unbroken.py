@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import clew
+from clew.attach import seam_training
 from clew.attach.activations import Activations
 from clew.attach.forwards import Forwards
 from clew.attach.modes import Modes
@@ -122,7 +123,7 @@ def long_training() -> list[Any]:
     return [p.tolist() for p in model.parameters()]
 
 
-@pytest.mark.parametrize("name", ["forward", "loss", "note_backward", "norm", "step_ended", "write"])
+@pytest.mark.parametrize("name", ["forward", "number", "note_backward", "norm", "step_ended", "write"])
 def test_training_survives_a_failure_on_a_plain_step(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,7 +148,8 @@ def test_training_survives_a_failure_on_a_plain_step(
 
         monkeypatch.setattr(GradientNorm, "__init__", prepared)
     else:
-        monkeypatch.setattr(PlainSteps, name, failing_later(getattr(PlainSteps, name)))
+        owner: Any = seam_training if name == "number" else PlainSteps
+        monkeypatch.setattr(owner, name, failing_later(getattr(owner, name)))
     with clew.attach(run_root=tmp_path, quiet=True) as session:
         assert long_training() == undisturbed
     assert len(calls) >= 3

@@ -117,4 +117,4 @@ def _payloads(number: int, table: Table) -> Iterator[bytes]:
     for at in range(0, len(table.steps), BLOCK):
         steps: Any = table.steps[at : at + BLOCK]
         part: Any = table.values[at : at + BLOCK]
-        yield encode_block(number, steps, part, table.dtype, part.shape[1])
+        yield encode_block(number, [(steps, part)], table.dtype, part.shape[1])

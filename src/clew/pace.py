@@ -20,7 +20,7 @@ class Pace:
     """Seconds here are a processor's, but for the time of day."""
 
     credit: float = 0.4  # for the early looks; one at a small network takes a hundredth of a second
-    share: float = 0.002  # of one processor that later looks may take: every eight seconds at a small network
+    share: float = 0.0015  # of one processor that later looks may take: every ten seconds at a small network
     early: int = FIRST  # the step from which on the next early look is due
     earned: float = 0.0  # when a later one is
 

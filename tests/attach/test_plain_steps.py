@@ -1,12 +1,18 @@
 """Steps that are only noted are written as others are."""
 
+import sys
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import clew
 from clew.attach import plain
+from clew.attach.budget import Sampler
+from clew.attach.watcher import Watcher
 from clew.opening import open_run
+from clew.store.writer import LogWriter
 
 STEPS = 80
 
@@ -51,6 +57,59 @@ def test_every_step_has_its_row_in_every_table_and_in_order(tmp_path):
         assert len(values) == STEPS
     ((_, _, sizes),) = data.series("batch.size")
     assert set(sizes) == {8.0}
+
+
+def test_the_parts_of_a_step_add_up_and_steps_follow_one_another(tmp_path):
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        train(Net())
+    data = open_run(session.path).data
+
+    def values(signal):
+        ((_, _, found),) = data.series(signal)
+        return found
+
+    parts = sum(values(f"time.{part}") for part in ("data", "forward", "backward", "optimizer", "clew"))
+    total, rest = values("step.time"), values("time.rest")
+    assert (values("time.forward") > 0).all()
+    assert (values("time.backward") > 0).all()
+    assert (rest >= 0).all()
+    assert np.allclose(rest, np.maximum(total - parts, 0.0), atol=1e-9)
+    assert np.allclose(np.diff(values("wall")), total[1:], atol=1e-9)
+
+
+def test_what_has_waited_is_written_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(plain, "WAIT", 0.0)
+    nudges = []
+    monkeypatch.setattr(LogWriter, "nudge", lambda self: nudges.append(1))
+    with clew.attach(run_root=tmp_path, quiet=True):
+        train(Net())
+    assert len(nudges) > STEPS / 4  # of the plain steps among them
+
+
+def test_all_is_counted_soon_after_anything_new_and_ever_more_rarely(tmp_path):
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        watcher = session._watcher
+    watcher._inventory_due = 7
+    due = [step for step in range(70) if watcher.next_inventory(step) == step]
+    assert due == [4, 7, 8, 16, 32, 64]
+    assert all(watcher.next_inventory(step) == min(d for d in due if d >= step) for step in range(65))
+
+
+def test_all_is_counted_also_on_steps_that_are_only_noted(tmp_path, monkeypatch):
+    """In one writing that begins with such a step: 16, as the first plain one is written alone."""
+    monkeypatch.setattr(plain, "WAIT", 3600.0)
+    monkeypatch.setattr(Sampler, "next_wanted", lambda self, step: step if step < 15 else sys.maxsize)
+    counted = []
+    original = Watcher._take_inventory
+
+    def take(self) -> None:
+        counted.append(self.clock.step)
+        original(self)
+
+    monkeypatch.setattr(Watcher, "_take_inventory", take)
+    with clew.attach(run_root=tmp_path, quiet=True):
+        train(Net())
+    assert counted == [3, 4, 8, 16, 32, 64]
 
 
 @pytest.mark.parametrize("wait", [0.0, 3600.0])

@@ -30,7 +30,7 @@ class Notes:
     def row(self, table: int, step: int, values: Any) -> None:
         """Numbers are of no interest here."""
 
-    def rows(self, table: int, steps: Sequence[int], values: Sequence[Any]) -> None:
+    def rows(self, table: int, steps: Any, values: Any) -> None:
         """Nor are many."""
 
     def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:
@@ -38,6 +38,9 @@ class Notes:
 
     def event(self, kind: str, step: int, data: dict[str, Any]) -> None:
         """Nor are events."""
+
+    def nudge(self) -> None:
+        """Nor is when."""
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [data for name, _, data in self.facts if name == kind]

@@ -44,7 +44,7 @@ def declarations(dtype: str = "f8", signals: tuple[str, ...] = ("loss",), sites:
 
 
 def block(steps: np.ndarray, values: np.ndarray, dtype: str = "f8") -> bytes:
-    return encode_block(0, steps, values, dtype, values.shape[1])
+    return encode_block(0, [(steps, values)], dtype, values.shape[1])
 
 
 def write_segment(run: Path, payloads: list[bytes], number: int = 1, rank: int = 0) -> Path:

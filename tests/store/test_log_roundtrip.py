@@ -50,6 +50,39 @@ def test_what_was_written_is_read_back_exactly(tmp_path):
     assert (data.end["state"], data.end["exit_code"]) == ("finished", 0)
 
 
+@pytest.mark.parametrize("interval", [0.001, 60.0])
+def test_rows_that_come_one_by_one_and_as_a_matrix_stay_in_their_order(tmp_path, interval):
+    run = new_run(tmp_path)
+    writer = open_writer(run, flush_interval=interval)
+    table = writer.table(["loss", "accuracy"], [writer.site(LOSS)])
+    writer.row(table, 0, (0.0, 0.5))
+    writer.rows(table, np.array([1, 2]), np.array([[1.0, 0.5], [2.0, 0.5]]))
+    writer.row(table, 2, (2.5, 0.5))  # a second one of the same step comes after the first
+    writer.row(table, 3, (3.0, 0.5))
+    writer.rows(table, np.array([4, 5, 6]), np.array([[4, 0], [5, 0], [6, 1]], "f4"))
+    writer.close("finished", 0)
+    data = open_run(run).data
+    _, steps, losses = only_series(data, "loss")
+    assert steps.tolist() == [0, 1, 2, 2, 3, 4, 5, 6]
+    assert losses.tolist() == [0, 1, 2, 2.5, 3, 4, 5, 6]
+    assert only_series(data, "accuracy")[2].tolist() == [0.5] * 5 + [0, 0, 1]
+    assert data.end is not None
+    assert (data.end["step"], data.end["loss"]) == (6, 6.0)
+
+
+def test_a_row_that_does_not_fit_takes_no_matrix_of_its_table_along(tmp_path):
+    run, told = new_run(tmp_path), []
+    writer = open_writer(run, told, flush_interval=60.0)
+    table = writer.table(["loss"], [writer.site(LOSS)])
+    writer.rows(table, np.arange(3), np.array([[0.0], [1.0], [2.0]]))
+    writer.row(table, 3, ("three",))
+    writer.rows(table, np.array([4]), np.array([[4.0]]))
+    writer.close("finished", 0)
+    assert only_series(open_run(run).data, "loss")[1].tolist() == [0, 1, 2, 4]
+    assert len(told) == 1
+    assert "a row could not be written" in told[0]
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 5e-324, -0.0, 1.7976931348623157e308])
 def test_odd_floats_survive_in_rows(tmp_path, value):
     run = new_run(tmp_path)

@@ -48,6 +48,24 @@ def test_a_new_forward_after_a_backward_starts_anew_and_the_backwards_are_counte
     assert (holding.calls, holding.backwards) == ([], 0)
 
 
+def test_the_only_call_of_a_plain_step_is_one_like_others():
+    holding = Holding()
+    x, y = torch.ones(2, 2), torch.zeros(2, 2)
+    holding.first = (MODEL, (x,), x._version)
+    holding.forward(MODEL, (y,), {})
+    x.add_(1.0)
+    assert [id(args[0]) for _, args, _ in holding.calls] == [id(x), id(y)]
+    assert [tensor is x for tensor in holding.changed()] == [True]
+    holding.clear()
+    holding.first = (MODEL, (x,), x._version)
+    holding.clear()
+    assert holding.calls == []
+    holding.first = (MODEL, (x,), x._version)
+    holding.backward(0.5, ("train.py", 1))
+    holding.forward(MODEL, (y,), {})
+    assert [args[0] is y for _, args, _ in holding.calls] == [True]
+
+
 def test_of_an_evaluation_nothing_is_held():
     holding = Holding()
     for _ in range(MOST_CALLS + 3):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Sequence
 
 LONGEST = 256  # tokens held before repeats are folded in place: a validation loop may be long
 MOST_PATTERNS = 1_000  # a program whose every step differs is not worth a dictionary
@@ -18,6 +19,7 @@ class Pattern:
         self._known: dict[str, int] = {}
 
     @staticmethod
+    @functools.cache
     def token(letter: str, index: int) -> str:
         """How an event is written; the first model and optimizer carry no number."""
         return letter if index == 0 else f"{letter}{index}"
@@ -41,10 +43,12 @@ class Pattern:
         """Whether the step has come to a forward in training, a backward or an update."""
         return any(token[0] in "fbs" for token in self._tokens)
 
-    def close(self) -> int:
-        """End the step: the number of its pattern (-1 once there are too many)."""
-        key = tuple(self._tokens)
-        self._tokens = []
+    def close(self, tokens: Sequence[str] = ()) -> int:
+        """End the step, with these events last: the number of its pattern (-1 once there are too many)."""
+        if self._tokens or len(tokens) >= LONGEST:
+            self.extend(tokens)
+            tokens, self._tokens = self._tokens, []
+        key = tuple(tokens)
         number = self._numbers.get(key)
         if number is None:
             text = "".join(fold(list(key)))

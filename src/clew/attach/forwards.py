@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clew.attach.guard import Guard
     from clew.attach.watcher import Watcher
 
-_tracing, _transforming = torch._C._get_tracing_state, torch._C._functorch.peek_interpreter_stack
+tracing, transforming = torch._C._get_tracing_state, torch._C._functorch.peek_interpreter_stack
 MOST_FORWARDS = 8  # before a backward that are measured: more of them are an evaluation
 
 
@@ -239,4 +239,4 @@ class Forwards:
 
 def being_transformed() -> bool:
     """Whether tensors stand for something else now: a trace being recorded, vmap, torch.func.grad."""
-    return _tracing() is not None or _transforming() is not None
+    return tracing() is not None or transforming() is not None

@@ -38,8 +38,11 @@ class Holding:
     """The models' calls since the last backward, and how the last backward went."""
 
     def __init__(self) -> None:
-        self.calls: list[Call] = []
-        self.versions: list[Versions] = []  # of the tensors in each call: were they changed since?
+        self._calls: list[Call] = []
+        self._versions: list[Versions] = []  # of the tensors in each call: were they changed since?
+        # The usual plain step: one model, one tensor that comes from no computation, and its version. Set
+        # while `fresh` and from outside, since that is asked of every step; it is a call like others.
+        self.first: tuple[nn.Module, tuple[torch.Tensor], int] | None = None
         self.delivered: Any = None  # the batch that a loader gave last
         self.rng: tuple[Any, Any, Any] = NO_STATES  # torch, numpy, python: before the first call
         self.autocast: tuple[bool, Any] = (False, None)
@@ -57,6 +60,16 @@ class Holding:
         self._looks = 0
         self._compare: tuple[Any, Any, Any] | None = None
 
+    @property
+    def calls(self) -> list[Call]:
+        """Of the models, in order."""
+        if self.first is not None:
+            module, args, version = self.first
+            self.first = None
+            self._calls.append((module, args, {}))
+            self._versions.append((version,))
+        return self._calls
+
     # -- plain steps --
 
     def forward(self, module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -66,12 +79,6 @@ class Holding:
         if not self.calls:
             self.rng = self._states(self._draws) if True in self._draws else NO_STATES
         self._append(module, args, kwargs)
-
-    def first_call(self, module: nn.Module, args: tuple[torch.Tensor], version: int) -> None:
-        """The usual plain step: one model, one tensor that comes from no computation; while `fresh`."""
-        self.rng, self.fresh = NO_STATES, False
-        self.calls.append((module, args, {}))
-        self.versions.append((version,))
 
     def backward(self, loss: float, line: tuple[str | None, int | None]) -> None:
         """`backward()` was called."""
@@ -94,9 +101,9 @@ class Holding:
         self.backwards = self.repeats = 0
         self._closed = self._full = False
         self.delivered = None
-        self.fresh = True not in self._draws
-        if self.calls:
-            self.calls, self.versions = [], []
+        self.fresh, self.first = True not in self._draws, None
+        if self._calls:
+            self._calls, self._versions = [], []
 
     @property
     def micro_batch(self) -> int | None:
@@ -106,7 +113,7 @@ class Holding:
     def changed(self) -> list[torch.Tensor]:
         """What the models were given that has been written to since."""
         found: list[torch.Tensor] = []
-        for (_, args, kwargs), before in zip(self.calls, self.versions, strict=True):
+        for (_, args, kwargs), before in zip(self.calls, self._versions, strict=True):
             given = list(_tensors((*args, *kwargs.values())))
             now = versions_of(given)
             found += [t for t, new, old in zip(given, now, before, strict=False) if new != old]
@@ -124,14 +131,14 @@ class Holding:
     def _append(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self.fresh = False
         if len(self.calls) >= MOST_CALLS:
-            self.calls, self.versions = [], []
+            self._calls, self._versions = [], []
             self._full = True
         if not self._full:
             if has_graph(args) or (kwargs and has_graph(kwargs.values())):
                 args = tuple(DERIVED if has_graph((a,)) else a for a in args)
                 kwargs = {name: DERIVED if has_graph((a,)) else a for name, a in kwargs.items()}
-            self.calls.append((module, args, kwargs))
-            self.versions.append(versions_of((*args, *kwargs.values()) if kwargs else args))
+            self._calls.append((module, args, kwargs))
+            self._versions.append(versions_of((*args, *kwargs.values()) if kwargs else args))
 
     # -- other steps --
 
@@ -164,7 +171,7 @@ class Holding:
 
     def _open(self) -> None:
         self._closed = self._full = False
-        self.calls, self.versions = [], []
+        self._calls, self._versions, self.first = [], [], None
 
     @staticmethod
     def _states(which: list[bool]) -> tuple[Any, Any, Any]:

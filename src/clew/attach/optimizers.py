@@ -142,15 +142,15 @@ class OptimizerBook:
 
     def write(self, state: OptimizerState, rates: Sequence[Any], step: int, norm: float) -> None:
         """What is recorded of every step of an optimizer."""
-        table, row = self.row(state, rates, norm)
-        self._sink.row(table, step, row)
+        table, groups = self.table_of(state)
+        self._sink.row(table, step, (norm, *map(float, rates[:groups])))
 
-    def row(self, state: OptimizerState, rates: Sequence[Any], norm: float) -> tuple[int, tuple[float, ...]]:
-        """The same, not written yet: the table and what goes into it."""
-        rates = rates[:MOST_GROUPS]
+    def table_of(self, state: OptimizerState) -> tuple[int, int]:
+        """Where that is written: the norm, and the rate of so many groups."""
+        groups = min(state.groups, MOST_GROUPS)
         if state.table is None:
-            state.table = self._table(state, ["grad.norm", *_rate_names(len(rates))])
-        return state.table, (norm, *map(float, rates))
+            state.table = self._table(state, ["grad.norm", *_rate_names(groups)])
+        return state.table, groups
 
     def write_rates(self, state: OptimizerState, rates: Sequence[Any], step: int) -> None:
         """The same of a step whose gradients can't be read: their norm is left out, it is not NaN."""

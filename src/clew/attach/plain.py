@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 from torch import is_grad_enabled as grad_enabled
 
-from clew.attach.forwards import being_transformed
+from clew.attach.forwards import tracing, transforming
 from clew.attach.frames import USER, kind_of, user_line
-from clew.attach.holding import version_of
+from clew.attach.holding import NO_STATES
 from clew.attach.plain_writing import BACKWARD, FORWARD, STEP, work_out
-from clew.capture.number import number
 
 if TYPE_CHECKING:
     from clew.attach.models import Root
     from clew.attach.watcher import Watcher
 
-WAIT = 0.2  # seconds that notes wait to be written: what a killed process loses, and a live view lags behind
+WAIT = 0.4  # seconds that notes wait to be written: what a killed process loses, and a live view lags behind
 MOST_EVENTS = 4_096  # that wait, however quick the steps
 
 _METHOD = Tensor.backward.__code__
@@ -55,24 +54,23 @@ class PlainSteps:
         watcher = self._watcher
         if watcher.forwards.depth or watcher.in_backward or get_ident() != watcher.thread:
             return None
-        if root.training is not module.training or not grad_enabled() or being_transformed():
+        if root.training is not module.training or root.module() is not module:
             return None
-        if root.module() is not module:
+        if not grad_enabled() or tracing() is not None or transforming() is not None:
             return None
         holding, first = watcher.holding, args[0] if args else None
         if type(first) is not Tensor:
             holding.forward(module, args, kwargs)
             return 0
         if holding.fresh and len(args) == 1 and not kwargs and first.grad_fn is None:
-            holding.first_call(module, args, version_of(first))
+            holding.rng, holding.fresh = NO_STATES, False
+            try:
+                holding.first = (module, args, first._version)
+            except RuntimeError:  # an inference tensor does not count
+                holding.first = (module, args, -1)
         else:
             holding.forward(module, args, kwargs)
-        return first.shape[0] if first.dim() else 0
-
-    def loss(self, tensors: Any) -> float | None:
-        """The loss of an ordinary backward, if it is a finite number in this machine's memory."""
-        value = number(tensors)
-        return value if value is not None and value - value == 0.0 else None
+        return first.size(0) if first.dim() else 0
 
     def note_backward(self, loss: float, began: float) -> None:
         """Called from the wrapper of `torch.autograd.backward`."""
@@ -103,12 +101,11 @@ class PlainSteps:
             return
         watcher.holding.clear()
         self.steps += 1
-        if (
-            now >= self._latest
-            or watcher.clock.step + self.steps >= self._until
-            or len(self.events) >= MOST_EVENTS
-        ):
+        waited = now >= self._latest
+        if waited or watcher.clock.step + self.steps >= self._until or len(self.events) >= MOST_EVENTS:
             self.write()
+            if waited:
+                watcher.sink.nudge()
             self.telling = True
             try:
                 watcher.begin_step()

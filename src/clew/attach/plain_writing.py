@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clew.attach.steps import TOTAL
+import numpy as np
 
 if TYPE_CHECKING:
     from clew.attach.optimizers import OptimizerState
@@ -18,51 +18,65 @@ OTHER = 3  # a letter of the pattern
 DATA = 4  # seconds that a batch was waited for
 
 
+class _Rows:
+    """Of one table: numbers, row after row."""
+
+    def __init__(self, table: int, columns: int) -> None:
+        self.table, self.columns = table, columns
+        self.steps: list[int] = []
+        self.values: list[float] = []
+
+
 def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerState]:
     """Write what was noted; gives the optimizers that stepped. A loop with few calls: it sees every step."""
     clock, pattern, token = watcher.clock, watcher.pattern, watcher.pattern.token
-    rows: dict[int, tuple[list[int], list[Any]]] = {}  # of each table: steps, and what goes into them
-    states: dict[int, OptimizerState] = {}
+    roots, note_training = watcher.models.roots, watcher.modes.note_training
+    losses: dict[Any, _Rows] = {}  # by line
+    updates: dict[int, tuple[OptimizerState, _Rows]] = {}  # by number of the optimizer
     tokens: list[str] = []
-    ended: list[tuple[float, ...]] = []  # rows of the steps that are over
+    raw: list[float] = []  # of the steps that are over
     first = clock.step
+    counting = watcher.next_inventory(first + 1)  # at the first step all is looked at anyway
+    share = watcher.sampler.plain_cost  # of this writing, a step's: known from the last time
     spent = memory = 0.0
     for event in events:
         kind = event[0]
         if kind == FORWARD:
-            tokens.append(token("f", event[1]))
-            root = watcher.models.roots[event[1]]
-            watcher.modes.note_training(root, root.training, watcher.sampling)
-            clock.forward += event[2]
-            clock.pending_batch = event[3]
+            _, index, seconds, clock.pending_batch = event
+            tokens.append(token("f", index))
+            clock.forward += seconds
+            note_training(roots[index], None, False)
         elif kind == BACKWARD:
+            _, loss, line, seconds = event
             tokens.append("b")
-            clock.backward += event[3]
+            clock.backward += seconds
             clock.batch += clock.pending_batch
             clock.pending_batch = 0
-            table = watcher.loss_table(event[2])
-            steps, values = rows.get(table) or rows.setdefault(table, ([], []))
-            steps.append(clock.step)
-            values.append((event[1],))
+            rows = losses.get(line) or losses.setdefault(line, _Rows(watcher.loss_table(line), 1))
+            rows.steps.append(clock.step)
+            rows.values.append(loss)
         elif kind == STEP:
             _, state, norm, rates, own, seconds, now, ends = event
-            states[state.index] = state
             tokens.append(token("s", state.index))
             clock.optimizer += seconds
-            table, row = watcher.optimizers.row(state, rates, norm)
-            steps, values = rows.get(table) or rows.setdefault(table, ([], []))
-            steps.append(clock.step)
-            values.append(row)
+            if state.index not in updates:
+                table, groups = watcher.optimizers.table_of(state)
+                updates[state.index] = (state, _Rows(table, 1 + groups))
+            rows = updates[state.index][1]
+            rows.steps.append(clock.step)
+            rows.values.append(norm)
+            rows.values += map(float, rates[: rows.columns - 1])
             if ends:
-                pattern.extend(tokens)
-                tokens.clear()
-                own += watcher.sampler.plain_cost  # of this writing, a step's share: known from the last time
-                if not ended:
+                own += share
+                if not raw:
                     own += clock.newly_booked()
                     memory = clock.memory.read(now)
-                if not ended or watcher.counts_at(clock.step):
-                    watcher.end_sections(clock.step)
-                ended.append(clock.end(now, own, memory))
+                    watcher.end_sections(first)
+                elif clock.step == counting:
+                    watcher.end_sections(counting)
+                    counting = watcher.next_inventory(counting + 1)
+                clock.end(now, own, pattern.close(tokens), raw)
+                tokens.clear()
                 spent += own
         elif kind == DATA:
             tokens.append("d")
@@ -70,10 +84,11 @@ def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerS
         else:
             tokens.append(event[1])
     pattern.extend(tokens)
-    for table, (steps, values) in rows.items():
-        watcher.sink.rows(table, steps, values)
-    if ended:
-        watcher.sink.rows(clock.table, range(first, clock.step), ended)
-        watcher.sampler.account_plain(len(ended), spent, sum(row[TOTAL] for row in ended))
+    for rows in (*losses.values(), *(rows for _, rows in updates.values())):
+        values = np.array(rows.values, "<f8").reshape(-1, rows.columns)
+        watcher.sink.rows(rows.table, np.array(rows.steps), values)
+    if raw:
+        steps = clock.step - first
+        watcher.sampler.account_plain(steps, spent, clock.write(first, raw, memory))
         clock.late.resolve()  # of a step before these, if anything
-    return list(states.values())
+    return [state for state, _ in updates.values()]

@@ -20,10 +20,6 @@ CENTRAL = ("forward", "backward", "step")  # without one of these the others mak
 Probe = Callable[..., None]
 
 
-def nothing(_: Any) -> None:
-    """Nobody counts."""
-
-
 class Probes:
     """What every seam needs. Wrappers let a compiler through first: dynamo traces `is_compiling()`
     to a constant, and what follows it disappears."""
@@ -69,7 +65,7 @@ class Probes:
         name: str,
         after: Probe,
         letter: str = "",
-        count: Callable[[Any], None] = nothing,
+        count: Callable[[Any], None] | None = None,
     ) -> None:
         """Call `after(result, *args, **kwargs)` when a function of torch's returned.
 
@@ -85,7 +81,7 @@ class Probes:
                 if not is_compiling() and get_ident() == watcher.thread:
                     if letter and plain.resting:
                         note(event)
-                        if args:
+                        if count is not None and args:
                             count(args[0])
                     else:
                         after(result, *args, **kwargs)

@@ -23,6 +23,7 @@ from clew.attach.optimizers import OptimizerState
 from clew.attach.patching import Wrap
 from clew.attach.plain_writing import STEP
 from clew.attach.probes import Probes
+from clew.capture.number import number
 from clew.records import Site
 
 
@@ -66,7 +67,7 @@ def watch_backward(probes: Probes) -> None:
     plain = watcher.plain
     before = probes.probe("backward", watcher.before_backward)
     after = probes.probe("backward", watcher.after_backward)
-    plain_loss, note_plain = probes.plain(plain.loss), probes.plain(plain.note_backward)
+    plain_loss, note_plain = probes.plain(number), probes.plain(plain.note_backward)
     get_ident = threading.get_ident
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,7 +80,7 @@ def watch_backward(probes: Probes) -> None:
                     loss = plain_loss(args[0])
                 except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
                     probes.plain_failed(error)
-                if loss is not None:
+                if loss is not None and loss - loss == 0.0:  # an ordinary backward of a finite number
                     began = perf_counter()
                     watcher.in_backward = True
                     try:

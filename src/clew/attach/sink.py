@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy.typing as npt
+
 from clew.records import Site
+
+Array = npt.NDArray[Any]
 
 
 class Sink(Protocol):
@@ -17,8 +21,11 @@ class Sink(Protocol):
 
     def row(self, table: int, step: int, values: Any) -> None: ...
 
-    def rows(self, table: int, steps: Sequence[int], values: Sequence[Any]) -> None: ...
+    def rows(self, table: int, steps: Array, values: Array) -> None: ...
 
     def fact(self, kind: str, step: int, data: dict[str, Any]) -> None: ...
 
     def event(self, kind: str, step: int, data: dict[str, Any]) -> None: ...
+
+    def nudge(self) -> None:
+        """Nothing more is to be expected for a while: what is queued may be written now."""

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from clew.attach.events import Pattern
 from clew.attach.guard import Guard
 from clew.attach.late import Late
@@ -26,7 +28,6 @@ STEP_SIGNALS = (
     "memory.rss",
     "events.pattern",
 )
-TOTAL = STEP_SIGNALS.index("step.time")
 MEMORY_EVERY = 0.25  # seconds between two readings of the process memory
 
 Write = Callable[[int, float], None]
@@ -68,40 +69,40 @@ class StepClock:
         """End the step at `now`: Clew's own seconds in it, and all of it."""
         self.late.end_of_step()
         step, own = self.step, self.newly_booked()
-        row = self.end(now, own, self.memory.read(now))
-        self._sink.row(self.table, step, row)
-        return own, row[TOTAL]
+        raw: list[float] = []
+        self.end(now, own, self._pattern.close(), raw)
+        return own, self.write(step, raw, self.memory.read(now))
 
     def newly_booked(self) -> float:
         """Seconds that probes took since this was last asked."""
         before, self._booked = self._booked, self._guard.seconds
         return self._booked - before
 
-    def end(self, now: float, own: float, memory: float) -> tuple[float, ...]:
-        """End the step: its row in `table`, which is not written yet."""
-        total = now - self._ended
-        known = self.data + self.forward + self.backward + self.optimizer
-        rest = total - known - own
-        row = (
-            now - self._began,
-            total,
-            self.data,
-            self.forward,
-            self.backward,
-            self.optimizer,
-            rest if rest > 0.0 else 0.0,
-            own,
-            float(self.batch),
-            memory,
-            float(self._pattern.close()),
-        )
+    def end(self, now: float, own: float, pattern: int, raw: list[float]) -> None:
+        """End the step: what is known of it goes to the end of `raw`, for `write`."""
+        raw += (now, own, self.data, self.forward, self.backward, self.optimizer, self.batch, pattern)
         if self.modes:
             self._write_modes()
         self.data = self.forward = self.backward = self.optimizer = 0.0
         self.batch = self.pending_batch = 0
-        self._ended = now
         self.step += 1
-        return row
+
+    def write(self, first: int, raw: list[float], memory: float) -> float:
+        """Write the rows of steps that `end` was called for, `first` and those after it; their seconds."""
+        known = np.array(raw, "<f8").reshape(-1, 8)
+        rows = np.empty((len(known), len(STEP_SIGNALS)), "<f8")
+        now, own = known[:, 0], known[:, 1]
+        rows[:, 0] = now - self._began
+        rows[:, 1] = np.diff(now, prepend=self._ended)
+        rows[:, 2:6] = known[:, 2:6]
+        rows[:, 6] = np.maximum(rows[:, 1] - known[:, 1:6].sum(axis=1), 0.0)
+        rows[:, 7] = own
+        rows[:, 8] = known[:, 6]
+        rows[:, 9] = memory
+        rows[:, 10] = known[:, 7]
+        began, self._ended = self._ended, float(now[-1])
+        self._sink.rows(self.table, np.arange(first, first + len(rows)), rows)
+        return self._ended - began
 
     def _write_modes(self) -> None:
         for root, training in self.modes.items():

@@ -328,12 +328,13 @@ class Watcher:
             self.loop.tell(self.loop.evaluations.close, step)
         if self.feeding.evaluations.running:
             self.feeding.end_of_section()
-        if self.counts_at(step):
+        if self.next_inventory(step) == step:
             self._take_inventory()
 
-    def counts_at(self, step: int) -> bool:
-        """Whether an inventory is due: soon after anything new, and ever more rarely."""
-        return step == self._inventory_due or (step > INVENTORY_AFTER and step & (step - 1) == 0)
+    def next_inventory(self, step: int) -> int:
+        """The step, from this one on, to count everything: soon after something new, and ever more rarely."""
+        power = 1 << (max(step, INVENTORY_AFTER + 1) - 1).bit_length()
+        return min(power, self._inventory_due) if self._inventory_due >= step else power
 
     def begin_step(self) -> None:
         """Forget the last step's batch, and decide how closely to look at the next one."""

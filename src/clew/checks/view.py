@@ -51,7 +51,10 @@ class RunView:
     def __init__(self, source: RunSource, ranks: Mapping[int, RunSource] | None = None) -> None:
         self._source = source
         self._ranks = ranks or {}  # of all processes, this one among them
-        self._facts = [f for f in source.facts if isinstance(f.data, Mapping)]
+        self._facts: dict[str, list[FactLike]] = {}  # by kind, in the order in which each first came
+        for fact in source.facts:
+            if isinstance(fact.data, Mapping):
+                self._facts.setdefault(fact.kind, []).append(fact)
         self._series: dict[str, list[tuple[Site, Series]]] = {}
         self._by_parameter: dict[str, dict[ParameterKey, Series]] = {}
         self._memory: dict[str, Any] = {}
@@ -119,11 +122,11 @@ class RunView:
         return self._root(site), site.module or "", site.param or ""
 
     def facts(self, kind: str) -> list[FactLike]:
-        return [f for f in self._facts if f.kind == kind]
+        return list(self._facts.get(kind, ()))
 
     def fact_kinds(self, prefix: str) -> list[str]:
         """The kinds of facts whose name begins so, in the order in which they first came."""
-        return list(dict.fromkeys(f.kind for f in self._facts if f.kind.startswith(prefix)))
+        return [kind for kind in self._facts if kind.startswith(prefix)]
 
     def experiment(self, name: str) -> Mapping[str, Any] | None:
         """What the experiment of this name found; None if it was not made or could not be."""

@@ -6,10 +6,13 @@ import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.store.format import MAX_FRAME, encode_json
 from clew.store.names import Columns
+
+if TYPE_CHECKING:
+    from clew.store.blocks import Part
 
 MARK_EVERY = 2.0  # seconds: how far `list_runs` may have to search back for a place to start
 
@@ -42,18 +45,16 @@ class Encoder:
         self._moved = False
 
     def encode(self, items: Iterable[Any]) -> Batch:
-        """Rows are tuples (table, steps, values of each), everything else is a JSON record."""
+        """Rows are tuples (table, steps, the rows of each), everything else is a JSON record."""
         batch = Batch()
-        found: dict[int, tuple[list[int], list[Any]]] = {}
+        found: dict[int, list[Part]] = {}
         for item in items:
             if type(item) is tuple:
-                steps, rows = found.setdefault(item[0], ([], []))
-                steps.extend(item[1])
-                rows.extend(item[2])
+                _add(found.setdefault(item[0], []), item[1], item[2])
             else:
                 self._record(item, batch)
-        for table, (steps, rows) in found.items():
-            self._block(table, steps, rows, batch)
+        for table, parts in found.items():
+            self._block(table, parts, batch)
         if self._moved and time.monotonic() - self._marked > MARK_EVERY:
             batch.blocks.append(encode_json({"t": "mark", **self.progress()}))
             self._marked, self._moved = time.monotonic(), False
@@ -76,26 +77,38 @@ class Encoder:
         else:
             batch.records.append(payload)
 
-    def _block(self, table: int, steps: list[int], rows: list[Any], batch: Batch) -> None:
+    def _block(self, table: int, parts: list[Part], batch: Batch) -> None:
         try:
-            batch.blocks.append(self._encoded(table, steps, rows))
+            batch.blocks.append(self._encoded(table, parts))
         except Exception as e:  # noqa: BLE001 - whatever a probe handed over must not stop the log
-            if len(rows) > 1:  # find the rows that do fit
-                for step, row in zip(steps, rows, strict=True):
-                    self._block(table, [step], [row], batch)
+            loose = [(step, row) for steps, rows in parts for step, row in zip(steps, rows, strict=True)]
+            if len(loose) > 1:  # find the rows that do fit
+                for step, row in loose:
+                    self._block(table, [([step], [row])], batch)
             else:
                 batch.errors.append(f"a row could not be written ({type(e).__name__}: {e})")
 
-    def _encoded(self, table: int, steps: list[int], rows: list[Any]) -> bytes:
+    def _encoded(self, table: int, parts: list[Part]) -> bytes:
         # Here and not above: by the time a row exists the program has numpy loaded anyway.
-        from clew.store.blocks import encode_block
+        from clew.store.blocks import block_steps, encode_block
 
         columns = self._tables[table]
-        payload = encode_block(table, steps, rows, columns.dtype, columns.count)
-        self._step, self._moved = max(self._step, *steps), True
+        payload = encode_block(table, parts, columns.dtype, columns.count)
+        self._step, self._moved = max(self._step, int(block_steps(payload).max())), True
         if columns.loss is not None:
-            self._loss = _number(rows[-1][columns.loss])
+            self._loss = _number(parts[-1][1][-1][columns.loss])
         return payload
+
+
+def _add(parts: list[Part], steps: Any, rows: Any) -> None:
+    """Rows that came one by one become one part; a matrix is one already."""
+    if hasattr(rows, "tobytes"):
+        parts.append((steps, rows))
+    elif parts and isinstance(parts[-1][1], list):
+        parts[-1][0].extend(steps)
+        parts[-1][1].extend(rows)
+    else:
+        parts.append(([*steps], [*rows]))
 
 
 def _number(value: Any) -> float | None:

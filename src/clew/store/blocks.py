@@ -16,14 +16,23 @@ Array = npt.NDArray[Any]
 BLOCK = struct.Struct("<cII")  # kind, table, rows
 
 
-def encode_block(table: int, steps: Sequence[int], rows: Sequence[Any], dtype: str, columns: int) -> bytes:
+Part = tuple[Any, Any]  # steps, and the rows of each: one by one, or as a matrix
+
+
+def encode_block(table: int, parts: Sequence[Part], dtype: str, columns: int) -> bytes:
     """Rows of one table as a payload; raises ValueError if a row does not fit the table."""
-    values = _of_tuples(rows, columns) if dtype == "f8" else None
-    if values is None:
-        values = as_matrix(rows, dtype)
-    if values.shape != (len(steps), columns):
-        raise ValueError(f"rows of shape {values.shape[1:]} for a table of {columns} columns")
-    return BLOCK.pack(b"B", table, len(steps)) + np.asarray(steps, "<i8").tobytes() + values.tobytes()
+    steps = [np.asarray(part[0], "<i8") for part in parts]
+    values = [_matrix(part[1], dtype, columns) for part in parts]
+    for numbers, matrix in zip(steps, values, strict=True):
+        if matrix.shape != (len(numbers), columns):
+            raise ValueError(f"rows of shape {matrix.shape[1:]} for a table of {columns} columns")
+    head = BLOCK.pack(b"B", table, sum(map(len, steps)))
+    return b"".join([head, *(array.tobytes() for array in steps), *(array.tobytes() for array in values)])
+
+
+def _matrix(rows: Sequence[Any] | Array, dtype: str, columns: int) -> Array:
+    values = _of_tuples(rows, columns) if dtype == "f8" and not isinstance(rows, np.ndarray) else None
+    return as_matrix(rows, dtype) if values is None else values
 
 
 def _of_tuples(rows: Sequence[Any], columns: int) -> Array | None:
@@ -33,7 +42,7 @@ def _of_tuples(rows: Sequence[Any], columns: int) -> Array | None:
     return np.fromiter(chain.from_iterable(rows), "<f8", len(rows) * columns).reshape(-1, columns)
 
 
-def as_matrix(rows: Sequence[Any], dtype: str) -> Array:
+def as_matrix(rows: Sequence[Any] | Array, dtype: str) -> Array:
     """One array of the table's type. What a byte can't hold is clipped, never an error."""
     matrix = np.asarray(rows)
     if matrix.dtype.str == DTYPES[dtype]:

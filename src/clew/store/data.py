@@ -42,6 +42,7 @@ class RunData:
         self._keep_rows = keep_rows
         self._decoder = Decoder()
         self._tables: dict[Table, _Rows] = {}
+        self._columns: dict[str, list[tuple[Table, int]]] = {}  # of each signal: where it is recorded
         self._lock = threading.RLock()  # the writer's thread feeds while another one reads
 
     @property
@@ -87,6 +88,8 @@ class RunData:
         rows = self._tables.get(block.table)
         if rows is None:
             rows = self._tables[block.table] = _Rows(block.table, *self._bounds(block.table))
+            for k, signal in enumerate(block.table.signals):
+                self._columns.setdefault(signal, []).append((block.table, k))
         rows.add(block.steps, block.values)
         self.last_step = max(self.last_step, int(block.steps.max()))
 
@@ -98,17 +101,16 @@ class RunData:
     def signal_names(self) -> list[str]:
         """The signals that have at least one row, in alphabetical order."""
         with self._lock:
-            return sorted({name for table in self._tables for name in table.signals})
+            return sorted(self._columns)
 
     def series(self, name: str) -> Iterator[tuple[Site, Array, Array]]:
         """For each site of the signal its steps and its values (float64), ordered by step."""
         pieces: dict[Site, list[tuple[Array, Array]]] = {}
         with self._lock:
-            for table, rows in self._tables.items():
-                for k in (i for i, signal in enumerate(table.signals) if signal == name):
-                    steps, columns = rows.signal(k)
-                    for site, column in zip(table.sites, columns, strict=True):
-                        pieces.setdefault(site, []).append((steps, column))
+            for table, k in self._columns.get(name, ()):
+                steps, columns = self._tables[table].signal(k)
+                for site, column in zip(table.sites, columns, strict=True):
+                    pieces.setdefault(site, []).append((steps, column))
         for site, found in pieces.items():
             yield (site, *_merged(found))
 

@@ -26,9 +26,9 @@ from clew.store.process import identity
 from clew.store.segment_file import SegmentFile
 
 if TYPE_CHECKING:
-    import numpy as np
+    from clew.store.blocks import Array
 
-FLUSH_SECONDS = 0.4  # between two writes: each costs a millisecond of this thread, whatever is in it
+FLUSH_SECONDS = 0.5  # between two writes, if nobody asks for one: each costs a millisecond of this thread
 QUEUE_BYTES = 64 << 20  # what may wait to be written; more is dropped, so memory stays bounded
 WAKE_BYTES = 4 << 20  # write early when this much waits: keeps one flush to some milliseconds
 ROW_BYTES = 336  # at least, of a queued row; so the queue holds at most 200,000
@@ -88,12 +88,16 @@ class LogWriter:
         """The number of a table with the columns sites × signals, site-major."""
         return self._names.table(signals, sites, dtype)
 
-    def row(self, table: int, step: int, values: Sequence[float] | np.ndarray[Any, Any]) -> None:
+    def row(self, table: int, step: int, values: Sequence[float] | Array) -> None:
         """One row of a table."""
-        self.rows(table, (step,), (values,))
+        self._put_rows(table, (step,), (values,))
 
-    def rows(self, table: int, steps: Sequence[int], values: Sequence[Any]) -> None:
-        """Rows of a table, one for each step: nothing but an append to the queue."""
+    def rows(self, table: int, steps: Array, values: Array) -> None:
+        """Rows of a table, one for each step."""
+        self._put_rows(table, steps, values)
+
+    def _put_rows(self, table: int, steps: Any, values: Any) -> None:
+        """Nothing but an append to the queue."""
         try:
             weight = len(steps) * (ROW_BYTES + 8 * self._names.tables[table].count)
             self._put((table, steps, values), weight, len(steps))
