@@ -63,7 +63,7 @@ def test_memory_has_a_flame_of_its_own_in_bytes(profile):
 
 def test_what_is_below_stays_where_it_is_when_the_times_of_the_steps_arrive(looker, networks):
     held: list[Route] = []
-    looker.page.route("**/series*", held.append)
+    looker.page.route("**/series*", lambda route: held.append(route))
     page = looker.open(f"#/run/{networks.pictures}/profile")
     flame = page.locator("#flame-time")
     expect(flame.locator("canvas")).to_be_visible()
