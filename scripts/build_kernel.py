@@ -2,7 +2,7 @@
 
 With one, the wheel carries the library and the tag of this platform. Without one the build still
 succeeds: a pure wheel, whose statistics come from torch ops. In an editable install the library
-lands beside its source (git-ignored). Used by the build hook; also runs by itself:
+lands beside its sources (git-ignored). Used by the build hook; also runs by itself:
 `python scripts/build_kernel.py`.
 """
 
@@ -35,21 +35,21 @@ def compilers() -> list[list[str]]:
 
 
 def compile_kernel(root: Path) -> Path | None:
-    """Build the library beside its source; None if no compiler can."""
-    source, target = root / FOLDER / "kernel.c", root / FOLDER / f"_kernel{SUFFIX}"
+    """Build the library beside its sources; None if no compiler can."""
+    sources, target = sorted((root / FOLDER).glob("*.c")), root / FOLDER / f"_kernel{SUFFIX}"
     for compiler in compilers():
         for flags in (REQUIRED + OPTIONAL, REQUIRED, REQUIRED + PLAIN):
-            if _compile(compiler, flags, source, target):
+            if _compile(compiler, flags, sources, target):
                 return target
     return None
 
 
-def _compile(compiler: list[str], flags: list[str], source: Path, target: Path) -> bool:
+def _compile(compiler: list[str], flags: list[str], sources: list[Path], target: Path) -> bool:
     libraries = [] if sys.platform == "win32" else ["-lm"]
     # Made aside and then renamed: a process that has the old library open keeps it whole.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
         made = Path(folder) / target.name
-        command = [*compiler, *flags, "-o", str(made), str(source), *libraries]
+        command = [*compiler, *flags, "-o", str(made), *map(str, sources), *libraries]
         try:
             subprocess.run(command, check=True, capture_output=True, timeout=120)
         except (OSError, subprocess.SubprocessError):

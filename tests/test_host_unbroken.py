@@ -15,11 +15,12 @@ import pytest
 import torch
 
 import clew
-from clew.attach import seam_training
+from clew.attach import seam_training, usual
 from clew.attach.activations import Activations
 from clew.attach.forwards import Forwards
 from clew.attach.modes import Modes
 from clew.attach.plain import PlainSteps
+from clew.attach.usual import Usual
 from clew.attach.watcher import Watcher
 from clew.capture.gradients import GradientNorm
 from clew.store.reader import open_run
@@ -123,7 +124,12 @@ def long_training() -> list[Any]:
     return [p.tolist() for p in model.parameters()]
 
 
-@pytest.mark.parametrize("name", ["forward", "number", "note_backward", "norm", "step_ended", "write"])
+IN_PYTHON = ["forward", "number", "note_backward", "norm", "step_ended"]
+OF_THE_LIBRARY = ["enter", "derive", "update"]
+TAKEN_OVER = ["settle", "write", "round_off"]
+
+
+@pytest.mark.parametrize("name", [*IN_PYTHON, *OF_THE_LIBRARY, *TAKEN_OVER])
 def test_training_survives_a_failure_on_a_plain_step(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,6 +145,8 @@ def test_training_survives_a_failure_on_a_plain_step(
 
         return fails_later
 
+    if name in IN_PYTHON:  # where the library notes steps, these are hardly called
+        monkeypatch.setattr(usual, "natives", lambda: None)
     if name == "norm":  # only plain steps ask for it at once
         prepare = GradientNorm.__init__
 
@@ -147,6 +155,14 @@ def test_training_survives_a_failure_on_a_plain_step(
             self.at_once = failing_later(self.at_once)
 
         monkeypatch.setattr(GradientNorm, "__init__", prepared)
+    elif name in OF_THE_LIBRARY:
+        make = Usual.__init__
+
+        def made(self: Usual, holding: Any) -> None:
+            make(self, holding)
+            setattr(self, name, failing_later(getattr(self, name)))
+
+        monkeypatch.setattr(Usual, "__init__", made)
     else:
         owner: Any = seam_training if name == "number" else PlainSteps
         monkeypatch.setattr(owner, name, failing_later(getattr(owner, name)))

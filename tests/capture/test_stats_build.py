@@ -71,15 +71,16 @@ def test_without_a_compiler_the_wheel_is_pure(project):
 def test_sdist_carries_what_the_build_needs(project):
     shutil.unpack_archive(make(project, "sdist"), project / "unpacked")
     inside = next((project / "unpacked").iterdir())
-    assert (inside / "src/clew/capture/kernel.c").exists()
+    for name in ("kernel.c", "steps.c", "python.h"):
+        assert (inside / "src/clew/capture" / name).exists()
     assert make(inside, "wheel").exists()
 
 
 @pytest.mark.parametrize("flags", [["-DCLEW_PLAIN"], ["-O1"]])
 def test_every_set_of_flags_gives_a_library_with_the_same_numbers(build, tmp_path, flags):
     target = tmp_path / f"_kernel{build.SUFFIX}"
-    source = ROOT / build.FOLDER / "kernel.c"
-    assert build._compile(build.compilers()[0], build.REQUIRED + flags, source, target)
+    sources = sorted((ROOT / build.FOLDER).glob("*.c"))
+    assert build._compile(build.compilers()[0], build.REQUIRED + flags, sources, target)
     values, got, want = np.linspace(-3, 5, 5000, dtype=np.float32), np.zeros(7), np.zeros(7)
     for loaded, out in ((kernel.load(tmp_path), got), (kernel.load(), want)):
         loaded.stats(values.ctypes.data, values.size, 0, out.ctypes.data, None, -1.0, 1.0)

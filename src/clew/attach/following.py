@@ -36,7 +36,9 @@ class Follower:
         self.active = False
         self.enter: Callable[..., None] = _nothing
         self.leave: Callable[..., None] = _nothing
+        self.usually: Callable[..., bool | None] = _nothing  # so nothing of ours is done where it is inert
         self.plainly: Callable[..., int | None] = _nothing
+        self.left: Callable[[], None] = _nothing
         self.failed: Callable[..., None] = _nothing
         self.plain = watcher.plain if watcher is not None else None
 
@@ -109,8 +111,25 @@ def reporting_to(follower: Follower) -> Callable[[Callable[..., Any]], Callable[
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if is_compiling():
                 return original(self, *args, **kwargs)
-            root, plain, batch = follower.roots.get(id(self)), follower.plain, None
-            if root is None or plain is None or plain.inside:
+            plain, usual = follower.plain, False
+            if plain is None:
+                return original(self, *args, **kwargs)
+            try:
+                usual = follower.usually(self, args, kwargs)
+                if usual:
+                    output = original(self, *args, **kwargs)
+                    if not plain.usual.leave():
+                        follower.left()
+                    return output
+            except BaseException as error:
+                plain.dropped()
+                if usual or not isinstance(error, Exception):
+                    raise
+                follower.failed(error)  # nothing of ours may reach the user
+            if usual is None:
+                return original(self, *args, **kwargs)
+            root, batch = follower.roots.get(id(self)), None
+            if root is None or plain.inside:
                 return original(self, *args, **kwargs)
             if plain.resting:
                 try:

@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clew.attach.modes import EVERY
+from clew.attach.usual import events_of
+
 if TYPE_CHECKING:
+    from clew.attach.models import Root
     from clew.attach.optimizers import OptimizerState
+    from clew.attach.sink import Array
     from clew.attach.watcher import Watcher
 
 # The kinds of notes, and what follows in each:
@@ -92,3 +97,34 @@ def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerS
         watcher.sampler.account_plain(steps, spent, clock.write(first, raw, memory))
         clock.late.resolve()  # of a step before these, if anything
     return [state for state, _ in updates.values()]
+
+
+def write_usual(
+    watcher: Watcher, root: Root, state: OptimizerState, line: tuple[str | None, int | None], rows: Array
+) -> None:
+    """Write the rows of usual steps: the first eight columns are those of `StepClock.write`, then come
+    loss, norm of the gradients and rate."""
+    clock, sink = watcher.clock, watcher.sink
+    first, codes = clock.step, rows[:, 7].copy()
+    steps = np.arange(first, first + len(rows))
+    memory = clock.memory.read(rows[0, 0])
+    watcher.end_sections(first)
+    rows[:, 1] += watcher.sampler.plain_cost  # of this writing, a step's: known from the last time
+    rows[0, 1] += clock.newly_booked()
+    rows[0, 2:7] += clock.begun()
+    numbered = {"f": root.index, "s": state.index}
+
+    def pattern(code: float) -> int:
+        tokens = [watcher.pattern.token(event, numbered.get(event, 0)) for event in events_of(code)]
+        return watcher.pattern.close(tokens)
+
+    rows[0, 7] = pattern(codes[0])  # with what came before these steps
+    for code in set(codes[1:]):
+        rows[1:, 7][codes[1:] == code] = pattern(code)
+    sink.rows(watcher.loss_table(line), steps, rows[:, 8:9])
+    sink.rows(watcher.optimizers.table_of(state)[0], steps, rows[:, 9:11])
+    clock.note_modes(root.name, steps[steps % EVERY == 0])
+    seconds = clock.write(first, rows[:, :8], memory)
+    clock.step += len(rows)
+    watcher.sampler.account_plain(len(rows), float(rows[:, 1].sum()), seconds)
+    clock.late.resolve()  # of a step before these, if anything

@@ -12,6 +12,7 @@ from torch.compiler import is_compiling
 from clew.attach.guard import Guard
 from clew.attach.patching import Patches
 from clew.attach.plain_writing import OTHER
+from clew.attach.usual import NUMBERS
 from clew.attach.watcher import Watcher
 
 PLAIN = "plain"
@@ -43,7 +44,7 @@ class Probes:
         plain = self.watcher.plain
 
         def in_order(*args: Any, **kwargs: Any) -> None:
-            if plain.events:  # what was only noted came before this
+            if plain.waits:  # what was only noted came before this
                 plain.write()
             function(*args, **kwargs)
 
@@ -52,6 +53,17 @@ class Probes:
     def plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """What is done on plain steps; the seam catches what it raises and tells `plain_failed`."""
         return self.guard.bare(PLAIN, function)
+
+    def plain_inside(self, function: Callable[..., None]) -> Callable[..., None]:
+        """The same for a seam that catches nothing, where what is usual has come to an end."""
+
+        def safe(*args: Any) -> None:
+            try:
+                function(*args)
+            except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                self.plain_failed(error)
+
+        return safe
 
     def plain_failed(self, error: BaseException) -> None:
         """From now on nothing is only noted: events take the guarded way."""
@@ -73,14 +85,16 @@ class Probes:
         argument; the guarded call is for others.
         """
         watcher, plain = self.watcher, self.watcher.plain
-        get_ident, note, event = threading.get_ident, plain.note, (OTHER, letter)
+        get_ident, event = threading.get_ident, (OTHER, letter)
+        mark, number, note = plain.usual.mark, NUMBERS.get(letter, 0), self.plain_inside(plain.other)
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def wrapper(*args: Any, **kwargs: Any) -> Any:
                 result = original(*args, **kwargs)
                 if not is_compiling() and get_ident() == watcher.thread:
                     if letter and plain.resting:
-                        note(event)
+                        if not mark(number):
+                            note(event)
                         if count is not None and args:
                             count(args[0])
                     else:

@@ -65,7 +65,9 @@ class ModuleSeams:
         self._hooks = (before, after)
         follower = self._following.follower
         follower.enter, follower.leave = enter, leave
+        follower.usually = self._probes.plain(watcher.plain.usual.enter)
         follower.plainly = self._probes.plain(watcher.plain.forward)
+        follower.left = self._probes.plain_inside(watcher.plain.left)
         follower.failed = self._probes.plain_failed
         self._hang_hooks()
 

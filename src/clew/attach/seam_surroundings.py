@@ -43,6 +43,7 @@ def watch_data(probes: Probes) -> None:
         datasets.epoch_began(loader, index, watcher.clock.step)
 
     plain, grad_enabled = watcher.plain, torch.is_grad_enabled
+    waited, note_plain = plain.usual.waited, probes.plain_inside(plain.other)
 
     def arrived(seconds: float, batch: Any) -> None:
         feeding.batch = batch
@@ -63,7 +64,8 @@ def watch_data(probes: Probes) -> None:
             if grad_enabled():
                 watcher.holding.delivered = result
                 if plain.resting:
-                    plain.note((DATA, seconds))
+                    if not waited(seconds):
+                        note_plain((DATA, seconds))
                     return result
             note(seconds, result)
             return result

@@ -67,6 +67,8 @@ def watch_backward(probes: Probes) -> None:
     plain = watcher.plain
     before = probes.probe("backward", watcher.before_backward)
     after = probes.probe("backward", watcher.after_backward)
+    usually, derived = probes.plain(plain.usual.derive), plain.usual.derived
+    take_over = probes.plain_inside(plain.derived)
     plain_loss, note_plain = probes.plain(number), probes.plain(plain.note_backward)
     get_ident = threading.get_ident
 
@@ -74,9 +76,25 @@ def watch_backward(probes: Probes) -> None:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             if is_compiling() or watcher.in_backward:
                 return original(*args, **kwargs)
+            usual = False
+            try:
+                usual = usually(args[0]) if args else False
+                if usual:
+                    result = original(*args, **kwargs)
+                    if not derived():
+                        take_over()
+                    return result
+            except BaseException as error:
+                plain.dropped()
+                if usual or not isinstance(error, Exception):
+                    raise
+                probes.plain_failed(error)  # nothing of ours may reach the user
+            if usual is None:
+                return original(*args, **kwargs)
             if plain.resting and args and get_ident() == watcher.thread:
                 loss = None
                 try:
+                    plain.settle()
                     loss = plain_loss(args[0])
                 except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
                     probes.plain_failed(error)
@@ -116,18 +134,28 @@ def watch_optimizers(probes: Probes) -> None:
     plain = watcher.plain
     cycle, states, ended = watcher.cycle, watcher.optimizers.by_id, plain.step_ended
     note_plain = probes.plain(plain.note)
+    usually, updated = probes.plain(plain.usual.update), plain.usual.updated
+    round_off = probes.plain_inside(plain.round_off)
     began = asked = norm = 0.0
     noted: OptimizerState | None = None  # of a plain step that is running
 
     def pre(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         nonlocal began, noted, asked, norm
-        if is_compiling() or get_ident() != watcher.thread:
+        if is_compiling():
             return
-        noted = None
+        try:
+            if usually(optimizer, args, kwargs):
+                return
+        except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+            probes.plain_failed(error)
+        if get_ident() != watcher.thread:
+            return
+        noted = plain.updating = None
         if plain.resting and len(args) == 1 and not kwargs:
             asked = perf_counter()
             state = states.get(id(optimizer))
             try:
+                plain.settle()
                 if (
                     state is not None
                     and state.optimizer() is optimizer
@@ -149,8 +177,19 @@ def watch_optimizers(probes: Probes) -> None:
             began = perf_counter() - watcher.clock.others()
 
     def post(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        if is_compiling() or get_ident() != watcher.thread:
+        nonlocal noted, norm, asked, began
+        if is_compiling():
             return
+        due = updated(optimizer)
+        if due is not None:
+            if due:
+                round_off(perf_counter())
+            return
+        if get_ident() != watcher.thread:
+            return
+        if plain.updating is not None:  # it was taken over from the library in the middle
+            found, plain.updating = plain.updating, None
+            noted, norm, asked, began = states.get(id(optimizer)), found.norm, found.asked, found.began
         if noted is not None:
             now = perf_counter()
             try:

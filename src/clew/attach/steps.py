@@ -12,7 +12,7 @@ import numpy as np
 from clew.attach.events import Pattern
 from clew.attach.guard import Guard
 from clew.attach.late import Late
-from clew.attach.sink import Sink
+from clew.attach.sink import Array, Sink
 from clew.records import Site
 
 STEP_SIGNALS = (
@@ -80,14 +80,19 @@ class StepClock:
 
     def end(self, now: float, own: float, pattern: int, raw: list[float]) -> None:
         """End the step: what is known of it goes to the end of `raw`, for `write`."""
-        raw += (now, own, self.data, self.forward, self.backward, self.optimizer, self.batch, pattern)
+        raw += (now, own, *self.begun(), pattern)
         if self.modes:
             self._write_modes()
-        self.data = self.forward = self.backward = self.optimizer = 0.0
-        self.batch = self.pending_batch = 0
         self.step += 1
 
-    def write(self, first: int, raw: list[float], memory: float) -> float:
+    def begun(self) -> tuple[float, float, float, float, int]:
+        """Seconds and size of what is known of the open step so far; they are booked anew from here on."""
+        found = (self.data, self.forward, self.backward, self.optimizer, self.batch)
+        self.data = self.forward = self.backward = self.optimizer = 0.0
+        self.batch = self.pending_batch = 0
+        return found
+
+    def write(self, first: int, raw: list[float] | Array, memory: float) -> float:
         """Write the rows of steps that `end` was called for, `first` and those after it; their seconds."""
         known = np.array(raw, "<f8").reshape(-1, 8)
         rows = np.empty((len(known), len(STEP_SIGNALS)), "<f8")
@@ -104,14 +109,23 @@ class StepClock:
         self._sink.rows(self.table, np.arange(first, first + len(rows)), rows)
         return self._ended - began
 
+    def note_modes(self, root: str, steps: Array) -> None:
+        """Steps from this one on in which a model has trained in training mode."""
+        self._write_modes()
+        if len(steps):
+            self._sink.rows(self._mode_table(root), steps, np.ones((len(steps), 1)))
+
     def _write_modes(self) -> None:
         for root, training in self.modes.items():
-            table = self._mode_tables.get(root)
-            if table is None:
-                site = self._sink.site(Site("", phase="train", root=root))
-                table = self._mode_tables[root] = self._sink.table(["mode.training"], [site])
-            self._sink.row(table, self.step, (training,))
+            self._sink.row(self._mode_table(root), self.step, (training,))
         self.modes = {}
+
+    def _mode_table(self, root: str) -> int:
+        table = self._mode_tables.get(root)
+        if table is None:
+            site = self._sink.site(Site("", phase="train", root=root))
+            table = self._mode_tables[root] = self._sink.table(["mode.training"], [site])
+        return table
 
 
 class Memory:

@@ -43,6 +43,7 @@ from clew.attach.scaling import Scaling, fused_scale
 from clew.attach.sink import Sink
 from clew.attach.steps import StepClock
 from clew.attach.structure import Structure
+from clew.attach.usual import Usual
 from clew.capture.stats import TEAM
 from clew.records import Site
 
@@ -71,7 +72,6 @@ class Watcher:
         self.structure = Structure(sink, guard)
         self.calls = FunctionCalls(sink, self.late, self.models)
         self.loop = Loop(sink, guard, self.models, self.optimizers)
-        self.plain = PlainSteps(self)
         self.between_steps: list[Callable[[int], None]] = []  # told which step begins
         self.limit: int | None = None  # a step before which they must be told
         self.due = sys.maxsize  # and from this one on
@@ -82,6 +82,7 @@ class Watcher:
         self.modes = Modes(sink, self.clock, self.pattern)
         self.batch: tuple[Any, Any] | None = None  # what the last root was given, on steps that are looked at
         self.holding = Holding()
+        self.plain = PlainSteps(self, Usual(self.holding))
         self.alarms = Alarms(self)
         self.scaling = Scaling(self.holding, lambda: self.step, self.alarms.never_updated)
         self.on_alarm: Callable[[str, int, OptimizerState | None], None] | None = None
@@ -128,6 +129,7 @@ class Watcher:
         """Something central failed: leave nothing armed, and look closely no more."""
         self.forwards.reset()
         self.plain.resting = False
+        self.plain.usual.stop()
         self.sampling = self.in_full = False
         self.in_backward = False
         self.sampler.stop()

@@ -8,30 +8,17 @@
  * leaves the range of float, shows in the block's sum of squares, and only such a block is read
  * again the careful way, in double and with masks. Blocks are merged in double (Chan et al. 1983).
  */
-#include <math.h>
-#include <stdint.h>
+#include "python.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(_WIN32)
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT __attribute__((visibility("default")))
-#endif
-#if defined(_MSC_VER)
-#define INLINE static __forceinline
-#define NOINLINE __declspec(noinline)
-#else
-#define INLINE static inline __attribute__((always_inline))
-#define NOINLINE __attribute__((noinline))
-#endif
 #define PRAGMA(x) _Pragma(#x)
 #define SIMD(clauses) PRAGMA(omp simd clauses)
 
 enum { BLOCK = 4096, LANES = 16, WIDE = 8, SHIFT_SAMPLE = 128, BINS = 32 };
 enum { HIST_EXACT = 4096, HIST_PIECE = 1024, HIST_SHARE = 8, HIST_PIECES = 128 };
 #define SMALLEST_SUM 1e-24 /* of the squares of a block: below it floats lose too many digits */
-enum { FLOAT32 = 0, FLOAT64 = 1, BFLOAT16 = 2, FLOAT16 = 3 };
 static const int SIZES[] = {[FLOAT32] = 4, [FLOAT64] = 8, [BFLOAT16] = 2, [FLOAT16] = 2};
 enum { STATS = 7 }; /* numbers that describe a tensor */
 
@@ -445,7 +432,7 @@ static void whole_tensor(job *j, int alone) {
 
 /* ---- what Python calls ------------------------------------------------------------------ */
 
-EXPORT int clew_abi(void) { return 6; } /* raise it with kernel.py's ABI when an argument changes */
+EXPORT int clew_abi(void) { return 7; } /* raise it with kernel.py's ABI when an argument changes */
 
 /* GOMP_parallel, omp_get_thread_num (or NULL), and how many threads; NULL first: alone from now on. */
 EXPORT void clew_team(void *parallel, void *number, int threads) {
@@ -600,106 +587,14 @@ EXPORT int64_t clew_units_dead(const void *data, int64_t outer, int64_t units, i
     return silent;
 }
 
-/* ---- tensors, asked of torch itself -------------------------------------------------------------------------
+/* ---- functions of Python's (see python.h) -------------------------------------------------
  *
- * Python that runs once a step is slow: the step has pushed it out of the processor's caches. So the
- * loss, the parameters of an optimizer and their gradients are read here, through functions of the
- * interpreter whose addresses Python hands over, and through torch's table of the DLPack standard (its
- * C exchange interface). What Python calls are functions of its own kind (see native.py): calls through
- * ctypes take longer than what these do.
- */
-typedef struct {
-    void *data;
-    struct { int32_t type, id; } device;
-    int32_t ndim;
-    struct { uint8_t code, bits; uint16_t lanes; } dtype;
-    const int64_t *shape, *strides;
-    uint64_t offset;
-} dl_tensor;
+ * Of themselves, which is a capsule around a request, and of an argument, if any. NULL says that an error is
+ * set. */
 
-enum { DL_CPU = 1, DL_FLOAT = 2, DL_BFLOAT = 4 };
-
-/* As `Interpreter` in native.py has it. */
-typedef struct {
-    void *(*attribute)(void *object, void *name);
-    void *(*type_of)(void *object);
-    void (*release)(void *object);
-    void (*keep)(void *object);
-    void *(*error)(void);
-    void (*forget)(void); /* the error */
-    void *(*number)(double value);
-    void *(*pointer)(void *capsule, const char *name);
-    void *(*let_go)(void); /* of the lock of the interpreter, */
-    void (*take_back)(void *state);
-    int (*view)(void *object, dl_tensor *out); /* torch's */
-    void *none, *yes, *no, *tensor;            /* None, True, False, and the class of plain tensors */
-} interpreter;
-
-static interpreter python;
+interpreter python;
 
 EXPORT void clew_interpreter(const interpreter *given) { python = *given; }
-
-/* As `Request` in addresses.py has it. */
-typedef struct {
-    void *name, *kind; /* "grad", or NULL for the parameter itself; and the class that it must be of */
-    void *const *parameters;
-    const int64_t *counts;
-    const uint8_t *dtypes;
-    uint64_t *pointers;
-    int64_t n;
-} request;
-
-/* Whether an object is exactly of this class, lies in memory here, and where. */
-INLINE int look_at(void *object, void *kind, dl_tensor *t) {
-    void *type = python.type_of(object);
-    python.release(type);
-    if (type != kind) return 0;
-    if (python.view(object, t)) {
-        python.forget(); /* the error: it is sparse, or has no memory */
-        return 0;
-    }
-    return t->data && t->device.type == DL_CPU && t->dtype.lanes == 1;
-}
-
-/* The kind of its elements, -1 if it is none of ours. */
-INLINE int kind_of(const dl_tensor *t) {
-    int bits = t->dtype.bits;
-    if (t->dtype.code == DL_BFLOAT && bits == 16) return BFLOAT16;
-    if (t->dtype.code != DL_FLOAT) return -1;
-    return bits == 32 ? FLOAT32 : bits == 64 ? FLOAT64 : bits == 16 ? FLOAT16 : -1;
-}
-
-INLINE int is_of(const dl_tensor *t, int dtype, int64_t count) {
-    if (kind_of(t) != dtype) return 0;
-    int64_t dense = 1;
-    for (int32_t d = t->ndim - 1; d >= 0; d--) {
-        if (t->strides && t->shape[d] != 1 && t->strides[d] != dense) return 0;
-        dense *= t->shape[d];
-    }
-    return dense == count;
-}
-
-/* Where each lies: 1, or 0 if one is not there or not plain. What asking for a gradient raised stays set. */
-static int find(const request *r) {
-    for (int64_t i = 0; i < r->n; i++) {
-        void *found = r->name ? python.attribute(r->parameters[i], r->name) : r->parameters[i];
-        if (!found) return 0;
-        dl_tensor t = {0};
-        int plain = look_at(found, r->kind, &t) && is_of(&t, r->dtypes[i], r->counts[i]);
-        if (r->name) python.release(found);
-        if (!plain) return 0;
-        r->pointers[i] = (uint64_t)(uintptr_t)t.data + t.offset;
-    }
-    return 1;
-}
-
-/* Functions of Python's: of themselves, which is a capsule around a request, and of an argument, if any.
- * NULL says that an error is set. */
-
-static void *kept(void *object) {
-    python.keep(object);
-    return object;
-}
 
 /* find() -> bool */
 EXPORT void *clew_find(void *self, void *nothing) {
@@ -721,12 +616,8 @@ EXPORT void *clew_find_norm(void *self, void *nothing) {
 /* number(tensor) -> the single number that it holds; None if it holds more, or another kind, or not here */
 EXPORT void *clew_number(void *self, void *tensor) {
     (void)self;
-    dl_tensor t = {0};
-    int plain = look_at(tensor, python.tensor, &t);
-    const char *at = (const char *)t.data + t.offset;
-    if (plain && is_of(&t, FLOAT32, 1)) return python.number(*(const float *)(const void *)at);
-    if (plain && is_of(&t, FLOAT64, 1)) return python.number(*(const double *)(const void *)at);
-    return kept(python.none);
+    double value;
+    return read_number(tensor, &value) ? python.number(value) : kept(python.none);
 }
 
 /* ---- the row of a layer ------------------------------------------------------------------- */

@@ -15,34 +15,47 @@ from typing import Any
 import torch
 from torch import Tensor
 
-NO_ARGUMENTS, ONE_ARGUMENT = 0x0004, 0x0008  # METH_NOARGS, METH_O
-TAKING_A_TENSOR = ("number", "measure")  # of the kernel's functions; the others take nothing
-_NAME = b"clew"  # of the capsules, as kernel.c asks for them
+NO_ARGUMENTS, ONE_ARGUMENT, ARGUMENTS = 0x0004, 0x0008, 0x0080  # METH_NOARGS, METH_O, METH_FASTCALL
+# Of the library's functions; the others take nothing.
+_TAKING = dict.fromkeys(("number", "measure", "derive", "updated", "mark", "waited"), ONE_ARGUMENT)
+_TAKING |= dict.fromkeys(("enter", "update"), ARGUMENTS)
+_NAME = b"clew"  # of the capsules, as the library asks for them
 _EXCHANGE = b"dlpack_exchange_api"
 # Functions of our own: types declared on those of `ctypes.pythonapi` would change them for the program too.
 _PYTHON = ctypes.PyDLL("python", handle=ctypes.pythonapi._handle)
 
+# Functions of the interpreter, in the order of python.h.
+_CALLED = {
+    "attribute": "PyObject_GetAttr",
+    "set_attribute": "PyObject_SetAttr",
+    "type_of": "PyObject_Type",
+    "release": "Py_DecRef",
+    "keep": "Py_IncRef",
+    "error": "PyErr_Occurred",
+    "forget": "PyErr_Clear",
+    "number": "PyFloat_FromDouble",
+    "as_number": "PyFloat_AsDouble",
+    "as_integer": "PyLong_AsLongLong",
+    "call": "PyObject_CallNoArgs",
+    "call_with": "PyObject_CallOneArg",
+    "tuple_size": "PyTuple_Size",
+    "tuple_item": "PyTuple_GetItem",
+    "list_size": "PyList_Size",
+    "list_item": "PyList_GetItem",
+    "dict_size": "PyDict_Size",
+    "dict_item": "PyDict_GetItem",
+    "frame": "PyEval_GetFrame",
+    "thread": "PyThread_get_thread_ident",
+    "pointer": "PyCapsule_GetPointer",
+    "let_go": "PyEval_SaveThread",
+    "take_back": "PyEval_RestoreThread",
+}
+
 
 class Interpreter(ctypes.Structure):
-    """What kernel.c calls, and the objects that it gives back."""
+    """What the library calls, and the objects that it gives back; as python.h has it."""
 
-    _fields_ = [
-        ("attribute", ctypes.c_void_p),
-        ("type_of", ctypes.c_void_p),
-        ("release", ctypes.c_void_p),
-        ("keep", ctypes.c_void_p),
-        ("error", ctypes.c_void_p),
-        ("forget", ctypes.c_void_p),
-        ("number", ctypes.c_void_p),
-        ("pointer", ctypes.c_void_p),
-        ("let_go", ctypes.c_void_p),
-        ("take_back", ctypes.c_void_p),
-        ("view", ctypes.c_void_p),
-        ("none", ctypes.c_void_p),
-        ("yes", ctypes.c_void_p),
-        ("no", ctypes.c_void_p),
-        ("tensor", ctypes.c_void_p),
-    ]
+    _fields_ = [(name, ctypes.c_void_p) for name in (*_CALLED, "view", "none", "yes", "no", "real", "tensor")]
 
 
 class _ExchangeApi(ctypes.Structure):
@@ -90,24 +103,12 @@ def interpreter() -> Interpreter | None:
     view = view_function()
     if view is None:
         return None
-    python = _PYTHON
-    return Interpreter(
-        attribute=_address(python.PyObject_GetAttr),
-        type_of=_address(python.PyObject_Type),
-        release=_address(python.Py_DecRef),
-        keep=_address(python.Py_IncRef),
-        error=_address(python.PyErr_Occurred),
-        forget=_address(python.PyErr_Clear),
-        number=_address(python.PyFloat_FromDouble),
-        pointer=_address(python.PyCapsule_GetPointer),
-        let_go=_address(python.PyEval_SaveThread),
-        take_back=_address(python.PyEval_RestoreThread),
-        view=view,
-        none=id(None),
-        yes=id(True),
-        no=id(False),
-        tensor=id(torch.Tensor),
-    )
+    try:
+        functions = {field: _address(getattr(_PYTHON, name)) for field, name in _CALLED.items()}
+    except AttributeError:  # an interpreter that has dropped one
+        return None
+    objects = {"none": None, "yes": True, "no": False, "real": float, "tensor": torch.Tensor}
+    return Interpreter(view=view, **functions, **{field: id(thing) for field, thing in objects.items()})
 
 
 class Natives:
@@ -126,7 +127,7 @@ class Natives:
         wrap.argtypes, wrap.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p), ctypes.py_object
         make.argtypes, make.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), ctypes.py_object
         if name not in self._methods:
-            flags = ONE_ARGUMENT if name in TAKING_A_TENSOR else NO_ARGUMENTS
+            flags = _TAKING.get(name, NO_ARGUMENTS)
             self._methods[name] = _Method(name.encode(), _address(self._library[f"clew_{name}"]), flags, None)
         itself = None if about is None else wrap(about, _NAME, None)
         made: Callable[..., Any] = make(ctypes.addressof(self._methods[name]), itself, None)

@@ -57,6 +57,7 @@ class Alarm:
 @contextmanager
 def unwatched(watcher: Watcher) -> Iterator[None]:
     """The seams look away: what runs now is not the user's step."""
+    watcher.plain.settle()
     thread, inside = watcher.thread, watcher.in_backward
     watcher.thread, watcher.in_backward = NOBODY, True
     try:
