@@ -185,8 +185,9 @@ def with_an_update_inside_backward():
         if len(seen) % 13 == 7:
             optimizer.step()
 
-    last.register_post_accumulate_grad_hook(update)
+    handle = last.register_post_accumulate_grad_hook(update)
     simple(model=model, optimizer=optimizer)
+    handle.remove()  # or it would keep the optimizer for ever: torch's reference to it is not seen by gc
 
 
 def with_another_thread():
@@ -228,6 +229,53 @@ def with_many_other_events():
     simple(hook)
 
 
+class Own(torch.optim.SGD):
+    """Torch calls its hooks for this step and, where a plain SGD has been made, for the one inside."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        return super().step(closure)
+
+
+def with_an_optimizer_of_its_own():
+    sgd(network())
+    model = network()
+    simple(model=model, optimizer=Own(model.parameters(), lr=0.05))
+
+
+class Slow(torch.optim.Optimizer):
+    """Calls another optimizer, of the same parameters."""
+
+    def __init__(self, params):
+        params = list(params)
+        super().__init__(params, {"lr": 0.5})
+        self.fast = torch.optim.SGD(params, lr=0.05)
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        return self.fast.step(closure)
+
+
+def with_an_optimizer_inside_another():
+    model = network()
+    simple(model=model, optimizer=Slow(model.parameters()))
+
+
+def with_an_optimizer_inside_another_now_and_then():
+    model, other = network(), network()
+    fast, second = sgd(model), sgd(other)
+    handles = []
+
+    def hook(step, model, optimizer):
+        if step % 17 == 9:
+            other(X).sum().backward()
+            handles.append(fast.register_step_pre_hook(lambda *_: second.step()))
+        elif handles:
+            handles.pop().remove()
+
+    simple(hook, model, fast)
+
+
 def with_frozen_parts():
     def hook(step, model, optimizer):
         if step == 50:
@@ -236,8 +284,14 @@ def with_frozen_parts():
     simple(hook)
 
 
-# Steps of programs that have been seen to accumulate gradients are left to Python.
-NEVER_USUAL = (with_a_backward_that_fails, with_a_step_that_fails, with_accumulation_now_and_then)
+# Steps of programs that have been seen to accumulate gradients, or to have several optimizers.
+NEVER_USUAL = (
+    with_a_backward_that_fails,
+    with_a_step_that_fails,
+    with_accumulation_now_and_then,
+    with_an_optimizer_inside_another,
+    with_an_optimizer_inside_another_now_and_then,
+)
 PROGRAMS = [value for name, value in list(globals().items()) if name.startswith("with_")] + [simple]
 
 
@@ -277,9 +331,8 @@ def recorded(program, folder, monkeypatch, by_the_library, wait=3600.0):
             else:
                 values = list(values)
             series[name, site] = (list(steps), values)
-    facts = sorted(
-        (fact.kind, fact.step) for fact in data.facts if fact.kind not in ("pattern", "parameters")
-    )
+    left_out = ("pattern", "parameters", "optimizer_use")  # numbered anew; depend on when it is looked at
+    facts = sorted((fact.kind, fact.step) for fact in data.facts if fact.kind not in left_out)
     return series, facts, sum(rows)
 
 
@@ -302,6 +355,14 @@ def test_what_is_recorded_does_not_depend_on_who_notes_it(program, wait, tmp_pat
 def test_usual_steps_of_a_usual_program_are_noted_by_the_library(program, share, tmp_path, monkeypatch):
     _, _, rows = recorded(program, tmp_path, monkeypatch, True)
     assert rows >= share * STEPS
+
+
+@pytest.mark.parametrize("by_the_library", [True, False])
+def test_a_step_that_calls_the_one_of_its_class_is_one_step(tmp_path, monkeypatch, by_the_library):
+    series, _, _ = recorded(with_an_optimizer_of_its_own, tmp_path, monkeypatch, by_the_library)
+    for (name, _), (steps, _) in series.items():
+        if name in ("loss", "grad.norm", "step.time"):
+            assert steps == list(range(STEPS))
 
 
 @needs_the_library

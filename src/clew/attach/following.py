@@ -111,9 +111,10 @@ def reporting_to(follower: Follower) -> Callable[[Callable[..., Any]], Callable[
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if is_compiling():
                 return original(self, *args, **kwargs)
-            plain, usual = follower.plain, False
+            plain = follower.plain
             if plain is None:
                 return original(self, *args, **kwargs)
+            usual: bool | None = False
             try:
                 usual = follower.usually(self, args, kwargs)
                 if usual:

@@ -53,10 +53,8 @@ class PlainSteps:
         self._rows: Array | None = None  # of usual steps, taken over
         self._root: Root | None = None  # of the last forward
         self._noting: tuple[Root, OptimizerState, Line] | None = None  # whose steps are usual
-        self._unfinished: Open | None = (
-            None  # a forward or backward that was entered as a part of a usual step
-        )
-        self.updating: Open | None = None  # the same of an optimizer's step
+        self._unfinished: Open | None = None  # a forward or backward entered in a usual step
+        self.updating: tuple[OptimizerState, Open] | None = None  # the same of an optimizer's step
         self.events: list[tuple[Any, ...]] = []
         self.note = self.events.append
         self.resting = False  # nothing but noting is done now
@@ -229,7 +227,7 @@ class PlainSteps:
             self._again = perf_counter() + AGAIN
         if self._noting is None:
             return
-        root, _, line = self._noting
+        root, state, line = self._noting
         holding, module = self._watcher.holding, root.module()
         if found.args is not None and module is not None:
             holding.rng, holding.fresh = NO_STATES, False
@@ -247,7 +245,7 @@ class PlainSteps:
             else:
                 self.note((OTHER, event))
         if found.doing == "s":
-            self.updating = found
+            self.updating = (state, found)
         elif found.doing:
             self._unfinished = found
             self.inside, self._watcher.in_backward = found.doing == "f", found.doing == "b"

@@ -1,7 +1,7 @@
 """Where Clew gets into torch: global hooks, and wrappers around the functions that have none.
 
 Each seam calls one method of the watcher under a guard, and comes off again without a trace.
-The seams themselves are in `seam_modules`, `seam_training` and `seam_surroundings`.
+The seams themselves are in `seam_modules`, `seam_training`, `seam_updates` and `seam_surroundings`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from clew.attach.probes import Probes
 from clew.attach.seam_loop import watch_loop
 from clew.attach.seam_modules import ModuleSeams
 from clew.attach.seam_surroundings import watch_checkpoints, watch_compilers, watch_data
-from clew.attach.seam_training import watch_backward, watch_losses, watch_optimizers
+from clew.attach.seam_training import watch_backward, watch_losses
+from clew.attach.seam_updates import watch_optimizers
 from clew.attach.watcher import Watcher
 
 

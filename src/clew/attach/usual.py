@@ -160,6 +160,11 @@ class Usual:
             return True
         return False if self._steps.steps else None
 
+    @property
+    def is_updating(self) -> bool:
+        """Whether an optimizer's step is running, as far as it is known here."""
+        return self.active and EVENTS.get(self._steps.doing) == "s"
+
     def stop(self) -> None:
         """Note no more steps; what is noted waits to be taken."""
         if self.available:
