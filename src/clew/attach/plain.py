@@ -200,13 +200,12 @@ class PlainSteps:
             return
         self.events.clear()
         self._rows, self._steps = None, 0
-        stepped: list[OptimizerState] = []
+        stepped: dict[int, OptimizerState] = {}
         if rows is not None and self._noting is not None:
             write_usual(self._watcher, *self._noting, rows)
-            stepped.append(self._noting[1])
-        if events:
-            stepped += [state for state in work_out(self._watcher, events) if state not in stepped]
-        for state in stepped:
+            stepped[self._noting[1].index] = self._noting[1]
+        stepped |= {state.index: state for state in work_out(self._watcher, events)}
+        for state in stepped.values():
             self._watcher.optimizers.after_step(state)  # from here on its gradients are looked at again
         now = perf_counter()
         self._watcher.sampler.plain_cost = (now - began) / steps
