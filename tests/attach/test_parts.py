@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from clew.attach.budget import CREDIT, DENSE_STEPS, SPARSE_EVERY, Sampler
+from clew.attach.budget import AIM, CREDIT, DENSE_STEPS, SPARSE_EVERY, Sampler
 from clew.attach.cycle import Cycle
 from clew.attach.events import Pattern, fold
 from clew.attach.following import Follower
@@ -45,8 +45,8 @@ def test_the_start_credit_gives_later_steps_only_a_few_samples():
     sampler = Sampler(0.02)
     taken = drive(sampler, 20_000, cost=1e-3, step_time=1e-3)
     later = [step for step in taken if step > DENSE_STEPS]
-    assert len(later) * 1e-3 <= 0.02 * 20.0 + 35e-3
-    assert len(later) >= 0.8 * 0.02 * 20.0 / 1e-3
+    assert len(later) * 1e-3 <= AIM * 0.02 * 20.0 + 35e-3
+    assert len(later) >= 0.9 * AIM * 0.02 * 20.0 / 1e-3
 
 
 def test_a_short_run_is_seen_to_its_end_though_its_budget_is_small():
