@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from clew.attach.batches import tensors_in
 from clew.attach.frames import user_line
 from clew.attach.late import Late
 from clew.attach.models import Root
@@ -26,6 +25,7 @@ from clew.attach.samples import (
     predicted_labels,
 )
 from clew.attach.sink import Sink
+from clew.capture.nested_tensors import data_tensors, first_tensor
 from clew.capture.readable import has_values, shape_of
 from clew.capture.stats import STAT_NAMES
 from clew.records import Site
@@ -71,7 +71,7 @@ class Evaluations:
         self._paired, self._last = True, None
         if not wanted:
             return
-        tensors = list(tensors_in((args, kwargs)))
+        tensors = data_tensors((args, kwargs))
         if not tensors:
             return
         source = self._source(root, tensors[0])
@@ -107,7 +107,7 @@ class Evaluations:
     def _source(self, root: Root, tensor: Tensor) -> int:
         """The loader's number; without a loader a number for what the program calls the input."""
         batch = self._feeding.batch
-        delivered = any(shape_of(t)[:1] == shape_of(tensor)[:1] for t in tensors_in(batch))
+        delivered = any(shape_of(t)[:1] == shape_of(tensor)[:1] for t in data_tensors(batch))
         loader = self._feeding.loader if delivered else None
         names = [] if loader is not None else names_in_callers(tensor)
         key = (root.name, loader, *names[:1])
@@ -141,12 +141,12 @@ class Evaluations:
 
     def _pair(self, root: Root, source: int, output: Any) -> bool:
         """Compare the output with the loader's labels, if there is no doubt which they are."""
-        first = next(tensors_in(output), None)
+        first = first_tensor(output)
         if self._feeding.batch is None or first is None or not is_readable(first):
             return False
         candidates = [
             t
-            for t in tensors_in(self._feeding.batch)
+            for t in data_tensors(self._feeding.batch)
             if not t.is_floating_point() and shape_of(t)[:1] == first.shape[:1] and labels_of(t) is not None
         ]
         if len(candidates) != 1:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from clew.attach.batches import tensors_in
 from clew.attach.evaluating import Evaluations
 from clew.attach.frames import user_line
 from clew.attach.guard import Guard
@@ -35,6 +34,7 @@ from clew.attach.samples import (
     predicted_labels,
 )
 from clew.attach.sink import Sink
+from clew.capture.nested_tensors import data_tensors
 from clew.records import Site
 
 SAMPLE_SIGNALS = [
@@ -133,7 +133,7 @@ class Feeding:
 
     def _training(self, root: Root, args: Any, kwargs: Any) -> None:
         """The samples of a measured training forward."""
-        tensors = list(tensors_in((args, kwargs)))
+        tensors = data_tensors((args, kwargs))
         self.announce("train", root, [])
         hashes = joint_hashes(tensors)
         if hashes is None:
@@ -189,7 +189,7 @@ class Feeding:
         if self.batch is None:
             return float("nan")
         flat = target.detach().reshape(-1)[:MOST_SAMPLES]
-        for tensor in tensors_in(self.batch):
+        for tensor in data_tensors(self.batch):
             if tensor.numel() != target.numel() or not is_readable(tensor):
                 continue
             if bool((tensor.detach().reshape(-1)[:MOST_SAMPLES].to(flat.dtype) == flat).all()):

@@ -10,7 +10,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from clew.attach.batches import tensors_in
 from clew.attach.evaluations import Evaluations
 from clew.attach.graph import GraphBook
 from clew.attach.guard import Guard
@@ -21,6 +20,7 @@ from clew.attach.sink import Sink
 from clew.attach.ties import Ties
 from clew.attach.upkeep import Upkeep
 from clew.attach.used_gradients import UsedGradients
+from clew.capture.nested_tensors import data_tensors
 
 NAME = "loop"
 
@@ -59,7 +59,7 @@ class Loop:
         """On a sampled step; `batch` holds the arguments of the last root that ran."""
         wanted = self.graph.wants_input_gradients
         if wanted is None:
-            wanted = any(t.requires_grad for t in tensors_in(batch))
+            wanted = any(t.requires_grad for t in data_tensors(batch))
         self.gradients.after_backward(wanted)
 
     def stepped(self, state: OptimizerState, step: int) -> None:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from clew.attach.activations import Activations, first_tensor
+from clew.attach.activations import Activations
 from clew.attach.batches import Batches
 from clew.attach.budget import Sampler
 from clew.attach.cycle import Cycle
@@ -44,6 +44,7 @@ from clew.attach.sink import Sink
 from clew.attach.steps import StepClock
 from clew.attach.structure import Structure
 from clew.attach.usual import Usual
+from clew.capture.nested_tensors import first_tensor
 from clew.capture.stats import TEAM
 from clew.records import Site
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from clew.capture.nested_tensors import map_tensors, tensors_in
 from clew.experiments.api import CannotJudge, Clock, Experiment, OutOfTime, Result
 from clew.experiments.calling import ModelCall, evaluating, few_samples, sample_dim, samples_known
 from clew.experiments.differences import WRONG, Comparison, compared, drawn, jitter
@@ -20,7 +21,6 @@ from clew.experiments.leaks import Looking, leak_of, meant
 from clew.experiments.own_modules import OwnModule, own_modules
 from clew.experiments.subject import Subject
 from clew.experiments.tape import differ
-from clew.model.tensors import replaced, tensors_in
 
 SEED = 7
 _REGISTERED = ("_parameters", "_buffers", "_modules")
@@ -177,7 +177,7 @@ def _compared(
             known[id(tensor)] = (tensor, tensor.detach().double().clone().requires_grad_())
         return known[id(tensor)][1]
 
-    args, kwargs = replaced(own.call.args, leaf), replaced(own.call.kwargs, leaf)
+    args, kwargs = map_tensors(own.call.args, leaf), map_tensors(own.call.kwargs, leaf)
     parameters = {n: p for n, p in module.named_parameters() if p.requires_grad and p.numel()}
     jitter([*parameters.values(), *(t for _, t in known.values())], generator)
     weights: list[Tensor] = []

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from clew.attach.frames import user_frame
+from clew.capture.nested_tensors import tensors_in
 from clew.experiments.api import CannotJudge, Clock, Experiment, Result
 from clew.experiments.batch import Batch
 from clew.experiments.batch_leak import TIME_FIRST
@@ -25,7 +26,6 @@ from clew.experiments.fork import Fork
 from clew.experiments.leaks import SEED, Looking, leak_of, meant, time_first_module
 from clew.experiments.subject import Subject
 from clew.experiments.tape import Place, distance, first_difference, taped
-from clew.model.tensors import tensors_in
 
 _SHAPES = (
     "shape",

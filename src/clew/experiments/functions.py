@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from clew.capture.nested_tensors import tensors_in
 from clew.experiments.differences import UNSURE, WRONG, Comparison, compared, drawn
-from clew.model.tensors import tensors_in
 
 _MEANT = re.compile(
     r"ste$|straight|revers|quant|binar|round|sign|surrogate|spike|scale_?grad|grad_?scal", re.I

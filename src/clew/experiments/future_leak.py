@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from clew.capture.nested_tensors import tensors_in
 from clew.experiments.api import CannotJudge, Clock, Experiment, Plot, Result
 from clew.experiments.calling import ModelCall, evaluating, few_samples, model_calls, sample_dim
 from clew.experiments.causality import Timeline, causal_sequence, has_causal_mask
@@ -16,7 +17,6 @@ from clew.experiments.fork import Fork
 from clew.experiments.leaks import SEED
 from clew.experiments.subject import Subject
 from clew.experiments.tape import Place, distance, first_difference, plain_kernels, taped
-from clew.model.tensors import tensors_in
 
 NOT_CAUSAL = "nothing says that the model is meant to look back only (targets moved by one, a causal mask)"
 

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from clew.capture.nested_tensors import tensors_in
 from clew.experiments.api import Clock
 from clew.experiments.calling import ModelCall, Others, sample_dim
 from clew.experiments.fork import Fork
 from clew.experiments.tape import Place, distance, first_difference, plain_kernels, taped
-from clew.model.tensors import tensors_in
 
 SEED = 11
 Change = Callable[[Tensor], Tensor]

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from clew.attach.masks import padding_of
+from clew.capture.nested_tensors import tensors_in
 from clew.experiments.api import CannotJudge, Clock, Experiment, Result
 from clew.experiments.calling import ModelCall, evaluating, few_samples, model_calls, sample_dim
 from clew.experiments.fork import Fork
 from clew.experiments.leaks import SEED
 from clew.experiments.subject import Subject
 from clew.experiments.tape import Place, first_difference, plain_kernels, taped
-from clew.model.tensors import tensors_in
 
 LEAST = 4  # real tokens of a sample: of fewer it can't be told which are read
 LONGEST = 64  # positions that are shaken one by one

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from clew.capture.nested_tensors import tensors_in
 from clew.experiments.api import Clock, Experiment, Result
 from clew.experiments.batch import Batch
 from clew.experiments.calling import model_calls
@@ -14,7 +15,6 @@ from clew.experiments.fork import Fork, State
 from clew.experiments.plain_state import PlainState
 from clew.experiments.subject import Subject
 from clew.experiments.tape import Entry, Place, differ, taped
-from clew.model.tensors import tensors_in
 
 SEED = 2
 MOST = 32  # samples: enough to see a difference

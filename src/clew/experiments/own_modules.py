@@ -10,12 +10,12 @@ from typing import Any
 from torch import nn
 
 from clew.attach.frames import USER, kind_of
+from clew.capture.nested_tensors import map_tensors
 from clew.experiments.batch import Batch
 from clew.experiments.calling import ModelCall, model_calls
 from clew.experiments.fork import Fork
 from clew.experiments.functions import source_of
 from clew.experiments.subject import Subject
-from clew.model.tensors import replaced
 
 MOST = 24  # modules that are tried; the layers of a deep net are alike
 
@@ -80,7 +80,7 @@ def _noting(found: dict[int, OwnModule], wanted: dict[int, tuple[str, str]]) -> 
     def noted(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if id(module) not in found:
             root, path = wanted[id(module)]
-            own = replaced((args, kwargs), lambda t: t.detach())
+            own = map_tensors((args, kwargs), lambda t: t.detach())
             found[id(module)] = OwnModule(root, path, ModelCall(root, module, own[0], own[1], output))
 
     return noted

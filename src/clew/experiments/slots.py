@@ -17,6 +17,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
+from clew.capture.nested_tensors import tensors_in
 from clew.trace.purity import ImpureError, loaded, stored
 from clew.trace.recipe import LOSS, Recipe
 
@@ -119,7 +120,7 @@ def _content(shell: Any) -> dict[str, Any]:
 
 
 def _has_tensor(value: Any) -> bool:
-    return any(isinstance(leaf, Tensor) for leaf in tree_leaves(value))
+    return bool(tensors_in(value))
 
 
 def _opened(value: Any) -> Any:

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 from torch.utils.data import IterableDataset
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from clew.attach.frames import USER, kind_of
+from clew.capture.nested_tensors import map_tensors
 from clew.experiments.api import CannotJudge, OutOfTime
 from clew.experiments.subject import Subject
 from clew.trace.held import Autocast, Rng
@@ -133,13 +133,11 @@ def written_at(function: Any) -> list[Any] | None:
 
 def owned(value: Any) -> Any:
     """The same with copies of all tensors and arrays: a dataset may reuse its memory."""
-    return tree_map(_own, value)
+    return map_tensors(value, _own, kinds=(Tensor, np.ndarray))
 
 
 def _own(leaf: Any) -> Any:
-    if isinstance(leaf, Tensor):
-        return leaf.detach().clone()
-    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+    return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf.copy()
 
 
 def seeded(number: int) -> None:

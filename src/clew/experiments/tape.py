@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from clew.model.tensors import tensors_in
+from clew.capture.nested_tensors import tensors_in
 from clew.trace.lines import BOUNDARIES, Line, line_now
 from clew.trace.names import op_name
 

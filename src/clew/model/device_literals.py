@@ -20,8 +20,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.attach.frames import user_line
+from clew.capture.nested_tensors import map_tensors, tensors_in
 from clew.model.inputs import Feed
-from clew.model.tensors import replaced, tensors_in
 from clew.model.tracing import Op, Trace, writes_of
 from clew.model.untouched import Keeper, state_of, storage_key, untouched
 from clew.model.visiting import op_name
@@ -82,7 +82,7 @@ def _creates(op: Op) -> bool:
 def device_literal(model: nn.Module, given: Feed) -> Literal | None:
     """The first tensor that met others on another device; raises Unfollowed if it can't be told."""
     held = list(_held(model))
-    inputs = list(tensors_in((given.args, given.kwargs)))
+    inputs = tensors_in((given.args, given.kwargs))
     followed = _Followed(held)
     error: Exception | None = None
     with ExitStack() as stack:
@@ -218,7 +218,7 @@ def _moved(model: nn.Module, given: Feed) -> tuple[Any, Any]:
         for value in module.__dict__.values():  # an RNN keeps its weights in a list, too
             if isinstance(value, list):
                 value[:] = [move(t) if isinstance(t, Tensor) and id(t) in state else t for t in value]
-    return replaced(given.args, move), replaced(given.kwargs, move)
+    return map_tensors(given.args, move), map_tensors(given.kwargs, move)
 
 
 def _on_meta(tensor: Tensor) -> Tensor:

@@ -13,12 +13,12 @@ from typing import Any
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from clew.capture.nested_tensors import map_tensors, tensors_in
 from clew.model.forwards import converter, without_computing
 from clew.model.inputs import Feed
 from clew.model.size_fits import at, fitted, symbol
 from clew.model.size_trials import RESULT, Trials, other_sizes
 from clew.model.size_words import in_a_shape, size_words
-from clew.model.tensors import replaced, tensors_in
 from clew.model.tracing import Call, Trace
 
 Sizes = list[tuple[Any, ...]]  # of each tensor of an output; numbers, or formulas of the names
@@ -83,7 +83,7 @@ class Symbols:
             names = feed.names.get(id(tensor))
             return self._symbolic(fake, tensor, names) if names and any(names) else plain(tensor)
 
-        args, kwargs = replaced(feed.args, convert), replaced(feed.kwargs, convert)
+        args, kwargs = map_tensors(feed.args, convert), map_tensors(feed.kwargs, convert)
         trace = without_computing(model, args, kwargs, ops=False, mode=fake, on_call=self._note)
         self.error = trace.error
         self._raw[RESULT] = [tuple(t.shape) for t in tensors_in(trace.result)]

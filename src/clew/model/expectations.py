@@ -10,17 +10,19 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
+from clew.capture.nested_tensors import tensors_in
 from clew.model.channel_expectations import batch_norm, convolution, group_norm
 from clew.model.misfits import Maker, Mismatch, last_size_source, shape_text
 from clew.model.recurrent_expectations import wrong_dimensions, wrong_state
-from clew.model.tensors import dtype_name, tensors_in
+from clew.model.tensors import dtype_name
 
 
 def expectation(
     layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], before: Maker | None
 ) -> Mismatch | None:
     """The mismatch between a layer and its inputs; None if this layer's rules are not known, or are kept."""
-    x = next(tensors_in((args, kwargs)), None)
+    given = tensors_in((args, kwargs))
+    x = given[0] if given else None
     if x is None:
         return None
     if isinstance(layer, nn.Embedding):

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
+from clew.capture.nested_tensors import tensors_in
 from clew.layer_flow import AFFINE
 from clew.model.forwards import for_real
 from clew.model.inputs import Feed
 from clew.model.layout import makes_afresh
-from clew.model.tensors import tensors_in
 from clew.model.tracing import Call, Trace
 from clew.structure import INPUT
 from clew.symmetry import rows_alike

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from clew.capture.nested_tensors import map_tensors, tensors_in
 from clew.model.outside_lines import within_the_forward
 from clew.model.repeating import Repeats
-from clew.model.tensors import replaced, tensors_in
 from clew.model.tracing import Call, Trace, Tracer
 from clew.model.untouched import state_of, untouched
 
@@ -107,7 +107,7 @@ def without_computing(
         stack.enter_context(collecting_later())
         convert = convert or converter(fake)
         aliases = swap_state(root, convert) if root is not None else {}
-        given = replaced(args, convert), replaced(kwargs, convert)
+        given = map_tensors(args, convert), map_tensors(kwargs, convert)
         stack.enter_context(fake)
         tracer = Tracer(root, keeper, ops=ops, aliases=aliases, on_call=on_call, fake=True)
         repeat = repeat and ops and on_call is None and root is not None

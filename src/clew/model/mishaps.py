@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import Tensor, nn
 
 from clew.attach.frames import HIDDEN, USER, kind_of
+from clew.capture.nested_tensors import tensors_in
 from clew.model.expectations import embedding, expectation
 from clew.model.failing_lines import Spot, code_at, spot
 from clew.model.line_tensors import argument_names, judge, tensors_at
 from clew.model.loss_expectations import LOSSES, loss_mismatch
 from clew.model.misfits import Maker, Mismatch
-from clew.model.tensors import described, tensors_in
+from clew.model.tensors import described
 from clew.model.torch_messages import message_mismatch
 from clew.structure import INPUT, Frame, Mishap, TensorInfo
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from clew.capture.nested_tensors import tensors_in
 from clew.model.misfits import Mismatch, shape_text, sizes_text
-from clew.model.tensors import tensors_in
 
 
 def wrong_dimensions(layer: nn.RNNBase, x: Tensor) -> Mismatch | None:

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from clew.capture.nested_tensors import map_tensors, tensors_in
 from clew.model.forwards import can_compute, for_real, without_computing
 from clew.model.inputs import Feed
 from clew.model.size_fits import Sizes
-from clew.model.tensors import described, replaced, tensors_in
+from clew.model.tensors import described
 from clew.model.tracing import Call, Trace
 
 ENOUGH = 2  # other sizes of a name: with the first they show whether a size follows it in a straight line
@@ -104,7 +105,7 @@ def resized(feed: Feed, sizes: Sizes) -> tuple[Any, Any]:
                 tensor = tensor.detach().index_select(dim, places)
         return tensor
 
-    return replaced(feed.args, resize), replaced(feed.kwargs, resize)
+    return map_tensors(feed.args, resize), map_tensors(feed.kwargs, resize)
 
 
 def other_sizes(size: int, taken: set[int]) -> Iterator[int]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
+from clew.capture.nested_tensors import tensors_in
 from clew.model.dimensions import Naming
 from clew.model.folding import Tree, fold
 from clew.model.forwards import can_compute, for_real, forward, unwrapped
@@ -17,7 +18,7 @@ from clew.model.inputs import EVEN, BadInputError, Feed, feed
 from clew.model.mishaps import ForwardError, explain
 from clew.model.noting import Look
 from clew.model.statistics import statistics_of
-from clew.model.tensors import described, dtype_name, tensors_in, with_names
+from clew.model.tensors import described, dtype_name, with_names
 from clew.model.tracing import Call, Trace
 from clew.structure import Memory, ModuleRow, Statistics, Summary, TensorInfo
 

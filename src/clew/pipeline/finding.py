@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, RandomSampler
 
-from clew.attach.batches import tensors_in
 from clew.attach.frames import line_of_creation
 from clew.attach.indices import Indices
 from clew.attach.models import Root
 from clew.attach.naming import names_in_callers
 from clew.attach.patching import Patches
+from clew.capture.nested_tensors import tensors_in
 from clew.experiments.source import owned
 from clew.pipeline.api import EVAL, MODEL, TRAIN, CannotRead, Pipeline, of_loader
 

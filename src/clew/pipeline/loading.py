@@ -16,10 +16,10 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader
 
+from clew.capture.nested_tensors import tensors_in
 from clew.pipeline.api import ITERABLE, MAP, CannotRead, Pipeline
 from clew.supply.speeds import Rate
 
@@ -314,4 +314,4 @@ def samples_in(batch: Any) -> int:
 
 
 def tensors_bytes(batch: Any) -> int:
-    return sum(leaf.nbytes for leaf in tree_leaves(batch) if isinstance(leaf, Tensor))
+    return sum(tensor.nbytes for tensor in tensors_in(batch))

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.attach.batches import tensors_in
 from clew.attach.frames import user_line
 from clew.attach.models import Root
 from clew.attach.patching import Patches
 from clew.attach.watcher import Watcher
+from clew.capture.nested_tensors import tensors_in
 
 
 @dataclass

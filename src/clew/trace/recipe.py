@@ -18,9 +18,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from clew.attach.models import unwrap
+from clew.capture.nested_tensors import tensors_in
 from clew.trace.places import ELSEWHERE, Made, before_line, loss_expression, place_of, where_made
 from clew.trace.purity import ImpureError, Purity
-from clew.trace.sight import is_bad, tensors_of
+from clew.trace.sight import is_bad
 from clew.trace.slicing import Slicer, filled
 
 LOSS = "__clew_loss__"
@@ -209,7 +210,7 @@ def _assigned(loss: ast.expr) -> ast.stmt:
 def _is_bad(value: Any) -> bool:
     if not isinstance(value, (Tensor, dict, list, tuple)):
         return False
-    return any(is_bad(tensor) for tensor in tensors_of(value))
+    return any(is_bad(tensor) for tensor in tensors_in(value))
 
 
 def _named(made: Made, delivered: Any, slicer: Slicer) -> dict[str, Any]:

@@ -9,13 +9,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from clew.capture.nested_tensors import tensors_in
 from clew.trace.culprits import Mended, guilty, suspects
 from clew.trace.lines import BOUNDARIES
 from clew.trace.microscope import BATCH, CONSTANT, Microscope
 from clew.trace.rebuild import Again, SavedStep
 from clew.trace.recipe import LOSS
 from clew.trace.replay import Answer, is_mask
-from clew.trace.sight import can_be_bad, is_bad, tensors_of
+from clew.trace.sight import can_be_bad, is_bad
 from clew.trace.sources import CannotRebuild, definitions
 
 
@@ -86,14 +87,14 @@ def _compiled(recipe: dict[str, Any]) -> Any:
 def _name_batch(scope: Microscope, saved: SavedStep) -> None:
     named = [(name, value) for name, value in saved.names.items() if isinstance(value, Tensor)]
     for _, args, kwargs in saved.calls:
-        named += [(f"input[{n}]", t) for n, t in enumerate(tensors_of((args, kwargs)))]
+        named += [(f"input[{n}]", t) for n, t in enumerate(tensors_in((args, kwargs)))]
     for name, tensor in named:
         if can_be_bad(tensor) and is_bad(tensor) and not scope.knows(tensor):
             scope.name_tensors(CONSTANT if is_mask(tensor) else BATCH, [(name, tensor)])
 
 
 def _batch_size(saved: SavedStep) -> int | None:
-    first = next((t for _, a, k in saved.calls for t in tensors_of((a, k)) if t.dim()), None)
+    first = next((t for _, a, k in saved.calls for t in tensors_in((a, k)) if t.dim()), None)
     return int(first.shape[0]) if first is not None else None
 
 

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.attach.models import unwrap
+from clew.capture.nested_tensors import tensors_in
 from clew.trace.held import Autocast, HeldStep, Rng
 from clew.trace.naming import live
 from clew.trace.rebuild import SavedStep
 from clew.trace.saved import statements_of
-from clew.trace.sight import tensors_of
 from clew.trace.undisturbed import undisturbed
 from clew.trace.writes import Journal, written
 
@@ -64,9 +64,9 @@ class _Writes(TorchDispatchMode):
         for tensor in written(func, args, kwargs):
             if _storage(tensor) not in self._own:
                 self._journal.note(tensor)
-        given = {_storage(tensor) for tensor in tensors_of((args, kwargs))}
+        given = {_storage(tensor) for tensor in tensors_in((args, kwargs))}
         result = func(*args, **kwargs)
-        self._own.update({_storage(tensor) for tensor in tensors_of(result)} - given)
+        self._own.update({_storage(tensor) for tensor in tensors_in(result)} - given)
         return result
 
 
