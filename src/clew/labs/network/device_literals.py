@@ -21,9 +21,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.hooks.entry.user_line import user_line
 from clew.labs.network.network_inputs import Feed
-from clew.labs.network.trace.op_tracer import Op, Trace, writes_of
+from clew.labs.network.trace.op_tracer import Op, Trace
 from clew.labs.network.visitor import op_name
-from clew.labs.snapshot.module_state import Keeper, state_of, storage_key, untouched
+from clew.labs.snapshot.inplace_writes import WriteJournal, storage_key, written
+from clew.labs.snapshot.module_state import state_of
+from clew.labs.snapshot.snapshot import network_snapshot
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
 # What takes tensors of two devices also on a GPU: indices and lengths may be on the CPU.
@@ -86,13 +88,13 @@ def device_literal(model: nn.Module, given: Feed) -> Literal | None:
     followed = _Followed(held)
     error: Exception | None = None
     with ExitStack() as stack:
-        keeper = stack.enter_context(untouched(model, [*inputs, *(t for t, _ in held)]))
+        journal = stack.enter_context(network_snapshot(model, [*inputs, *(t for t, _ in held)]))
         try:
             args, kwargs = _moved(model, given)
             if any(t.device.type != "meta" for t in tensors_in((args, kwargs))):
                 raise Unfollowed("its inputs hold tensors that can't be moved")
             stack.enter_context(_paths(model, followed))
-            stack.enter_context(_Made(followed, keeper))
+            stack.enter_context(_Made(followed, journal))
             stack.enter_context(_Called(followed))
             model(*args, **kwargs)
         except Unfollowed:
@@ -132,19 +134,18 @@ class _Followed:
 class _Made(TorchDispatchMode):
     """Notes what is made on the CPU, and what it meets."""
 
-    def __init__(self, followed: _Followed, keeper: Keeper) -> None:
+    def __init__(self, followed: _Followed, journal: WriteJournal) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._followed = followed
-        self._keeper = keeper
+        self._journal = journal
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         read = [*tensors_in(args), *tensors_in(tuple(kwargs.values()))]
         name = _plain(func)
         self._followed.meeting(name, read)
-        for number, argument in writes_of(func):
-            for tensor in tensors_in(args[number] if number < len(args) else kwargs.get(argument)):
-                self._keeper.before_write(tensor)
+        for tensor in written(func, args, kwargs):
+            self._journal.before_write(tensor)
         out = func(*args, **kwargs)
         for tensor in tensors_in(out):
             if _counts(tensor):
@@ -200,7 +201,7 @@ def _paths(model: nn.Module, followed: _Followed) -> ExitStack:
 
 
 def _moved(model: nn.Module, given: Feed) -> tuple[Any, Any]:
-    """The model's state in its places (`untouched` puts it back) and the inputs, on the meta device."""
+    """The model's state in its places (the snapshot puts it back) and the inputs, on the meta device."""
     known: dict[int, tuple[Tensor, Tensor]] = {}
 
     def move(tensor: Tensor) -> Tensor:

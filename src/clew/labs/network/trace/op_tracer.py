@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from clew.hooks.entry.user_line import user_line
 from clew.labs.network.trace.dtype_rules import refuse_types
 from clew.labs.network.trace.flops import flops_of
-from clew.labs.snapshot.module_state import Keeper, storage_key
+from clew.labs.snapshot.inplace_writes import WriteJournal, storage_key, written
 from clew.labs.snapshot.tensor_info import described, storage_bytes
 from clew.measure.nested_tensors import tensors_in
 from clew.records.network import INPUT, TensorInfo
@@ -113,7 +113,7 @@ class Tracer(TorchDispatchMode):
     def __init__(
         self,
         root: nn.Module | None,
-        keeper: Keeper,
+        journal: WriteJournal,
         *,
         ops: bool = True,
         aliases: dict[int, int] | None = None,
@@ -123,7 +123,7 @@ class Tracer(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace = Trace()
         self._fake = fake  # tensors have no values
-        self._keeper = keeper
+        self._journal = journal
         self._with_ops = ops
         self._on_call = on_call
         self._paths = {id(m): p for p, m in root.named_modules()} if root is not None else {}
@@ -265,14 +265,10 @@ class Tracer(TorchDispatchMode):
         return out
 
     def _before_writing(self, func: Any, args: Any, kwargs: Any) -> list[Tensor]:
-        places = writes_of(func)
-        if not places:
-            return []
-        values = [args[n] if n < len(args) else kwargs.get(name) for n, name in places]
-        written = tensors_in(values)
-        for tensor in written:
-            self._keeper.before_write(tensor)
-        return written
+        tensors = written(func, args, kwargs)
+        for tensor in tensors:
+            self._journal.before_write(tensor)
+        return tensors
 
     def _note(self, func: Any, args: Any, kwargs: Any, out: Any, written: list[Tensor]) -> None:
         if not self._with_ops:
@@ -401,20 +397,6 @@ def _place(tensor: Tensor) -> Any:
 @lru_cache(maxsize=4096)
 def _namespace(func: Any) -> str:
     return str(getattr(func, "namespace", ""))
-
-
-@lru_cache(maxsize=4096)
-def writes_of(func: Any) -> tuple[tuple[int, str], ...]:
-    """Position and name of the arguments that an op writes to."""
-    schema = getattr(func, "_schema", None)
-    if schema is None:
-        return ()
-    unsaid = ("running_mean", "running_var") if "batch_norm" in schema.name else ()  # not in their schemas
-    return tuple(
-        (number, argument.name)
-        for number, argument in enumerate(schema.arguments)
-        if (argument.alias_info is not None and argument.alias_info.is_write) or argument.name in unsaid
-    )
 
 
 @lru_cache(maxsize=4096)

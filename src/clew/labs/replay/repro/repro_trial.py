@@ -15,9 +15,9 @@ from clew.hooks.steps.trained_models import unwrap
 from clew.labs.replay.repro.importable_names import live
 from clew.labs.replay.repro.rebuilt_step import SavedStep
 from clew.labs.replay.repro.saved_step import statements_of
-from clew.labs.snapshot.held_step import Autocast, HeldStep, Rng
-from clew.labs.snapshot.inplace_writes import Journal, written
-from clew.labs.snapshot.undisturbed import undisturbed
+from clew.labs.snapshot.held_step import HeldStep
+from clew.labs.snapshot.inplace_writes import WriteJournal, written
+from clew.labs.snapshot.snapshot import snapshot
 from clew.measure.nested_tensors import tensors_in
 
 _FINITE = "run from what was saved, the values are finite"
@@ -38,7 +38,7 @@ def tried(
     shown: dict[str, Any] = {"seen": True, "reason": ""}  # nothing is to be noted in the folder
     plain = {**json.loads(json.dumps(data)), "shown": shown}
     try:
-        with undisturbed(_owners(held), Rng(), Autocast()) as journal, _Writes(journal, tensors.values()):
+        with snapshot(_owners(held)) as journal, _Writes(journal, tensors.values()):
             step = SavedStep(folder, data=plain, tensors=tensors, finder=live)
             bad = step.run(statements_of(plain["recipe"])).bad
     except Exception as error:  # noqa: BLE001 - the user's code may fail in any way
@@ -54,7 +54,7 @@ def tried(
 class _Writes(TorchDispatchMode):
     """Notes writes to what is neither saved nor made here: a function may use a model of the program's."""
 
-    def __init__(self, journal: Journal, own: Iterable[Tensor]) -> None:
+    def __init__(self, journal: WriteJournal, own: Iterable[Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._journal = journal
         self._own = {_storage(tensor) for tensor in own}

@@ -22,7 +22,7 @@ from clew.hooks.steps.trained_models import Root, unwrap
 from clew.labs.experiments.run import failure
 from clew.labs.replay.replay_alarm import distributed, unwatched
 from clew.labs.snapshot.fork import State
-from clew.labs.snapshot.held_step import Autocast, Rng
+from clew.labs.snapshot.held_step import Autocast
 from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.purity import ImpureError
@@ -30,6 +30,7 @@ from clew.labs.snapshot.users_step.sample_dims import sample_dims
 from clew.labs.snapshot.users_step.step_function import Happened, Step, Unknown, calling_frame, candidates
 from clew.labs.snapshot.users_step.tensor_roles import Flow
 from clew.measure.nested_tensors import map_tensors, tensors_in
+from clew.measure.rng import Rng
 
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
