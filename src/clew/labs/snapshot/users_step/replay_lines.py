@@ -38,7 +38,7 @@ def in_replay() -> bool:
     return False
 
 
-def called_by_clew(skip: int = 2) -> bool:
+def called_by_clew(skip: int = 3) -> bool:
     """Whether an operation is one of our own measurements: the nearest frame outside torch is ours."""
     frame: FrameType | None = sys._getframe(skip)
     while frame is not None:
