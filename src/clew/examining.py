@@ -21,6 +21,7 @@ from torch import Tensor, nn, optim
 from clew.attach.frames import user_line
 from clew.checks import catalog
 from clew.checks.runner import judge
+from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.checks.view import RunView
 from clew.errors import CannotExamine
 from clew.experiments.api import UNJUDGED
@@ -38,6 +39,7 @@ from clew.parts.first_steps import untouched
 from clew.parts.preflight import PROOFS
 from clew.records import Severity, Verdict
 from clew.session import active
+from clew.settings import project_thresholds
 from clew.show import preflight as states
 from clew.show.preflight import Answer, Preflight
 from clew.show.summary import RunSummary
@@ -83,7 +85,7 @@ def examine(
     Everything else is said by `step(batch) -> loss`, which is your own code from batch to loss.
     """
     experiments = _chosen(only, skip)
-    notes, began = Notes(), perf_counter()
+    notes, began = Notes.of_project(), perf_counter()
     with _unseen(), untouched(batch_or_loader):
         subject = subject_of(model, loss_fn, batch_or_loader, optimizer, step=step)
         subject.line = user_line(2)
@@ -178,6 +180,14 @@ class Notes:
     events: tuple[Note, ...] = ()
     last_step: int = -1
     end: dict[str, Any] | None = None
+
+    @classmethod
+    def of_project(cls) -> Notes:
+        """With the thresholds that the project of the working folder sets."""
+        notes = cls()
+        for setting in project_thresholds():
+            notes.fact(THRESHOLDS, 0, setting.to_json())
+        return notes
 
     def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:
         self.facts.append(Note(kind, step, data))

@@ -23,10 +23,12 @@ from clew.checks.runner import judge
 from clew.checks.structure.dropout_misplaced import DropoutMisplaced
 from clew.checks.structure.no_nonlinearity import NoNonlinearity
 from clew.checks.structure.redundant_bias import RedundantBias
+from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.checks.view import RunView
 from clew.model.noting import Look, add_places, notes_of
 from clew.model.summarising import Loss, summarise
 from clew.records import NotJudged, Verdict
+from clew.settings import project_thresholds
 from clew.structure import Summary
 
 CHECKS: tuple[Check, ...] = (
@@ -80,6 +82,8 @@ def summary(
 def judged(look: Look, ignore: Sequence[str | Rule] = ()) -> Verdict:
     """What the checks say of one forward."""
     notes = notes_of(look)
+    for setting in project_thresholds():
+        notes.fact(THRESHOLDS, setting.to_json())
     verdict = judge(RunView(notes), checks=CHECKS, ignore=ignore)
     if verdict.findings or ignore:  # a rule may name a line
         add_places(notes, look.model)

@@ -14,6 +14,7 @@ from clew.checks.custom import broken, from_fact
 from clew.checks.fits import PHASE, Part, parts_of
 from clew.checks.ignoring import Rule, rules_of
 from clew.checks.proofs import proven
+from clew.checks.thresholds import in_force
 from clew.checks.view import RunView
 from clew.checks.wording import listed
 from clew.records import (
@@ -38,11 +39,11 @@ def judge(
 ) -> Verdict:
     """Everything the checks say about the run as it is now.
 
-    `ignore` adds to what the run itself says is to be left out. Nothing raises: a check that fails
-    is not judged.
+    `ignore` adds to what the run itself says is to be left out; thresholds are those it was recorded
+    with. Nothing raises: a check that fails is not judged.
     """
     known = catalog.everything()
-    asked = known if checks is None else list(checks)
+    asked = in_force(known if checks is None else checks, run)
     rules = [*rules_of(ignore), *(Rule.read(f.data) for f in run.facts("ignore"))]
     answers = _Answers(run, rules)
     for check in asked:

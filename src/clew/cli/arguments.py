@@ -145,7 +145,7 @@ def project_rules() -> list[Rule]:
     from clew import settings
 
     try:
-        return settings.project_rules(Path.cwd())
+        return list(settings.project_settings(Path.cwd()).rules)
     except settings.BadSettings as error:
         raise Refusal(str(error)) from error
 

@@ -17,11 +17,12 @@ class OwnChecks(Part):
             return
         from clew.checks.custom import own_checks, to_fact
         from clew.checks.runner import ask
+        from clew.checks.thresholds import in_force
         from clew.checks.view import RunView
 
         checks = own_checks()
         if checks:
             session._writer.flush()
             run = RunView(session._judge.data)
-            for check in checks:
+            for check in in_force(checks, run):
                 session._writer.fact("custom_check", session.step, to_fact(check, *ask(check, run)))
