@@ -15,8 +15,8 @@ PRINT_NAMES = "from clew.checks import catalog; print(catalog.__file__, *(k.name
 
 CHECK = '''"""NEW001 lost-sleep"""
 from dataclasses import dataclass
-from clew.checks.api import Check
-from clew.checks.losses.loss_unfit import LossUnfit  # read, not defined here
+from clew.checks.base import Check
+from clew.checks.loss.loss_unfit import LossUnfit  # read, not defined here
 
 @dataclass(frozen=True)
 class LostSleep(Check):

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import pytest
 
 from clew.checks import catalog
-from clew.checks.api import Check
+from clew.checks.base import Check
 from clew.checks.cause_groups import GROUPS, WIDER
 from clew.checks.causes import Causes, folded, possible_causes
-from clew.checks.view import RunView
-from clew.records import Finding, Severity
+from clew.checks.run_view import RunView
+from clew.records.finding import Finding, Severity
 
 KINDS = pytest.mark.parametrize("kind", catalog.CHECKS, ids=lambda kind: kind.name)
 NAMES = {kind.name for kind in catalog.CHECKS}

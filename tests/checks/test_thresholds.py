@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from fake_run import FakeRun
 
 from clew.checks import catalog
-from clew.checks.activations.dead_units import DeadUnits
-from clew.checks.api import Check
+from clew.checks.act.dead_units import DeadUnits
+from clew.checks.base import Check
+from clew.checks.run_view import RunView
 from clew.checks.runner import judge
 from clew.checks.thresholds import ThresholdSetting, in_force, thresholds_of
-from clew.checks.view import RunView
-from clew.records import Finding, Severity, Site
+from clew.records.finding import Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,12 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from clew import checks
-from clew.checks.api import Check, UnknownCheck
-from clew.checks.custom import own_checks
+from clew.checks.base import Check, UnknownCheck
+from clew.checks.custom_checks import own_checks
 
 __all__ = ["CHECKS", "UnknownCheck", "everything", "find"]
+
+EVIDENCE = f"{checks.__name__}.evidence"  # what several checks read: no family
 
 # The order in which checks are asked and in which a verdict lists their answers; of faults that are
 # equally bad, a symptom that none of its known causes explains is put down to the first. An entry stands
@@ -38,7 +40,7 @@ def _place(kind: type[Check]) -> tuple[int, str]:
 def _defined() -> Iterator[type[Check]]:
     """The checks in the folders of the families, by the import system: a zip or a wheel does as well."""
     for family in iter_modules(checks.__path__, f"{checks.__name__}."):
-        if not family.ispkg:
+        if not family.ispkg or family.name == EVIDENCE:
             continue
         for module in iter_modules(import_module(family.name).__path__, f"{family.name}."):
             members = vars(import_module(module.name)).values()

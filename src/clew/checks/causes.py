@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from clew.checks.api import Check
+from clew.checks.base import Check
 from clew.checks.cause_groups import GROUPS, WIDER
-from clew.records import Finding, Severity
+from clew.records.finding import Finding, Severity
 
 SPEED = "PERF"  # the family of the ids of what costs time
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from clew.checks.api import Check
-    from clew.checks.view import RunView
+    from clew.checks.base import Check
+    from clew.checks.run_view import RunView
 
 FACT = "thresholds"
 TABLE = "tool.clew.thresholds"
