@@ -62,11 +62,13 @@ def test_a_run_is_read_judged_and_shown_without_torch():
 
 def test_every_recorded_signal_fact_and_event_is_documented():
     """The contract between the rooms names everything that the attached code writes."""
-    from clew.attach import activations, batches, losses, steps
+    from clew.attach import batches, losses, outputs, steps
+    from clew.signals import MEASURED, find
 
     text = (DOCS / "signals.md").read_text()
-    for signal in steps.STEP_SIGNALS:
-        assert f"`{signal}`" in text
-    names = (activations.ACTIVATION_NAMES, batches.INPUT_NAMES, batches.TARGET_NAMES, losses.INPUT_NAMES)
-    for name in (name for some in names for name in some):
-        assert name in text, name
+    statistics = {name for entry in MEASURED for name in entry.names}
+    recorded = (steps.STEP_SIGNALS, batches.INPUT_NAMES, batches.TARGET_NAMES, losses.INPUT_NAMES)
+    for name in (name for some in (*recorded, outputs.OUTPUT_NAMES) for name in some):
+        written = f"{name.partition('.')[0]}.*" if name in statistics else name
+        assert f"`{written}`" in text, name
+        assert find(name) is not None, name

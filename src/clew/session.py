@@ -19,6 +19,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from clew import signals
 from clew.attach.frames import user_frame, user_line
 from clew.attach.guard import INJECT, Guard
 from clew.attach.importing import AfterImport
@@ -197,7 +198,7 @@ class Session:
         for name, value in values.items():
             table = self._metric_tables.get((name, site))
             if table is None:
-                table = self._writer.table([f"metric.{name}"], [self._writer.site(site)])
+                table = self._writer.table([signals.METRIC.member(name)], [self._writer.site(site)])
                 self._metric_tables[name, site] = table
             self._writer.row(table, step, (float(value),))
 

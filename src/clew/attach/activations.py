@@ -8,16 +8,16 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from clew import signals
 from clew.attach.histograms import Histograms
 from clew.attach.late import Late
 from clew.attach.models import ModelBook, Root
 from clew.attach.precision import Precision
 from clew.attach.rows import Rows
 from clew.attach.sink import Sink
-from clew.capture.stats import STAT_NAMES
 from clew.records import Site
 
-ACTIVATION_NAMES = (*STAT_NAMES, "dead_fraction", "saturated")
+SHARES = (signals.ACTIVATION_DEAD_FRACTION, signals.ACTIVATION_SATURATED)  # after the statistics, in a row
 
 # Activation functions whose units can die, and the flat ends of those that saturate. An end
 # is where the slope is below a twentieth of its maximum: sigmoid 0.25, tanh 1.
@@ -44,7 +44,7 @@ class Activations:
     def __init__(self, sink: Sink, models: ModelBook, late: Late, histograms: Histograms) -> None:
         self._models = models
         self._histograms = histograms
-        self._rows = Rows(sink, late, "activation", ACTIVATION_NAMES)
+        self._rows = Rows(sink, late, signals.ACTIVATION, *SHARES)
         self._precision = Precision(sink)
         self._last = ""  # path of the layer that returned last
 

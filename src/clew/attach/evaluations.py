@@ -11,12 +11,18 @@ from types import FrameType
 
 from torch import nn
 
+from clew import signals
 from clew.attach.frames import user_line
 from clew.attach.models import Root
 from clew.attach.sink import Sink
 from clew.records import Site
+from clew.signal_types import names
 
-SIGNALS = ["mode.evaluation", "evaluation.forwards", "evaluation.batches"]
+SIGNALS = names(
+    signals.MODE_EVALUATION,
+    signals.EVALUATION_FORWARDS,
+    signals.EVALUATION_BATCHES,
+)
 DEEPEST = 12  # frames looked through for a torch function that wants training mode
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from clew import signals
 from clew.attach.batches import tensors_in
 from clew.attach.evaluating import Evaluations
 from clew.attach.frames import user_line
@@ -36,20 +37,30 @@ from clew.attach.samples import (
 )
 from clew.attach.sink import Sink
 from clew.records import Site
+from clew.signal_types import names
 
-SAMPLE_SIGNALS = [
-    "sample.count",
-    "sample.distinct",
-    "sample.constant",
-    "sample.constant_features",
-    "sample.features",
-    "sample.seen",
-    "sample.relabelled",
-    "sample.sliced",
-]
-LABEL_SIGNALS = ["label.count", "label.classes", "label.top_share", "label.switches", "label.first"]
-LABEL_SIGNALS += ["label.accuracy"]
-TARGET_SIGNALS = ["target.given", "target.calls"]
+SAMPLE_SIGNALS = names(
+    signals.SAMPLE_COUNT,
+    signals.SAMPLE_DISTINCT,
+    signals.SAMPLE_CONSTANT,
+    signals.SAMPLE_CONSTANT_FEATURES,
+    signals.SAMPLE_FEATURES,
+    signals.SAMPLE_SEEN,
+    signals.SAMPLE_RELABELLED,
+    signals.SAMPLE_SLICED,
+)
+LABEL_SIGNALS = names(
+    signals.LABEL_COUNT,
+    signals.LABEL_CLASSES,
+    signals.LABEL_TOP_SHARE,
+    signals.LABEL_SWITCHES,
+    signals.LABEL_FIRST,
+    signals.LABEL_ACCURACY,
+)
+TARGET_SIGNALS = names(
+    signals.TARGET_GIVEN,
+    signals.TARGET_CALLS,
+)
 CLASSIFYING = {"cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"}
 MOST_KNOWN = 1 << 17  # samples of a model that are remembered, a few megabytes
 MOST_CLASSES = 256  # counted one by one; more are words, not classes

@@ -18,6 +18,7 @@ from clew.attach.late import Late, on_host
 from clew.attach.sink import Sink
 from clew.capture.histogram import BINS, ROW, device_row, host_row
 from clew.records import Site
+from clew.signals import measured
 
 LEAST = 4  # steps between two that have histograms, after the first two
 SPACING = 1.3  # of each such step over the one before, later on: 57 of them up to step ten million
@@ -82,8 +83,8 @@ class Histograms:
     def _table(self, what: str, keys: tuple[Key, ...]) -> int:
         table = self._tables.get(keys)
         if table is None:
-            signals = [f"{what}.histogram.{field}" for field in FIELDS]
-            table = self._sink.table(signals, [self._sites[key] for key in keys], "f4")
+            recorded = [measured(what).histogram_name(field) for field in FIELDS]
+            table = self._sink.table(recorded, [self._sites[key] for key in keys], "f4")
             self._tables[keys] = table
         return table
 

@@ -12,8 +12,10 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor
 
+from clew import signals
 from clew.attach.frames import user_line
 from clew.capture.readable import has_values
+from clew.signal_types import names
 
 MASK_NAMES = {
     "embedding",
@@ -23,7 +25,12 @@ MASK_NAMES = {
     "masked_fill_",
     "mul",
 }
-MASK_SIGNALS = ("mask.inverted", "mask.padding", "mask.empty", "mask.future_only")
+MASK_SIGNALS = names(
+    signals.MASK_INVERTED,
+    signals.MASK_PADDING,
+    signals.MASK_EMPTY,
+    signals.MASK_FUTURE_ONLY,
+)
 HIDES = -1e3  # a score that is filled in as low as this takes an element out of a softmax
 LEAST = 3  # positions: of a smaller triangle nothing can be told
 

@@ -11,15 +11,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from clew import signals
 from clew.attach.guard import Guard
 from clew.attach.models import ModelBook, Root
 from clew.attach.sink import Sink
 from clew.capture.readable import has_values
 from clew.records import Site
+from clew.signal_types import names
 
 FORWARDS = 3  # of a model that are compared: with the usual momentum statistics adapt in about ten
 FEWEST = 16  # values of a channel that make a mean
-SIGNALS = ("pretrained.shift", "pretrained.scale")
+SIGNALS = names(
+    signals.PRETRAINED_SHIFT,
+    signals.PRETRAINED_SCALE,
+)
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 

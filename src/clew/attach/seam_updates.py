@@ -18,12 +18,15 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from clew import signals
 from clew.attach.frames import user_line
 from clew.attach.optimizers import OptimizerState
 from clew.attach.plain_writing import STEP
 from clew.attach.probes import Probes
 from clew.records import Site
+from clew.signal_types import names
 
+CLIP_SIGNALS = names(signals.CLIP_NORM, signals.CLIP_LIMIT)
 MOST_BETWEEN = 12  # frames from a step to the one that it calls: decorators, and a function or two
 
 
@@ -197,8 +200,7 @@ def watch_clipping(probes: Probes) -> None:
         site = Site(op="clip", file=file, line=line, phase="train")
         table = tables.get(site)
         if table is None:
-            signals = ["clip.norm", "clip.limit"]
-            table = tables[site] = watcher.sink.table(signals, [watcher.sink.site(site)])
+            table = tables[site] = watcher.sink.table(CLIP_SIGNALS, [watcher.sink.site(site)])
         value = float("nan") if norm is None else norm
         watcher.clock.defer(value, lambda step, v: watcher.sink.row(table, step, (v, float(limit))))
 

@@ -12,14 +12,19 @@ from typing import Any
 
 from torch import Tensor
 
+from clew import signals
 from clew.attach.late import Late
 from clew.attach.origins import node_kind
 from clew.attach.pending import Pending
 from clew.attach.sink import Sink
 from clew.capture.readable import has_values
 from clew.records import Site
+from clew.signal_types import names
 
-TERM_SIGNALS = ["term.share", "term.value"]
+TERM_SIGNALS = names(
+    signals.TERM_SHARE,
+    signals.TERM_VALUE,
+)
 WALKED = 200  # nodes between the loss and its terms
 MOST = 16  # loss calls of a step
 

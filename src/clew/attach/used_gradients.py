@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from clew import signals
 from clew.attach.optimizers import OptimizerBook, OptimizerState, was_cleared
 from clew.attach.sink import Sink
 from clew.capture.readable import has_values
@@ -113,7 +114,9 @@ class UsedGradients:
         table = self._tables.get(state.index)
         if table is None:
             site = self.sink.site(state.place)
-            table = self._tables[state.index] = self.sink.table(["grad.lost", "grad.present"], [site])
+            table = self._tables[state.index] = self.sink.table(
+                [signals.GRAD_LOST.name, signals.GRAD_PRESENT.name], [site]
+            )
         self.sink.row(table, step, (float(lost), present))
         self._tallies[state.index] = Tally(_witness(state))
 

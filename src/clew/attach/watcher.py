@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from clew import signals
 from clew.attach.activations import Activations, first_tensor
 from clew.attach.batches import Batches
 from clew.attach.budget import Sampler
@@ -228,7 +229,7 @@ class Watcher:
         table = self._loss_tables.get(where)
         if table is None:
             site = Site(op="backward", file=where[0], line=where[1], phase="train")
-            table = self._loss_tables[where] = self.sink.table(["loss"], [self.sink.site(site)])
+            table = self._loss_tables[where] = self.sink.table([signals.LOSS.name], [self.sink.site(site)])
         return table
 
     def _write_loss(self, table: int, where: tuple[str | None, int | None], step: int, value: float) -> None:

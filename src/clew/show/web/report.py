@@ -16,7 +16,6 @@ from urllib.parse import quote
 from clew.show.web.axes import Axis
 from clew.show.web.catalogue import Entry
 from clew.show.web.desk import Desk
-from clew.show.web.naming import LAYERED, group_of
 from clew.show.web.numbers import dumps, rounded
 from clew.show.web.opened import OpenRun
 from clew.show.web.page import STATIC, escaped, index_file, policy
@@ -103,7 +102,7 @@ def _at_least(desk: Desk, names: Sequence[str], level: Detail) -> int:
 
 
 def _points(entry: Entry, level: Detail) -> int:
-    return max(level.layer_points if group_of(entry.signal) in LAYERED else level.points, 50)
+    return max(level.layer_points if entry.known.group.layered else level.points, 50)
 
 
 def _about(content: Content, level: Detail, notes: str, limit: int, title: str) -> dict[str, Any]:
@@ -165,7 +164,7 @@ def _chosen(run: OpenRun, level: Detail, evidence: set[str]) -> tuple[list[Entry
     kept = [
         entry
         for entry in everything
-        if group_of(entry.signal) not in LAYERED
+        if not entry.known.group.layered
         or entry.key in evidence
         or (level.layer_points and (level.every_layer or entry.signal in LAYER_SIGNALS))
     ]

@@ -9,7 +9,6 @@ import numpy as np
 
 from clew.show.web.axes import Axis
 from clew.show.web.catalogue import Entry, groups_of
-from clew.show.web.naming import unit_of
 from clew.show.web.numbers import marks, rounded
 from clew.show.web.opened import OpenRun
 from clew.store.index import Envelope
@@ -70,7 +69,7 @@ def named(entry: Entry) -> dict[str, Any]:
         "signal": entry.signal,
         "site": entry.site.to_json(),
         "label": entry.label,
-        "unit": unit_of(entry.signal),
+        "unit": entry.known.unit,
     }
 
 
