@@ -6,18 +6,18 @@ import ast
 from pathlib import Path
 
 import pytest
-
-import clew
-from clew import signals
-from clew.capture.stats import STAT_NAMES
-from clew.register_page import filled
-from clew.signal_types import STATISTICS, Measured, Signal
-from clew.store.reader import open_run
-from clew.store.runs import find_run
 from running import clew_run, run_warm
 
+import clew
+from clew.measure.stats import STAT_NAMES
+from clew.records import signals
+from clew.records.register_page import filled
+from clew.records.signal_types import STATISTICS, Measured, Signal
+from clew.store.read.run_folders import find_run
+from clew.store.read.run_reader import open_run
+
 PACKAGE = Path(clew.__file__).parent
-READERS = ("signals.py", "signal_types.py", "register_page.py", "checks", "show", "store")
+READERS = ("records", "checks", "render", "store", "web")
 
 
 def entries() -> dict[str, Signal | Measured]:
