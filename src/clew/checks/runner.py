@@ -245,3 +245,10 @@ def _place(site: Site) -> str:
     if site.module is not None:
         return f"{site.module}.{site.param}" if site.param else site.module
     return f"{site.file}:{site.line}" if site.file else site.op or "elsewhere"
+
+
+def judged(view: RunView) -> Verdict:
+    """What the checks say that read what was found about the data."""
+    asked = {f"fact:{kind}" for kind in view.fact_kinds("data.")}
+    checks = [c for c in catalog.everything() if asked & {n for need in c.needs for n in need.split("|")}]
+    return judge(view, checks=checks)

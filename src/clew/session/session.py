@@ -311,8 +311,7 @@ class Session:
 
     def _repr_html_(self) -> str:
         """As a notebook shows it: what is known so far, or the verdict once it is closed."""
-        from clew.api.open_run import loss_points
-        from clew.render.verdict.notebook import run_html
+        from clew.render.verdict.notebook import loss_points, run_html
 
         return run_html(self.verdict, self.summary(), loss_points(self._judge.data))
 
@@ -404,7 +403,7 @@ class Session:
         if not self.recording:  # which has just been said; there is nothing to see later
             return
         if self.rank == 0 and not self.options.quiet and sys.stderr is not None:
-            from clew import __version__
+            from clew.records.version import __version__
             from clew.render.verdict.verdict_terminal import header_line
 
             self.say(header_line(__version__, str(self.path), sys.stderr), prefix="")

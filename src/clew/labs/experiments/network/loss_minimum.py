@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.prediction_match import CLASSES, LOGITS, VALUES, Match, matched
 from clew.labs.snapshot.fork import Fork, Seen
 from clew.labs.snapshot.nested_tensors import replaced, tensors_in
 from clew.labs.snapshot.op_tape import Place, taped
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 SEED = 3
 SHARES = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0)  # of the way to the target
