@@ -24,6 +24,7 @@ from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.hooks.entry.after_import import AfterImport
 from clew.hooks.entry.guard import INJECT, Guard
 from clew.hooks.entry.user_line import user_frame, user_line
+from clew.records import signals
 from clew.records.finding import Severity
 from clew.records.site import Site
 from clew.records.verdict import Verdict
@@ -208,7 +209,7 @@ class Session:
         for name, value in values.items():
             table = self._metric_tables.get((name, site))
             if table is None:
-                table = self._writer.table([f"metric.{name}"], [self._writer.site(site)])
+                table = self._writer.table([signals.METRIC.member(name)], [self._writer.site(site)])
                 self._metric_tables[name, site] = table
             self._writer.row(table, step, (float(value),))
 
