@@ -1,7 +1,7 @@
 """Which finding explains which, so that a reader sees the root cause first.
 
-The table is what an experienced engineer would say: fix the left one last. A cause counts only
-if it was found too and was there no later than its effect.
+The table holds what an experienced engineer would say: fix the left one last. A cause counts only if it
+was also found, and began no later than its effect.
 """
 
 from __future__ import annotations

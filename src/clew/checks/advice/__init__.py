@@ -1,1 +1,1 @@
-"""What the other findings add up to."""
+"""Checks that draw conclusions from the other findings."""

@@ -1,1 +1,1 @@
-"""Checks of what goes into the model."""
+"""Checks of the data that goes into the model."""

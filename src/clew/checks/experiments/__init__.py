@@ -1,1 +1,1 @@
-"""Checks of what an experiment found on a snapshot."""
+"""Checks of the results of experiments on a snapshot."""

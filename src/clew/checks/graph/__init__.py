@@ -1,1 +1,1 @@
-"""Checks of the autograd graph and of what a model consists of."""
+"""Checks of the autograd graph and of the parts of a model."""

@@ -1,1 +1,1 @@
-"""Checks of numbers that are no numbers."""
+"""Checks of NaN and infinite values, and of 16-bit overflow and underflow."""

@@ -1,1 +1,1 @@
-"""Checks of the optimizer, what it is given and how far it steps."""
+"""Checks of the optimizer, the gradients it gets and the size of its steps."""

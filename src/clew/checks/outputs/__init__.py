@@ -1,1 +1,1 @@
-"""Checks of what a model puts out, and of what shapes it on the way."""
+"""Checks of a model's outputs, and of the masks and noise that shape them."""

@@ -1,1 +1,1 @@
-"""Checks of speed and memory: what a profile shows to be wasted, with the gain that is to be expected."""
+"""Checks of speed and memory: what a profile shows to be wasted, with the expected gain."""

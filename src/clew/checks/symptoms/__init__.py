@@ -1,1 +1,1 @@
-"""What the loss does, told on its own only where no cause was found."""
+"""Checks of the course of the loss, reported on their own only where no cause was found."""
