@@ -1,1 +1,0 @@
-"""Checks that draw conclusions from the other findings."""

@@ -1,1 +1,0 @@
-"""Checks of the results of experiments on a snapshot."""

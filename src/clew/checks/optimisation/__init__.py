@@ -1,1 +1,0 @@
-"""Checks of the optimizer, the gradients it gets and the size of its steps."""
