@@ -24,7 +24,7 @@ from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
 from clew.records.tried_changes import Attempt, BatchSizes
 from clew.render.profile.attempts_terminal import render_attempts, render_batch_sizes
-from clew.session.activities.first_steps import untouched
+from clew.session.activities.first_steps import keep_loader_generators
 from clew.session.session import active
 
 DOUBLINGS = (1, 2, 4, 8, 16)  # times a quarter of the batch at hand, where no sizes are given
@@ -80,7 +80,7 @@ def _subject(model: Any, loss_fn: Any, data: Any, optimizer: Any, step: Any) -> 
     if session is not None:
         session.pause()
     try:
-        with untouched(data):
+        with keep_loader_generators(data):
             subject = subject_of(model, loss_fn, data, optimizer, step=step)
             with _as_in_training(model):
                 yield subject

@@ -15,10 +15,10 @@ from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.trained_models import ModelBook, Root
 from clew.measure.nested_tensors import first_tensor
-from clew.measure.stats import STAT_NAMES
+from clew.records import signals
 from clew.records.site import Site
 
-ACTIVATION_NAMES = (*STAT_NAMES, "dead_fraction", "saturated")
+SHARES = (signals.ACTIVATION_DEAD_FRACTION, signals.ACTIVATION_SATURATED)  # after the statistics, in a row
 
 # Activation functions whose units can die, and the flat ends of those that saturate. An end
 # is where the slope is below a twentieth of its maximum: sigmoid 0.25, tanh 1.
@@ -45,7 +45,7 @@ class Activations:
     def __init__(self, sink: Sink, models: ModelBook, late: Late, histograms: Histograms) -> None:
         self._models = models
         self._histograms = histograms
-        self._rows = Rows(sink, late, "activation", ACTIVATION_NAMES)
+        self._rows = Rows(sink, late, signals.ACTIVATION, *SHARES)
         self._precision = Precision(sink)
         self._last = ""  # path of the layer that returned last
 

@@ -35,21 +35,32 @@ from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.pending_rows import Pending
 from clew.hooks.steps.trained_models import Root
 from clew.measure.nested_tensors import data_tensors
+from clew.records import signals
+from clew.records.signal_types import names
 from clew.records.site import Site
 
-SAMPLE_SIGNALS = [
-    "sample.count",
-    "sample.distinct",
-    "sample.constant",
-    "sample.constant_features",
-    "sample.features",
-    "sample.seen",
-    "sample.relabelled",
-    "sample.sliced",
-]
-LABEL_SIGNALS = ["label.count", "label.classes", "label.top_share", "label.switches", "label.first"]
-LABEL_SIGNALS += ["label.accuracy"]
-TARGET_SIGNALS = ["target.given", "target.calls"]
+SAMPLE_SIGNALS = names(
+    signals.SAMPLE_COUNT,
+    signals.SAMPLE_DISTINCT,
+    signals.SAMPLE_CONSTANT,
+    signals.SAMPLE_CONSTANT_FEATURES,
+    signals.SAMPLE_FEATURES,
+    signals.SAMPLE_SEEN,
+    signals.SAMPLE_RELABELLED,
+    signals.SAMPLE_SLICED,
+)
+LABEL_SIGNALS = names(
+    signals.LABEL_COUNT,
+    signals.LABEL_CLASSES,
+    signals.LABEL_TOP_SHARE,
+    signals.LABEL_SWITCHES,
+    signals.LABEL_FIRST,
+    signals.LABEL_ACCURACY,
+)
+TARGET_SIGNALS = names(
+    signals.TARGET_GIVEN,
+    signals.TARGET_CALLS,
+)
 CLASSIFYING = {"cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"}
 MOST_KNOWN = 1 << 17  # samples of a model that are remembered, a few megabytes
 MOST_CLASSES = 256  # counted one by one; more are words, not classes

@@ -7,10 +7,10 @@ import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.loaders.dataset_stages import datasets_in
 from clew.labs.snapshot.dataset_copy import copied
 from clew.labs.snapshot.snapshot import snapshot
+from clew.labs.snapshot.time_limit import CannotJudge
 
 MOST_OWNERS = 64  # objects whose attributes are kept
 
@@ -24,7 +24,7 @@ def own_copy(parts: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
 
 
 @contextlib.contextmanager
-def kept(owners: Iterable[Any]) -> Iterator[None]:
+def loader_snapshot(owners: Iterable[Any]) -> Iterator[None]:
     """Random generators (also those that the owners hold), attributes, output and warnings as before."""
     with snapshot(_unfolded(owners)):
         yield

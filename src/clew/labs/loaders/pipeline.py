@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from clew.labs.loaders.dataset_stages import COLLATE, READ, Stage, entry_of, stages_of
-from clew.labs.loaders.loader_copy import kept, own_copy
+from clew.labs.loaders.loader_copy import loader_snapshot, own_copy
 from clew.labs.loaders.stage_trace import Follower, Listener, followed
 from clew.labs.snapshot.dataset_copy import owned
 from clew.measure.rng import seed_all
@@ -125,7 +125,7 @@ class Pipeline:
             return
         self._depth += 1
         try:
-            with kept([self.loader, self.dataset, self.collate, self.sampler, self.batch_sampler]):
+            with loader_snapshot([self.loader, self.dataset, self.collate, self.sampler, self.batch_sampler]):
                 yield
         finally:
             self._depth -= 1

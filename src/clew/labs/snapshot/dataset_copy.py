@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.utils.data import IterableDataset
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from clew.hooks.entry.user_line import USER, kind_of
-from clew.labs.experiments.base import CannotJudge, OutOfTime
 from clew.labs.snapshot.snapshot import snapshot
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, OutOfTime
 from clew.measure.nested_tensors import map_tensors
 from clew.measure.rng import seed_all
 
@@ -136,3 +138,34 @@ def owned(value: Any) -> Any:
 
 def _own(leaf: Any) -> Any:
     return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf.copy()
+
+
+def stored_arrays(dataset: Any) -> dict[str, bytes]:
+    """The arrays that a dataset holds, by name, as a sum of their bytes."""
+    return {name: _digest(array) for name, array in _arrays(dataset, "", DEPTH, set())}
+
+
+def _arrays(value: Any, name: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    if depth < 0 or id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, (Tensor, np.ndarray)):
+        yield name, value
+    elif isinstance(value, (list, tuple)):
+        for n, part in enumerate(value):
+            if isinstance(part, (Tensor, np.ndarray, list, tuple, dict)):
+                yield from _arrays(part, f"{name}[{n}]", depth - 1, seen)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _arrays(part, f"{name}.{key}" if name else str(key), depth - 1, seen)
+    elif isinstance(getattr(value, "__dict__", None), dict):
+        yield from _arrays(vars(value), name, depth - 1, seen)
+
+
+def _digest(array: Any) -> bytes:
+    if isinstance(array, Tensor):
+        plain = array.detach().cpu().contiguous()
+        array = plain.view(torch.uint8).numpy() if plain.dim() else plain.reshape(1).view(torch.uint8).numpy()
+    if array.dtype == object:
+        return b""
+    return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=8).digest()

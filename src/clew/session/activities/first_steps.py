@@ -75,7 +75,7 @@ class FirstSteps(Part):
 @contextlib.contextmanager
 def aside(watcher: Watcher, progress: Any) -> Iterator[None]:
     """Between two steps, unseen; it is no part of any step, and no part of the budget."""
-    from clew.labs.replay.replay_alarm import unwatched
+    from clew.hooks.steps.pause import unwatched
 
     began = perf_counter()
     try:
@@ -106,7 +106,7 @@ def observe(watcher: Watcher, guard: Guard, probe: str, observer: Any) -> None:
 
 
 @contextlib.contextmanager
-def untouched(loader: Any) -> Iterator[None]:
+def keep_loader_generators(loader: Any) -> Iterator[None]:
     """Generators that a loader and its samplers draw from go on from where they were."""
     import torch
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, OutOfTime, Result
+from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.network.finite_differences import padding_rows
 from clew.labs.experiments.tools.directional_derivative import WRONG, Comparison, compared, drawn, jitter
 from clew.labs.experiments.tools.float64_step import Doubling, in_double
@@ -19,6 +19,7 @@ from clew.labs.experiments.tools.user_modules import OwnModule, own_modules
 from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.op_tape import differ
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.labs.snapshot.users_step.model_calls import (
     ModelCall,
     evaluating,

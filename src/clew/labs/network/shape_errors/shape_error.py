@@ -55,7 +55,7 @@ class ForwardError(RuntimeError):
     """A forward that failed; `mishap` says where, with what shapes, and what would help."""
 
     def __init__(self, mishap: Mishap) -> None:
-        super().__init__(f"{mishap.suggestion or mishap.error}\n{mishap.text()}")
+        super().__init__(mishap.suggestion or mishap.error)
         self.mishap = mishap
 
 

@@ -89,7 +89,7 @@ def _owners(held: HeldStep) -> Iterator[nn.Module]:
 
 
 def _why_not(held: HeldStep) -> str | None:
-    from clew.labs.replay.replay_alarm import distributed
+    from clew.hooks.steps.pause import distributed
 
     if distributed():
         return "it was one of several processes, and the others would have waited"

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import TARGET, Batch, joined
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
 COUNTS = (7, 11, 13, 5, 17, 19, 23, 3, 29, 31, 4, 6, 8, 9, 10)  # samples to try with; primes first

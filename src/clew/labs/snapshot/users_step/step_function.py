@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from clew.hooks.entry.user_line import LIBRARY, USER, kind_of
 from clew.hooks.steps.replay_inputs import has_graph
 from clew.hooks.steps.trained_models import unwrap
-from clew.labs.replay.replay_alarm import frame_of
 from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET
+from clew.labs.snapshot.users_step.loss_origin import frame_of
 from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe, recipe_of
 from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.labs.snapshot.users_step.step_slots import Reading
