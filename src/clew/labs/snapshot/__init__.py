@@ -9,12 +9,9 @@ Enter at `snapshot.py`, or at `subject.py`, what an experiment works on. May imp
 - `fork`: A place to try something in: the program's own modules, with everything put back afterwards
 - `held_step`: what is kept of a step so that it can be run again, and what running it again may find
 - `inplace_writes`: which arguments an op writes to, and a journal that undoes what was written
-- `loss_gradients`: the gradients of a loss, without leaving any of them behind
 - `module_state`: the attributes of an object, as they are now: to be put back, or compared
 - `op_names`: what operations are called: torch's inner names turned into the ones that users write
 - `op_recorder`: every op that runs, in which modules, what it reads, writes and gives
-- `op_tape`: one forward, op by op: what is kept of each result, in which module it was made and on which
-  line
 - `plain_state`: state that no `state_dict` knows: plain tensors and arrays in attributes, and generators
   of one's own
 - `quiet`: running code of the user's without output, warnings and hooks of theirs
@@ -30,7 +27,6 @@ Enter at `snapshot.py`, or at `subject.py`, what an experiment works on. May imp
 - `step_batch`: what one training step reads: its tensors by role, to be cut, joined and replaced
 - `subject`: what an experiment is made on: the user's models, step, optimizer and data, as they were at
   first
-- `tensor_info`: tensors described without their values: shape, type, device, bytes
 - `time_limit`: time limits for what runs the user's code again, and why something can't be tried at all
 - `users_step/`: the user's own training step as a function that can be called again
 """

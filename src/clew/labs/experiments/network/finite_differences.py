@@ -21,8 +21,8 @@ from clew.labs.experiments.tools.autograd_functions import (
 )
 from clew.labs.experiments.tools.directional_derivative import SAME, UNSURE, WRONG, compared, drawn, jitter
 from clew.labs.experiments.tools.float64_step import Doubling, doubled_batch, in_double
+from clew.labs.experiments.tools.op_tape import Tape
 from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.op_tape import Tape
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.causal_sequence import Timeline, causal_sequence, has_causal_mask
+from clew.labs.experiments.tools.op_tape import Place, distance, first_difference, plain_kernels, taped
 from clew.labs.experiments.tools.sample_leaks import SEED
 from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.op_tape import Place, distance, first_difference, plain_kernels, taped
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import (

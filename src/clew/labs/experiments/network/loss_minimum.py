@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.op_tape import Place, taped
 from clew.labs.experiments.tools.prediction_match import CLASSES, LOGITS, VALUES, Match, matched
 from clew.labs.snapshot.fork import Fork, Seen
-from clew.labs.snapshot.op_tape import Place, taped
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock

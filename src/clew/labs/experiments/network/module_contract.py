@@ -14,10 +14,10 @@ from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.network.finite_differences import padding_rows
 from clew.labs.experiments.tools.directional_derivative import WRONG, Comparison, compared, drawn, jitter
 from clew.labs.experiments.tools.float64_step import Doubling, in_double
+from clew.labs.experiments.tools.op_tape import differ
 from clew.labs.experiments.tools.sample_leaks import Looking, leak_of, meant
 from clew.labs.experiments.tools.user_modules import OwnModule, own_modules
 from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.op_tape import differ
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.labs.snapshot.users_step.model_calls import (

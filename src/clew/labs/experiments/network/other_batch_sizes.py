@@ -12,9 +12,9 @@ from torch import Tensor
 from clew.hooks.entry.user_line import user_frame
 from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.network.batch_independence import TIME_FIRST
+from clew.labs.experiments.tools.op_tape import Place, distance, first_difference, taped
 from clew.labs.experiments.tools.sample_leaks import SEED, Looking, leak_of, meant, time_first_module
 from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.op_tape import Place, distance, first_difference, taped
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock

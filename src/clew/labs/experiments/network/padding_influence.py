@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from clew.hooks.collect_layers.attention_masks import padding_of
 from clew.labs.experiments.base import Experiment, Result
+from clew.labs.experiments.tools.op_tape import Place, first_difference, plain_kernels, taped
 from clew.labs.experiments.tools.sample_leaks import SEED
 from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.op_tape import Place, first_difference, plain_kernels, taped
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import (

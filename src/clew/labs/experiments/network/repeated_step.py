@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Result
+from clew.labs.experiments.tools.op_tape import Entry, Place, differ, taped
 from clew.labs.snapshot.fork import Fork, State
-from clew.labs.snapshot.op_tape import Entry, Place, differ, taped
 from clew.labs.snapshot.plain_state import PlainState
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject

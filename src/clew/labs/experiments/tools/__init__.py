@@ -13,6 +13,8 @@ Enter at `short_training.py`. May import: as labs.experiments.
 - `float64_step`: the user's step in double precision, where finite differences are sharp
 - `labelled_samples`: samples with features and labels, as the experiments on data need them
 - `loss_bounds`: how low a loss can come, and how low one comes without looking at the input
+- `op_tape`: one forward, op by op: what is kept of each result, in which module it was made and on which
+  line
 - `prediction_match`: which output of a model a target speaks of, and what a better and a worse prediction
   would be
 - `random_transforms`: the random transforms of a dataset, found and switched off one by one on a copy

@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from clew.hooks.entry.user_line import user_line
+from clew.labs.network.tensor_info import described, storage_bytes
 from clew.labs.network.trace.dtype_rules import refuse_types
 from clew.labs.network.trace.flops import flops_of
 from clew.labs.snapshot.inplace_writes import WriteJournal, storage_key
 from clew.labs.snapshot.op_recorder import OpCall, OpRecorder
-from clew.labs.snapshot.tensor_info import described, storage_bytes
 from clew.measure.nested_tensors import tensors_in
 from clew.records.network import INPUT, TensorInfo
 

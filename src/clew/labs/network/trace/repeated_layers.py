@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 
+from clew.labs.network.tensor_info import described
 from clew.labs.network.trace.module_kinds import (
     Kinds,
     NotPlainError,
@@ -32,7 +33,6 @@ from clew.labs.network.trace.module_kinds import (
 from clew.labs.network.trace.op_tracer import Call, Op, Save, Tracer
 from clew.labs.snapshot.inplace_writes import storage_key
 from clew.labs.snapshot.module_state import ObjectState
-from clew.labs.snapshot.tensor_info import described
 from clew.measure.nested_tensors import map_tensors, tensors_in
 from clew.measure.rng import host_states
 from clew.records.network import INPUT
