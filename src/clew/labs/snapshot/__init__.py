@@ -6,7 +6,6 @@ Enter at `snapshot.py`, or at `subject.py`, what an experiment works on. May imp
   touched
 - `failure`: an exception of the user's code, run a second time, in one line
 - `finite_values`: looking at tensors without leaving a trace: are they finite, and where not?
-- `fork`: A place to try something in: the program's own modules, with everything put back afterwards
 - `held_step`: what is kept of a step so that it can be run again, and what running it again may find
 - `inplace_writes`: which arguments an op writes to, and a journal that undoes what was written
 - `module_state`: the attributes of an object, as they are now: to be put back, or compared
@@ -25,6 +24,8 @@ Enter at `snapshot.py`, or at `subject.py`, what an experiment works on. May imp
   step's batches
 - `snapshot`: the one way to run the user's code again and leave no trace
 - `step_batch`: what one training step reads: its tensors by role, to be cut, joined and replaced
+- `step_snapshot`: training steps of the program on a snapshot: from the first state, with clones of the
+  optimizers
 - `subject`: what an experiment is made on: the user's models, step, optimizer and data, as they were at
   first
 - `time_limit`: time limits for what runs the user's code again, and why something can't be tried at all

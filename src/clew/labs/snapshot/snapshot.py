@@ -10,7 +10,7 @@ saved, and put back bit by bit:
 - grad mode, default dtype and, when `quiet`, warnings, standard output, anomaly detection, hooks of the
   user's own, compilation and the cache of autocast.
 
-`fork.py` runs whole training steps on it, `loader_copy.py` reads data on it.
+`step_snapshot.py` runs whole training steps on it, `loader_copy.py` reads data on it.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ Enter at `short_training.py`. May import: as labs.experiments.
 - `reference_learners`: cheap learners to compare with: ridge regression, straight and bent, and nearest
   neighbours
 - `sample_leaks`: does what a model says of one sample depend on the other samples of the batch?
-- `short_training`: short trainings on a fork: with other rates, other optimizers, and without what
+- `short_training`: short trainings on a snapshot: with other rates, other optimizers, and without what
   disturbs learning
 - `toy_tasks`: toy tasks in the shape of the real one: the user's own step, with targets that are easy to
   learn
@@ -31,5 +31,5 @@ Enter at `short_training.py`. May import: as labs.experiments.
   compares
 - `user_modules`: modules that the user wrote, each with the arguments it got in a step
 - `wider_layers`: the same network with wider hidden layers, put in place of the narrow ones for the time
-  of a fork
+  of a snapshot
 """

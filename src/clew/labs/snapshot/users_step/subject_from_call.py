@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader, Dataset
 
-from clew.labs.snapshot.fork import Seen
 from clew.labs.snapshot.held_step import Autocast
 from clew.labs.snapshot.step_batch import BOTH, INPUT, OTHER, TARGET, Batch
+from clew.labs.snapshot.step_snapshot import Seen
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.call_arguments import (
     ASK_FOR_STEP,
@@ -106,9 +106,9 @@ def _reading(output: Any, target: Any, loss_fn: Any) -> Reading:
 
 def _tried(subject: Subject, batch: Batch) -> Seen:
     """The first batch once: what can't be used is said at once and in one line."""
-    with subject.fork() as fork:
+    with subject.snapshot() as snapshot:
         try:
-            seen = fork.observe(batch)
+            seen = snapshot.observe(batch)
         except CannotExamine:
             raise
         except Exception as error:

@@ -1,8 +1,7 @@
-"""A place to try something in: the program's own modules, with everything put back afterwards.
+"""Training steps of the program on a snapshot: from the first state, with clones of the optimizers.
 
-Not a copy of the modules: the user's step reaches them by whatever names and closures it has.
-Parameters, buffers, gradients, modes, attributes, optimizer state and random generators are saved,
-set to the first state, and restored bit by bit.
+`snapshot.py` saves and puts back; here the program's own modules are set to their first state, the
+optimizers are cloned, and the user's step is run: once, looked into, or as a short training.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class State:
+class TrainingState:
     """Values of tensors and of optimizers at one moment."""
 
     tensors: list[tuple[Tensor, Tensor]]  # a parameter or buffer, and its values
     optimizers: list[tuple[Optimizer, dict[str, Any]]]
 
     @classmethod
-    def take(cls, modules: Sequence[nn.Module], optimizers: Sequence[Optimizer]) -> State:
+    def take(cls, modules: Sequence[nn.Module], optimizers: Sequence[Optimizer]) -> TrainingState:
         values = [(t, t.detach().clone()) for t in trained_tensors(modules, optimizers)]
         return cls(values, [(o, _optimizer_state(o)) for o in optimizers])
 
@@ -118,7 +117,7 @@ class Seen:
     calls: list[LossCall] = field(default_factory=list)
 
 
-class Fork:
+class StepSnapshot:
     """Enter it, try things, leave it: nothing has happened."""
 
     def __init__(self, subject: Subject, seed: int = 0, *, fresh: bool = False) -> None:
@@ -128,14 +127,14 @@ class Fork:
         self._stack = contextlib.ExitStack()
         self.optimizers: list[Optimizer] = []
 
-    def __enter__(self) -> Fork:
+    def __enter__(self) -> StepSnapshot:
         subject = self._subject
         modules = list(subject.models.values())
         with contextlib.ExitStack() as stack:
             tensors = trained_tensors(modules, subject.optimizers)
             owners = _owners(subject)
             stack.enter_context(snapshot(owners, tensors=tensors, copy=True, autocast=subject.autocast))
-            first = subject.initial or State([], [])
+            first = subject.initial or TrainingState([], [])
             first.put()
             for tensor in tensors:
                 tensor.grad = None
