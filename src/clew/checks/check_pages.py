@@ -10,6 +10,7 @@ from dataclasses import fields
 
 from clew.checks.base import SECTIONS, Check, sections, summary
 from clew.checks.catalog import CHECKS
+from clew.checks.needs import options, text_of
 
 NOTE = "<!-- made by scripts/docs from the check's docstring; edit that -->"
 
@@ -32,7 +33,7 @@ def page(kind: type[Check]) -> str:
         lines += [f"## {heading}", "", parts.get(heading, ""), ""]
         if heading == "How to fix":
             lines += _threshold_table(kind)
-    needs = ", ".join(f"`{need}`".replace("|", "` or `") for need in kind.needs)
+    needs = ", ".join(" or ".join(f"`{text_of(one)}`" for one in options(need)) for need in kind.needs)
     lines += ["## What it needs", "", f"Recorded: {needs}."]
     return "\n".join(lines) + "\n"
 

@@ -32,6 +32,7 @@ from clew.checks.evidence.data_feed import Loader, at, feeding_site, training_lo
 from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -40,7 +41,7 @@ from clew.records.site import Site
 class RepeatedBatch(Check):
     id = "DATA004"
     name = "repeated-batch"
-    needs = ("batch.hash",)
+    needs = (signals.BATCH_HASH,)
 
     samples: int = 10  # sampled batches in a row, to the end, that must be the same
     fetched: float = 0.9  # share of the steps in which a batch was asked for

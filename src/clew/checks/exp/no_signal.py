@@ -36,6 +36,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, place, why_not
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import NoSignalFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -43,7 +44,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class NoSignal(Check):
     id = "EXP022"
     name = "no-signal"
-    needs = ("fact:experiment.no-signal",)
+    needs = (NoSignalFact,)
     confidence = "possible"
 
     deviations: float = 2.5  # of the best learner from the permuted labels, in their standard deviations

@@ -34,6 +34,7 @@ from clew.checks.evidence.experiment_outcome import curve, number, numbers, why_
 from clew.checks.evidence.rate_trials import where
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import OptimizerUnfitFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -41,7 +42,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class OptimizerUnfit(Check):
     id = "EXP004"
     name = "optimizer-unfit"
-    needs = ("fact:experiment.optimizer-unfit",)
+    needs = (OptimizerUnfitFact,)
 
     seeds: int = 3  # orders of the batches in which it must be so
     behind: float = 0.25  # share of the best fall; optimizers that fit the problem reach half of each other's

@@ -36,6 +36,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
 from clew.checks.evidence.recorded_facts import flag, rows, text
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import ToyTaskFailedFact
 from clew.records.finding import Evidence, Finding, Severity
 
 FIXES = {
@@ -48,7 +49,7 @@ FIXES = {
 class ToyTaskFailed(Check):
     id = "EXP002"
     name = "toy-task-failed"
-    needs = ("fact:experiment.toy-task-failed",)
+    needs = (ToyTaskFailedFact,)
 
     failed: float = 0.8  # share of the way to the floor still ahead; networks that learn leave less than 0.1
     wrong: float = 0.75  # share of right answers that guessing between two may reach on so few samples

@@ -34,6 +34,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import BINARY, CLASSES, series_at
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -42,7 +43,7 @@ from clew.records.site import Site
 class InitialLossOffChance(Check):
     id = "LOSS007"
     name = "initial-loss-off-chance"
-    needs = ("fact:loss",)
+    needs = (LossFact,)
 
     # Default initialisations of healthy programs start at 1.0 to 1.5 times chance.
     times: float = 10.0  # first loss over that of chance, for classes: a warning

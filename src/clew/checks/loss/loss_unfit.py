@@ -40,8 +40,10 @@ from clew.checks.evidence.loss_inputs import (
     series_at,
 )
 from clew.checks.evidence.recorded_facts import LossCall, text
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import shaped
+from clew.records.facts.loss_facts import LossFact, LossFailedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -52,7 +54,7 @@ PRETRAINED = (1000, 21841, 21843)  # outputs of ImageNet models
 class LossUnfit(Check):
     id = "LOSS009"
     name = "loss-unfit"
-    needs = ("fact:loss|fact:loss_failed",)
+    needs = (any_of(LossFact, LossFailedFact),)
 
     samples: int = 5  # sampled batches, all of which must be so
     outside: float = 0.01  # share of a binary loss's targets that are not between 0 and 1

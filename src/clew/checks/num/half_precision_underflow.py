@@ -38,6 +38,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.number_formats import Format, histogram, layer_formats, parameter_formats, progress
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -48,7 +49,7 @@ Gradient = tuple[Site, Series, Format]
 class HalfPrecisionUnderflow(Check):
     id = "NUM003"
     name = "half-precision-underflow"
-    needs = ("gradient.zeros",)
+    needs = (signals.GRADIENT.zeros,)
 
     # Gradients with a normal distribution and a standard deviation of the smallest number itself
     # come out as zero in 38 % of the cases, and none of the others is as large as 2 ** 4 of it.

@@ -31,6 +31,7 @@ from clew.checks.evidence.recorded_facts import LossCall
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -39,7 +40,7 @@ from clew.records.site import Site
 class PredictionCollapse(Check):
     id = "OUT002"
     name = "prediction-collapse"
-    needs = ("fact:loss",)
+    needs = (LossFact,)
     scope = FIT
 
     settled: int = 100  # steps after which a model that learns tells samples apart

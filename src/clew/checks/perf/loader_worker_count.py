@@ -39,8 +39,11 @@ from clew.checks.evidence.speed_gains import (
     times,
     worth,
 )
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
+from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.loader_facts import SweepFact
 from clew.records.finding import Evidence, Finding
 
 
@@ -48,7 +51,7 @@ from clew.records.finding import Evidence, Finding
 class LoaderWorkerCount(Check):
     id = "PERF002"
     name = "loader-worker-count"
-    needs = ("fact:profile|fact:data.sweep",)
+    needs = (any_of(ProfileFact, SweepFact),)
 
     near: float = 0.05  # of the best step time: the fewest workers that come this near are enough
     waiting: float = 0.1  # share of the step that waits, from which on workers must be busy all the time

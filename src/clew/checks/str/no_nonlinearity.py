@@ -33,6 +33,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.layer_pairs import Pair, pairs
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import StructureFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +42,7 @@ from clew.records.site import Site
 class NoNonlinearity(Check):
     id = "STR001"
     name = "no-nonlinearity"
-    needs = ("fact:structure",)
+    needs = (StructureFact,)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = [pair for pair in pairs(run) if _collapses(pair)]
