@@ -107,7 +107,7 @@ def data(
         all=all,
         time_limit=time_limit,
     )
-    began, notes = perf_counter(), Notes()
+    began, notes = perf_counter(), Notes.of_project()
     with _unseen():
         try:
             pipelines = [of(loader, role=TRAIN)]

@@ -14,6 +14,7 @@ from clew.hooks.collect_layers.step_matrix import Rows
 from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.trained_models import ModelBook, Root
+from clew.measure.nested_tensors import first_tensor
 from clew.records import signals
 from clew.records.site import Site
 
@@ -125,19 +126,6 @@ class Activations:
         """The forward led to no update: an evaluation without `no_grad`."""
         self._rows.discard()
         self._histograms.discard("activation")
-
-
-def first_tensor(value: Any) -> Tensor | None:
-    """The tensor in a module's output: itself, or the first in a tuple, dict or dataclass."""
-    if isinstance(value, Tensor):
-        return value
-    if isinstance(value, dict):
-        value = list(value.values())
-    elif hasattr(value, "__dataclass_fields__"):
-        value = list(vars(value).values())
-    if isinstance(value, (tuple, list)):
-        return next((t for t in (first_tensor(v) for v in value[:4]) if t is not None), None)
-    return None
 
 
 def unit_axis(enclosing: nn.Module, output: Tensor) -> int:

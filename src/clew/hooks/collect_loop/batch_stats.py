@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.pending_rows import Pending
 from clew.hooks.steps.trained_models import Root
+from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.records import signals
 from clew.records.site import Site
@@ -40,7 +40,7 @@ class Batches:
 
     def inputs(self, root: Root, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The arguments of the root model."""
-        tensors = list(tensors_in((args, kwargs)))
+        tensors = data_tensors((args, kwargs))
         for position, tensor in enumerate(tensors[:4]):
             if tensor.is_floating_point() and has_values(tensor):
                 site = Site("", f"input[{position}]", phase="train", root=root.name)
@@ -51,7 +51,7 @@ class Batches:
 
     def first_input(self, root: Root, path: str, args: tuple[Any, ...]) -> None:
         """What reaches the first weighted layer, after any normalisation inside the model."""
-        tensor = next(tensors_in(args), None)
+        tensor = first_tensor(args)
         if tensor is not None and tensor.is_floating_point() and has_values(tensor):
             self._stats(FIRST_INPUT_NAMES, Site(path, phase="train", root=root.name), tensor)
 
@@ -76,20 +76,6 @@ class Batches:
 
     def discard(self) -> None:
         self._pending.discard()
-
-
-def tensors_in(value: Any, depth: int = 4) -> Iterator[Tensor]:
-    """Tensors nested in tuples, lists, dicts and packed sequences, in order."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, nn.utils.rnn.PackedSequence):
-        yield value.data
-    elif depth and isinstance(value, dict):
-        for item in value.values():
-            yield from tensors_in(item, depth - 1)
-    elif depth and isinstance(value, (tuple, list)):
-        for item in value:
-            yield from tensors_in(item, depth - 1)
 
 
 def batch_size(tensor: Tensor) -> int:

@@ -20,12 +20,12 @@ from clew.hooks.collect_loop.batch_samples import (
     labels_of,
     predicted_labels,
 )
-from clew.hooks.collect_loop.batch_stats import tensors_in
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.entry.variable_names import names_in_callers
 from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.trained_models import Root
+from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.measure.stats import STAT_NAMES
 from clew.records import signals
@@ -79,7 +79,7 @@ class Evaluations:
         self._paired, self._last = True, None
         if not wanted:
             return
-        tensors = list(tensors_in((args, kwargs)))
+        tensors = data_tensors((args, kwargs))
         if not tensors:
             return
         source = self._source(root, tensors[0])
@@ -115,7 +115,7 @@ class Evaluations:
     def _source(self, root: Root, tensor: Tensor) -> int:
         """The loader's number; without a loader a number for what the program calls the input."""
         batch = self._feeding.batch
-        delivered = any(shape_of(t)[:1] == shape_of(tensor)[:1] for t in tensors_in(batch))
+        delivered = any(shape_of(t)[:1] == shape_of(tensor)[:1] for t in data_tensors(batch))
         loader = self._feeding.loader if delivered else None
         names = [] if loader is not None else names_in_callers(tensor)
         key = (root.name, loader, *names[:1])
@@ -149,12 +149,12 @@ class Evaluations:
 
     def _pair(self, root: Root, source: int, output: Any) -> bool:
         """Compare the output with the loader's labels, if there is no doubt which they are."""
-        first = next(tensors_in(output), None)
+        first = first_tensor(output)
         if self._feeding.batch is None or first is None or not is_readable(first):
             return False
         candidates = [
             t
-            for t in tensors_in(self._feeding.batch)
+            for t in data_tensors(self._feeding.batch)
             if not t.is_floating_point() and shape_of(t)[:1] == first.shape[:1] and labels_of(t) is not None
         ]
         if len(candidates) != 1:

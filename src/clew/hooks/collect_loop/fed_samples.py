@@ -26,7 +26,6 @@ from clew.hooks.collect_loop.batch_samples import (
     labels_of,
     predicted_labels,
 )
-from clew.hooks.collect_loop.batch_stats import tensors_in
 from clew.hooks.collect_loop.evaluation_batches import Evaluations
 from clew.hooks.collect_loop.label_signal import LabelSignal
 from clew.hooks.entry.guard import Guard
@@ -35,6 +34,7 @@ from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.pending_rows import Pending
 from clew.hooks.steps.trained_models import Root
+from clew.measure.nested_tensors import data_tensors
 from clew.records import signals
 from clew.records.signal_types import names
 from clew.records.site import Site
@@ -144,7 +144,7 @@ class Feeding:
 
     def _training(self, root: Root, args: Any, kwargs: Any) -> None:
         """The samples of a measured training forward."""
-        tensors = list(tensors_in((args, kwargs)))
+        tensors = data_tensors((args, kwargs))
         self.announce("train", root, [])
         hashes = joint_hashes(tensors)
         if hashes is None:
@@ -200,7 +200,7 @@ class Feeding:
         if self.batch is None:
             return float("nan")
         flat = target.detach().reshape(-1)[:MOST_SAMPLES]
-        for tensor in tensors_in(self.batch):
+        for tensor in data_tensors(self.batch):
             if tensor.numel() != target.numel() or not is_readable(tensor):
                 continue
             if bool((tensor.detach().reshape(-1)[:MOST_SAMPLES].to(flat.dtype) == flat).all()):

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from clew.hooks.collect_layers.activations import Activations, first_tensor
+from clew.hooks.collect_layers.activations import Activations
 from clew.hooks.collect_layers.layer_histograms import Histograms
 from clew.hooks.collect_layers.layer_structure import Structure
 from clew.hooks.collect_layers.parameter_inventory import owners_of, parameters_fact
@@ -44,6 +44,7 @@ from clew.hooks.steps.sampling_budget import Sampler
 from clew.hooks.steps.step_clock import StepClock
 from clew.hooks.steps.step_pattern import Pattern
 from clew.hooks.steps.trained_models import ModelBook
+from clew.measure.nested_tensors import first_tensor
 from clew.measure.stats import TEAM
 from clew.records import signals
 from clew.records.site import Site

@@ -32,6 +32,16 @@ class IgnoreFact(TypedFact):
 
 
 @dataclass(frozen=True)
+class ThresholdsFact(TypedFact):
+    """Where the project draws the line for a check: `check`, `values` by the name of the threshold."""
+
+    fact_kind = "thresholds"
+
+    check: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class AnnouncedFact(TypedFact):
     """An error that was told while the run went on: `check`, `findings`; the verdict keeps it though the
     check may no longer see it at the end.
