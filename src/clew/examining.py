@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor, nn, optim
 
+from clew.active_session import active
 from clew.attach.frames import user_line
 from clew.checks import catalog
 from clew.checks.runner import judge
@@ -37,7 +38,6 @@ from clew.experiments.trials import try_fixes
 from clew.parts.first_steps import untouched
 from clew.parts.preflight import PROOFS
 from clew.records import Severity, Verdict
-from clew.session import active
 from clew.show import preflight as states
 from clew.show.preflight import Answer, Preflight
 from clew.show.summary import RunSummary
@@ -124,7 +124,7 @@ def _asked(subject: Subject, experiments: Sequence[Experiment], notes: Notes) ->
 def _unseen() -> contextlib.AbstractContextManager[None]:
     """A session that watches this process does not take the experiments for training."""
     session = active()
-    watcher = session._watcher if session is not None else None
+    watcher = session.watcher if session is not None else None
     return contextlib.nullcontext() if watcher is None else unwatched(watcher)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from torch import Tensor, nn, optim
 
+from clew.active_session import active
 from clew.costs_attempts import Attempt, BatchSizes
 from clew.errors import CannotExamine
 from clew.examining import _as_in_training
@@ -24,7 +25,6 @@ from clew.experiments.subject import Subject
 from clew.parts.first_steps import untouched
 from clew.profiling import attempts as attempting
 from clew.profiling import batch_sizes as sweeping
-from clew.session import active
 from clew.show.attempts_terminal import render_attempts, render_batch_sizes
 
 DOUBLINGS = (1, 2, 4, 8, 16)  # times a quarter of the batch at hand, where no sizes are given

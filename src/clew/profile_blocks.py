@@ -78,7 +78,7 @@ class Block:
     def _begin(self) -> None:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
-        from clew import session
+        from clew.active_session import active
         from clew.attach.cycle import Cycle
         from clew.attach.models import ModelBook
         from clew.profiling.looking import Lenses
@@ -86,8 +86,8 @@ class Block:
         from clew.profiling.windows import Windows
 
         kinds = (DETAIL, STACKS) if self._python else (DETAIL,)
-        running = session.active()
-        watcher = running._watcher if running is not None else None
+        running = active()
+        watcher = running.watcher if running is not None else None
         models = watcher.models if watcher is not None else ModelBook()
         find = models.known if watcher is not None else models.root_of
         self._lenses = Lenses(models, None, find)

@@ -163,8 +163,7 @@ class DataRun(FirstSteps):
         from clew.checks.view import RunView
         from clew.data_report import judged
 
-        _ = self._session.verdict  # which sees to it that all facts are there
-        return judged(RunView(self._session._judge.data))
+        return judged(RunView(self._session.recorded()))
 
     def _judged(self) -> DataReport:
         assert self.found is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.parts.part import Part
+from clew.parts.part import Activity
 
 if TYPE_CHECKING:
     from clew.attach.guard import Guard
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from clew.profiling.growth import GrowthWatch
 
 
-class GrowthPart(Part):
+class GrowthActivity(Activity):
     """See `profiling.growth`, which does it all."""
 
     name = "growth"

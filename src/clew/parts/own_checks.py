@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from clew.parts.part import Part
+from clew.parts.part import Activity
 
 
-class OwnChecks(Part):
+class OwnChecks(Activity):
     """Asked when the run is over."""
 
     name = "custom-checks"
@@ -13,7 +13,7 @@ class OwnChecks(Part):
     def close(self) -> None:
         """Ask them about all that was recorded; for nothing, not even the checks are imported."""
         session = self._session
-        if not session.watches:
+        if session.watcher is None:
             return
         from clew.checks.custom import own_checks, to_fact
         from clew.checks.runner import ask
@@ -21,7 +21,6 @@ class OwnChecks(Part):
 
         checks = own_checks()
         if checks:
-            session._writer.flush()
-            run = RunView(session._judge.data)
+            run = RunView(session.recorded())
             for check in checks:
-                session._writer.fact("custom_check", session.step, to_fact(check, *ask(check, run)))
+                session.writer.fact("custom_check", session.step, to_fact(check, *ask(check, run)))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.parts.part import Part
+from clew.parts.part import Activity
 
 if TYPE_CHECKING:
     from clew.attach.guard import Guard
     from clew.attach.shapes import ShapePrinter
 
 
-class ShapesPart(Part):
+class ShapesActivity(Activity):
     """Hooks of its own, in torch as long as the seams are."""
 
     name = "shapes"
