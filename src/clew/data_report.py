@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from clew.checks import catalog, runner
 from clew.checks.view import RunView
 from clew.errors import CannotLook
-from clew.examining import Notes, _unseen
+from clew.examining import Notes, unseen
 from clew.options import DataOptions
 from clew.pipeline import speeds
 from clew.pipeline.api import ITERABLE, MAP, TRAIN, CannotRead, Pipeline, of
@@ -47,7 +47,7 @@ class DataReport(Report):
 
     def show(self, number: int = 8) -> DataReport:
         """The same with so many samples, of which nothing is measured again."""
-        with _unseen():
+        with unseen():
             looks = tuple(look(pipeline, number) for pipeline in self.pipelines)
         return replace(self, looks=looks or self.looks)
 
@@ -55,7 +55,7 @@ class DataReport(Report):
         """One sample through every stage, of the first loader whose samples have an index."""
         for pipeline in self.pipelines:
             if pipeline.dataset is not None:
-                with _unseen():
+                with unseen():
                     return replace(self, looks=(look(pipeline, 0, sample=index),), measured=(), surveys=())
         raise CannotLook("there is no dataset to take a single sample from")
 
@@ -118,7 +118,7 @@ def data(
         time_limit=time_limit,
     )
     began, notes = perf_counter(), Notes()
-    with _unseen():
+    with unseen():
         try:
             pipelines = [of(loader, role=TRAIN)]
             pipelines += [of(val, role="eval", names=("val",))] if val is not None else []

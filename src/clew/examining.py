@@ -84,10 +84,10 @@ def examine(
     """
     experiments = _chosen(only, skip)
     notes, began = Notes(), perf_counter()
-    with _unseen(), untouched(batch_or_loader):
+    with unseen(), untouched(batch_or_loader):
         subject = subject_of(model, loss_fn, batch_or_loader, optimizer, step=step)
         subject.line = user_line(2)
-        with _as_in_training(model):
+        with as_in_training(model):
             _lend_optimizer(subject)
             run_experiments(
                 subject,
@@ -121,7 +121,7 @@ def _asked(subject: Subject, experiments: Sequence[Experiment], notes: Notes) ->
     return [e for e in experiments if e.name not in OF_THE_OPTIMIZER]
 
 
-def _unseen() -> contextlib.AbstractContextManager[None]:
+def unseen() -> contextlib.AbstractContextManager[None]:
     """A session that watches this process does not take the experiments for training."""
     session = active()
     watcher = session.watcher if session is not None else None
@@ -129,7 +129,7 @@ def _unseen() -> contextlib.AbstractContextManager[None]:
 
 
 @contextlib.contextmanager
-def _as_in_training(model: nn.Module) -> Iterator[None]:
+def as_in_training(model: nn.Module) -> Iterator[None]:
     """A model that was left in evaluation mode is examined as training would have it."""
     if any(module.training for module in model.modules()):
         yield

@@ -19,7 +19,7 @@ from torch import Tensor, nn, optim
 from clew.active_session import active
 from clew.costs_attempts import Attempt, BatchSizes
 from clew.errors import CannotExamine
-from clew.examining import _as_in_training
+from clew.examining import as_in_training
 from clew.experiments.building import subject_of
 from clew.experiments.subject import Subject
 from clew.parts.first_steps import untouched
@@ -82,7 +82,7 @@ def _subject(model: Any, loss_fn: Any, data: Any, optimizer: Any, step: Any) -> 
     try:
         with untouched(data):
             subject = subject_of(model, loss_fn, data, optimizer, step=step)
-            with _as_in_training(model):
+            with as_in_training(model):
                 yield subject
     finally:
         if session is not None:

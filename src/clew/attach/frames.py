@@ -53,6 +53,11 @@ def _classify(filename: str) -> int:
     return HIDDEN if path.startswith(_STDLIB) else USER
 
 
+def is_clews_own(filename: str) -> bool:
+    """Whether a file is Clew's, and not the demo's, which plays the user."""
+    return filename.startswith(_CLEW) and not filename.startswith(_DEMO)
+
+
 def user_line(skip: int = 1) -> tuple[str | None, int | None]:
     """File and line of the innermost user frame above the caller."""
     frame: FrameType | None = sys._getframe(skip)

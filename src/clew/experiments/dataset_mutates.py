@@ -59,14 +59,14 @@ class DatasetMutates(Experiment):
     ) -> tuple[list[list[dict[str, Tensor]]], list[dict[str, bytes]]]:
         """All samples once in every round, and the stored arrays before the first and after the last."""
         rounds: list[list[dict[str, Tensor]]] = []
-        before = _stored(origin.dataset)
+        before = stored_digests(origin.dataset)
         with reading():
             for number in range(self.times):
                 clock.tick(number / self.times)
                 rounds.append([_sample(origin, index) for index in indices])
         if not rounds[0][0]:
             raise CannotJudge("the dataset's samples hold no numbers")
-        return rounds, [before, _stored(origin.dataset)]
+        return rounds, [before, stored_digests(origin.dataset)]
 
 
 def _sample(origin: Source, index: int) -> dict[str, Tensor]:
@@ -90,7 +90,7 @@ def _statistics(samples: list[dict[str, Tensor]], name: str) -> tuple[float, flo
     return float(values.mean()), float(values.std(correction=0))
 
 
-def _stored(dataset: Any) -> dict[str, bytes]:
+def stored_digests(dataset: Any) -> dict[str, bytes]:
     """The arrays that a dataset holds, by name, as a sum of their bytes."""
     return {name: _digest(array) for name, array in _arrays(dataset, "", DEPTH, set())}
 

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from clew.experiments.dataset_mutates import stored_digests
 from clew.experiments.source import seeded
 from clew.pipeline.api import Pipeline
 from clew.pipeline.fields import Leaf, taken_apart
-from clew.pipeline.hashing import content, stored
+from clew.pipeline.hashing import content
 from clew.supply.survey import Mutation
 
 PROBES = 6  # samples that are read several times
@@ -52,7 +53,7 @@ class Reader:
         """The same, comparing what the transforms are given: as another split has to be."""
         if self.how == BARE or self.reason:
             return self
-        bare = _bare_reading(self.pipeline._parts()[0], self.probes)
+        bare = _bare_reading(self.pipeline.parts()[0], self.probes)
         return self if bare is None else replace(self, compare=bare, how=BARE)
 
     def is_comparable(self, other: Reader) -> bool:
@@ -64,7 +65,7 @@ class Reader:
 
     @property
     def has_transforms(self) -> bool:
-        return any(True for _ in _without_transforms(self.pipeline._parts()[0]))
+        return any(True for _ in _without_transforms(self.pipeline.parts()[0]))
 
     def read_for_comparing(self, index: int) -> dict[str, Leaf] | None:
         """None: what `read` gave is compared."""
@@ -73,9 +74,9 @@ class Reader:
 
 def reader(pipeline: Pipeline, indices: Sequence[int]) -> Reader:
     """Probe a few samples. Must be called within `pipeline.reading()`."""
-    dataset = pipeline._parts()[0]
+    dataset = pipeline.parts()[0]
     steadily = _steadily(pipeline, dataset)
-    before = stored(dataset)
+    before = stored_digests(dataset)
     first = _contents(steadily, indices)
     other = _contents(lambda index: pipeline.sample(index, seed=SEED + 1 + index), indices)
     again = _contents(steadily, indices)
@@ -86,7 +87,8 @@ def reader(pipeline: Pipeline, indices: Sequence[int]) -> Reader:
         bare = _bare_reading(dataset, indices)
         how = SAME if bare is None else BARE
         return Reader(pipeline, SEEDED, bare or steadily, how=how, probes=probes)
-    changed = tuple(name for name, digest in stored(dataset).items() if before.get(name, digest) != digest)
+    after = stored_digests(dataset)
+    changed = tuple(name for name, digest in after.items() if before.get(name, digest) != digest)
     if changed:
         why = "reading a sample changes it"
         return Reader(pipeline, STEADY, None, why, _course(steadily, indices, changed))

@@ -6,7 +6,7 @@ import linecache
 import sys
 from types import CodeType, FrameType
 
-from clew.attach.frames import _CLEW, _DEMO, HIDDEN, LIBRARY, USER, kind_of
+from clew.attach.frames import HIDDEN, LIBRARY, USER, is_clews_own, kind_of
 
 Line = tuple[str | None, int | None]
 
@@ -42,7 +42,7 @@ def called_by_clew(skip: int = 2) -> bool:
     frame: FrameType | None = sys._getframe(skip)
     while frame is not None:
         code = frame.f_code
-        if code.co_filename.startswith(_CLEW) and not code.co_filename.startswith(_DEMO):
+        if is_clews_own(code.co_filename):
             if code.co_name != "__torch_function__":  # it passes on what the user called
                 return True
         elif kind_of(code.co_filename) != HIDDEN:
