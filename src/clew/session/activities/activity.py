@@ -1,0 +1,98 @@
+"""What a run may do besides being watched and judged: the one interface of all activities.
+
+A session calls the hooks below in this order, and writes an activity's failures down under its name:
+
+    start of torch   wire → attached
+    while it trains  judged (after each look of the checks), detached and attached again at a pause
+    the end          script_ended → stop → detached → close → report
+
+An activity reads the run through its session: `recorded()` is all that was recorded so far, `verdict`
+and `summary()` what is known of it. It writes with `writer.fact(...)`, and does what may fail within
+`guarded(name, action)`. To add one, subclass `Activity` and list it in `choosing`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from clew.render.stderr_messages import say, to_stderr
+
+if TYPE_CHECKING:
+    from clew.hooks.entry.guard import Guard
+    from clew.hooks.seams.torch_hooks import Seams
+    from clew.hooks.steps.watcher import Watcher
+    from clew.records.verdict import Verdict
+    from clew.session.session import Session
+
+
+class Activity:
+    """One thing that a run does. The hooks do nothing here; override those that are needed."""
+
+    name = ""  # under which a failure of ours is reported
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
+        """Torch has been imported, and nothing is attached to it yet: register with the watcher.
+
+        What is called while training goes through `guard.probe` or `guard.inner`.
+        """
+
+    def attached(self, guard: Guard) -> None:
+        """The seams are installed: install hooks of your own."""
+
+    def detached(self) -> None:
+        """The seams are removed, for a while or for good: remove your own hooks, too."""
+
+    def judged(self) -> None:
+        """The checks have looked at the running training. Called on the log's thread."""
+
+    def script_ended(self) -> None:
+        """The script has ended, and torch is still attached to. Only for a script, not for a block."""
+
+    def stop(self) -> None:
+        """The run is over, and torch is still attached to: close what is open."""
+
+    def close(self) -> None:
+        """Torch is detached; models, data and the log still exist: do the long work, write the facts."""
+
+    def report(self) -> bool:
+        """Print the outcome, on the first rank; True if that is all that is to be said of the run."""
+        return False
+
+    @property
+    def writes_json(self) -> bool:
+        """Whether the activity writes the file of `--json`."""
+        return False
+
+    @property
+    def saw_nothing(self) -> bool:
+        """Whether there was nothing to work on: that must not look like success."""
+        return False
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict that decides the exit code; None: the verdict on the whole run."""
+        return None
+
+    # -- for subclasses: what they print --
+
+    @property
+    def _speaks(self) -> bool:
+        """Whether anybody is to read what it prints on stderr."""
+        session = self._session
+        return session.rank == 0 and not session.options.quiet and sys.stderr is not None
+
+    def _say(self, line: str) -> None:
+        if self._speaks:
+            say(f"clew: {line}")
+
+    def _progress(self) -> Any:
+        """A line on the terminal that shows how far long work is; None where nobody watches."""
+        if not self._speaks or not sys.stderr.isatty():
+            return None
+        from clew.render.progress_line import ProgressLine
+
+        return ProgressLine(to_stderr())
