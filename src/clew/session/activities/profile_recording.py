@@ -88,7 +88,9 @@ class ProfileRun(Activity):
 
         kinds = [DETAIL, *([STACKS] if self.options.python else []), WATCH, MEMORY]
         kinds += [CALLS] if self.options.cprofile else []
-        return Schedule(self.options.windows, self.options.steps, tuple(kinds), self._session.options.steps)
+        return Schedule(
+            self.options.windows, self.options.steps_per_window, tuple(kinds), self._session.options.steps
+        )
 
     # -- while it runs --
 
