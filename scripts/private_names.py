@@ -110,7 +110,6 @@ FOREIGN = {
     "torch.optim.lr_scheduler, torch.amp": ["_is_initial", "_scale", "_schedulers", "_step_count"],
     "torch.fx, sympy": ["_expr"],
     "Python": [
-        "_asdict",
         "_exit",
         "_fields",
         "_getframe",

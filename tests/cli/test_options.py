@@ -10,7 +10,8 @@ import pytest
 
 import clew.cli
 from clew.cli.verbs import interpret
-from clew.session.run_options import CheckOptions, DataOptions, ProfileOptions, RunOptions
+from clew.records.data_report import DataOptions
+from clew.session.run_options import CheckOptions, ProfileOptions, RunOptions
 
 VERBS = Path(clew.cli.__file__).parent
 MEAN_SOMETHING_ELSE = {  # in one verb than in another

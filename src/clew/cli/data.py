@@ -16,7 +16,8 @@ from clew.cli.options import (
     taken,
 )
 from clew.cli.run import BeforeTheScript
-from clew.session.run_options import DataOptions, RunOptions
+from clew.records.data_report import DataOptions
+from clew.session.run_options import RunOptions
 
 
 @click.command(

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clew.session.run_options import FAILED_ON, CheckOptions, DataOptions, ProfileOptions, RunOptions
+from clew.records.data_report import DataOptions
+from clew.session.run_options import FAILED_ON, CheckOptions, ProfileOptions, RunOptions
 
 if TYPE_CHECKING:
     from clew.checks.base import UnknownCheck
@@ -205,7 +206,7 @@ def project_rules() -> list[Rule]:
     from clew.session import project_settings
 
     try:
-        return project_settings.project_rules(Path.cwd())
+        return list(project_settings.project_settings(Path.cwd()).rules)
     except project_settings.BadSettings as error:
         raise Refusal(str(error)) from error
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from clew.records.finding import Severity
 from clew.render.stderr_messages import to_stderr
+from clew.session.project_settings import say_unused
 from clew.session.run_options import FAILED_ON, SAW_NOTHING
 from clew.store.read.run_errors import RunError
 
@@ -32,6 +33,7 @@ def report(session: Session) -> None:
     options = session.options
     if session.watcher is not None and not options.quiet:
         _say_unknown_rules(session)
+        say_unused(session.settings.thresholds, session.say)
     if any(activity.report() for activity in session.activities):
         return
     if options.json_path is not None and not any(a.writes_json for a in session.activities):

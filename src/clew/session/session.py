@@ -25,11 +25,12 @@ from clew.session.active_session import activate, deactivate
 from clew.session.activities.activity_list import activities_of
 from clew.session.incidents import Incidents
 from clew.session.live_judge import LiveJudge
+from clew.session.project_settings import ProjectSettings
 from clew.session.run_meta import rank_and_run_id, run_meta
 from clew.session.run_options import RunOptions
 from clew.session.run_report import exit_code, report, say_header, summary_of
 from clew.session.script_errors import script_failed
-from clew.session.start_facts import write_start_facts
+from clew.session.start_facts import read_settings, write_start_facts
 from clew.session.torch_attachment import TorchAttachment
 from clew.session.user_notes import UserNotes
 from clew.store.read.run_errors import CannotCreate
@@ -57,6 +58,7 @@ class Session:
         self.options = options
         self.rank, run_id = rank_and_run_id(options)
         self.meta = run_meta(options, self.rank)
+        self.settings = ProjectSettings()
         self.recording = True  # False: there is no folder to write to
         self.incidents = Incidents(self)
         self.guard = Guard(self.incidents.failed)
@@ -80,6 +82,7 @@ class Session:
     def start(self) -> None:
         """From here on torch is watched as soon as it is imported."""
         activate(self)
+        self.settings = read_settings(self)
         write_start_facts(self)
         say_header(self)
         self._torch.wait()
@@ -175,8 +178,7 @@ class Session:
 
     def _repr_html_(self) -> str:
         """As a notebook shows it: what is known so far, or the verdict once it is closed."""
-        from clew.api.open_run import loss_points
-        from clew.render.verdict.notebook import run_html
+        from clew.render.verdict.notebook import loss_points, run_html
 
         return run_html(self.verdict, self.summary(), loss_points(self.judge.data))
 

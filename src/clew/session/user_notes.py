@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.checks.ignore_rules import Rule
 from clew.hooks.entry.user_line import user_line
+from clew.records import signals
 from clew.records.site import Site
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class UserNotes:
         table = self._tables.get((name, site))
         if table is None:
             writer = self._session.writer
-            table = writer.table([f"metric.{name}"], [writer.site(site)])
+            table = writer.table([signals.METRIC.member(name)], [writer.site(site)])
             self._tables[name, site] = table
         return table
 

@@ -18,9 +18,10 @@ class OwnChecks(Activity):
         from clew.checks.custom_checks import own_checks, to_fact
         from clew.checks.run_view import RunView
         from clew.checks.runner import ask
+        from clew.checks.thresholds import in_force
 
         checks = own_checks()
         if checks:
             run = RunView(session.recorded())
-            for check in checks:
+            for check in in_force(checks, run):
                 session.writer.fact("custom_check", session.step, to_fact(check, *ask(check, run)))

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from clew.labs.experiments.data.reread_samples import stored_digests
 from clew.labs.loaders.field_values import Leaf, taken_apart
 from clew.labs.loaders.pipeline import Pipeline
 from clew.labs.loaders.survey.content_hash import content
-from clew.labs.snapshot.dataset_copy import seeded
+from clew.labs.snapshot.dataset_copy import seeded, stored_arrays
 from clew.records.dataset_survey import Mutation
 
 PROBES = 6  # samples that are read several times
@@ -76,7 +75,7 @@ def reader(pipeline: Pipeline, indices: Sequence[int]) -> Reader:
     """Probe a few samples. Must be called within `pipeline.reading()`."""
     dataset = pipeline.parts()[0]
     steadily = _steadily(pipeline, dataset)
-    before = stored_digests(dataset)
+    before = stored_arrays(dataset)
     first = _contents(steadily, indices)
     other = _contents(lambda index: pipeline.sample(index, seed=SEED + 1 + index), indices)
     again = _contents(steadily, indices)
@@ -87,8 +86,9 @@ def reader(pipeline: Pipeline, indices: Sequence[int]) -> Reader:
         bare = _bare_reading(dataset, indices)
         how = SAME if bare is None else BARE
         return Reader(pipeline, SEEDED, bare or steadily, how=how, probes=probes)
-    after = stored_digests(dataset)
-    changed = tuple(name for name, digest in after.items() if before.get(name, digest) != digest)
+    changed = tuple(
+        name for name, digest in stored_arrays(dataset).items() if before.get(name, digest) != digest
+    )
     if changed:
         why = "reading a sample changes it"
         return Reader(pipeline, STEADY, None, why, _course(steadily, indices, changed))
