@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-import io
-import tokenize
-from collections.abc import Iterator
-from dataclasses import fields
-
 from clew.checks.base import SECTIONS, Check, sections, summary
 from clew.checks.catalog import CHECKS
+from clew.checks.thresholds import described
 
 NOTE = "<!-- made by scripts/docs from the check's docstring; edit that -->"
 
@@ -38,17 +33,11 @@ def page(kind: type[Check]) -> str:
 
 
 def _threshold_table(kind: type[Check]) -> list[str]:
-    reasons = dict(_comments(kind))
-    rows = [f"| `{f.name}` | {f.default} | {reasons.get(f.name, '')} |" for f in fields(kind)]
+    rows = [f"| `{t.name}` | {t.value} | {_in_a_cell(t.meaning)} |" for t in described(kind())]
     if not rows:
         return []
     return ["## Thresholds", "", "| name | default | meaning |", "|---|---|---|", *rows, ""]
 
 
-def _comments(kind: type[Check]) -> Iterator[tuple[str, str]]:
-    """A field's name and what the comment beside it says."""
-    source = inspect.getsource(kind)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        name = token.line.split(":")[0].strip()
-        if token.type == tokenize.COMMENT and name.isidentifier():
-            yield name, token.string.lstrip("# ").replace("|", "\\|")
+def _in_a_cell(text: str) -> str:
+    return text.replace("|", "\\|")
