@@ -70,8 +70,10 @@ def test_the_pages_on_disk_are_those_of_the_checks() -> None:
 def test_a_stale_page_is_noticed_and_mended(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "src").symlink_to(ROOT / "src")
+    (tmp_path / "docs").mkdir()
+    for name in ("scripts/docs", "docs/signals.md"):
+        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
     script = tmp_path / "scripts/docs"
-    script.write_text((ROOT / "scripts/docs").read_text(encoding="utf-8"), encoding="utf-8")
 
     def run(*arguments: str) -> int:
         return subprocess.run(

@@ -122,7 +122,7 @@ def test_a_check_that_raises_is_not_judged_and_the_others_are() -> None:
 def test_many_places_of_one_fault_become_one_finding_with_the_worst_in_front() -> None:
     (found,) = judge(FakeRun().signal("loss", [1.0]).view(), checks=[Everywhere()]).findings
     assert (found.severity, found.site.module, found.step) == (Severity.ERROR, "l3", 9)
-    assert found.message == "bad 3 (and so: l0, l1, l2 and 8 more)"
+    assert found.message == "bad 3 (same in l0, l1, l2 and 8 more)"
     assert [e.text for e in found.evidence[:3]] == ["seen", "also: bad 0", "also: bad 1"]
     assert found.evidence[1].values == (0.0,)
     assert found.evidence[-1].text == "and in l9, l10, l11"
@@ -150,7 +150,7 @@ def test_findings_carry_the_line_that_made_the_layer() -> None:
     (found,) = judge(run.view()).findings
     assert (found.site.module, found.site.file, found.site.line) == ("act", "net.py", 11)
     assert found.evidence[0].site == found.site
-    assert found.message.startswith("100% of the units of act stay")
+    assert found.message.startswith("100% of the units of act output zero")
 
 
 def test_a_diverged_run_is_told_from_its_root_cause() -> None:

@@ -23,6 +23,7 @@ from clew.checks.run_view import RunView
 from clew.checks.runner import judge
 from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.hooks.entry.user_line import user_line
+from clew.hooks.steps.pause import unwatched
 from clew.labs.experiments.base import UNJUDGED
 from clew.labs.experiments.fix_trials import try_fixes
 from clew.labs.experiments.run import (
@@ -33,7 +34,6 @@ from clew.labs.experiments.run import (
     chosen,
     run_experiments,
 )
-from clew.labs.replay.replay_alarm import unwatched
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
 from clew.records.finding import Severity

@@ -1,7 +1,7 @@
 """What a check is: thresholds, the signals it needs, one pure method, and a docstring.
 
-The docstring of a check's module is its documentation page, so the text that `clew explain`
-prints and the page on the site can't differ.
+The docstring of a check's module is its documentation page, so the text that `clew explain` prints and
+the page in the docs are always the same.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def register_as(given: Any, name: str | None, needs: Sequence[str], severity: st
     from clew.checks.catalog import CHECKS
 
     if check.name in {kind.name for kind in CHECKS} or check.id in {kind.id for kind in CHECKS}:
-        raise CannotRegister(f"{check.name} ({check.id}) is a check of Clew's own; choose another name")
+        raise CannotRegister(f"{check.name} ({check.id}) is one of Clew's own checks; choose another name")
     _registered[check.name] = check
     return given
 
@@ -88,7 +88,7 @@ def as_check(
 
 def _must_be_named(name: str) -> None:
     if not NAME.fullmatch(name):
-        raise CannotRegister(f"a check's name is words in lower case joined by hyphens, not {name!r}")
+        raise CannotRegister(f"a check's name consists of lower-case words joined by hyphens, not {name!r}")
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def _from_function(function: Diagnose, name: str, needs: tuple[str, ...], severi
 
 
 def _page(function: Diagnose) -> str:
-    text = inspect.getdoc(function) or f"A check of your own, {getattr(function, '__name__', 'made here')}."
+    text = inspect.getdoc(function) or f"Your own check {getattr(function, '__name__', 'made here')}."
     return text if "## " in text else f"## What it detects\n{text}"
 
 

@@ -1,4 +1,4 @@
-"""A run as the checks see it, whether it is still growing or was read from disk."""
+"""A run as the checks see it, whether it is still in progress or was read from disk."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class RunView:
         facts = self.facts(f"experiment.{name}")
         if not facts or facts[-1].data.get("status") == "done":
             return None
-        reason = facts[-1].data.get("reason") or "the experiment gave no answer"
+        reason = facts[-1].data.get("reason") or "the experiment gave no result"
         hint = facts[-1].data.get("hint")
         return f"{reason}; {hint}" if hint else str(reason)
 

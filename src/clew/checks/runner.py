@@ -1,4 +1,4 @@
-"""Asks every check about a run and puts the answers in an order that a person can use."""
+"""Runs every check on a run and sorts the findings so that a person can use them."""
 
 from __future__ import annotations
 
@@ -99,9 +99,11 @@ class _Answers:
         self.ruled_out = [name for name in self.ruled_out if name != finding.check]
         self.not_judged = [item for item in self.not_judged if item.check != finding.check]
         if reason:
-            self.not_judged.append(NotJudged(finding.check, f"told at step {step} and taken back: {reason}"))
+            self.not_judged.append(
+                NotJudged(finding.check, f"reported at step {step}, then withdrawn: {reason}")
+            )
             return
-        told = f"told at step {step}; no longer seen in the {self.run.steps:,} steps as a whole"
+        told = f"reported at step {step}; no longer present over all {self.run.steps:,} steps"
         self.findings.append(replace(finding, evidence=(*finding.evidence, Evidence(told))))
 
 
@@ -172,9 +174,11 @@ def _of_all(found: Sequence[tuple[Part, Finding]], parts: int) -> Finding:
         return worst  # of something that is no part's own
     ill = list(dict.fromkeys(part for part, _ in found))
     if len(ill) == parts:
-        return replace(worst, evidence=(*worst.evidence, Evidence(f"so in all {parts} fits of this run")))
+        return replace(
+            worst, evidence=(*worst.evidence, Evidence(f"the same in all {parts} trainings of this run"))
+        )
     steps = listed([f"{part.first} to {part.end - 1}" for part in ill], 4)
-    told = f"so in {len(ill)} of the {parts} fits of this run: steps {steps}"
+    told = f"in {len(ill)} of the {parts} trainings of this run: steps {steps}"
     return replace(worst, evidence=(*worst.evidence, Evidence(told)))
 
 
@@ -224,7 +228,7 @@ def merged(findings: Sequence[Finding]) -> Finding:
     steps = [f.step for f in findings if f.step is not None]
     return replace(
         lead,
-        message=f"{lead.message} (and so: {places})",
+        message=f"{lead.message} (same in {places})",
         step=min(steps, default=None),
         evidence=(*lead.evidence, *_also(others)),
     )
@@ -247,3 +251,10 @@ def _place(site: Site) -> str:
     if site.module is not None:
         return f"{site.module}.{site.param}" if site.param else site.module
     return f"{site.file}:{site.line}" if site.file else site.op or "elsewhere"
+
+
+def judged(view: RunView) -> Verdict:
+    """What the checks say that read what was found about the data."""
+    asked = {f"fact:{kind}" for kind in view.fact_kinds("data.")}
+    checks = [c for c in catalog.everything() if asked & {n for need in c.needs for n in need.split("|")}]
+    return judge(view, checks=checks)

@@ -24,6 +24,7 @@ from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.hooks.entry.after_import import AfterImport
 from clew.hooks.entry.guard import INJECT, Guard
 from clew.hooks.entry.user_line import user_frame, user_line
+from clew.records import signals
 from clew.records.finding import Severity
 from clew.records.site import Site
 from clew.records.verdict import Verdict
@@ -208,7 +209,7 @@ class Session:
         for name, value in values.items():
             table = self._metric_tables.get((name, site))
             if table is None:
-                table = self._writer.table([f"metric.{name}"], [self._writer.site(site)])
+                table = self._writer.table([signals.METRIC.member(name)], [self._writer.site(site)])
                 self._metric_tables[name, site] = table
             self._writer.row(table, step, (float(value),))
 
@@ -319,8 +320,7 @@ class Session:
 
     def _repr_html_(self) -> str:
         """As a notebook shows it: what is known so far, or the verdict once it is closed."""
-        from clew.api.open_run import loss_points
-        from clew.render.verdict.notebook import run_html
+        from clew.render.verdict.notebook import loss_points, run_html
 
         return run_html(self.verdict, self.summary(), loss_points(self._judge.data))
 
@@ -413,7 +413,7 @@ class Session:
         if not self.recording:  # which has just been said; there is nothing to see later
             return
         if self.rank == 0 and not self.options.quiet and sys.stderr is not None:
-            from clew import __version__
+            from clew.records.version import __version__
             from clew.render.verdict.verdict_terminal import header_line
 
             self.say(header_line(__version__, str(self.path), sys.stderr), prefix="")

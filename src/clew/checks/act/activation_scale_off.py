@@ -4,18 +4,18 @@
 A hidden layer whose outputs have a standard deviation above a hundred, step after step.
 
 ## Why is this bad?
-Layers, losses and learning rates are made for values of about unit size. Outputs in the hundreds
-make the logits or predictions behind them as large, the gradients with them, and leave no digits
-to half precision.
+Layers, losses and learning rates are designed for values of about unit size. Outputs in the hundreds
+make the logits or predictions after them as large, and the gradients too, and lose precision in 16-bit
+formats.
 
 ## How to fix
-Find what multiplies: a sum over many elements where a mean was meant, a missing division by the
-square root of the width, inputs in raw units. A normalisation layer puts the scale right.
+Find what makes them large: a sum over many elements where a mean was intended, a missing division by the
+square root of the width, inputs in raw units. A normalisation layer restores the scale.
 
 ## Known problems
-A warning only where the loss has made no progress; else training has found a way around, and it
-is advice. Models with normalisation layers get advice at most. The output layer is exempt: a
-regression in raw units needs what it needs.
+It is a warning only where the loss has made no progress; otherwise training copes, and it is advice.
+Models with normalisation layers get advice at most. The output layer is exempt: a regression in raw
+units needs large outputs.
 
 ## References
 - LeCun et al., Efficient BackProp, 1998, section 4.
@@ -60,7 +60,8 @@ class ActivationScaleOff(Check):
             std = series.last(self.window).median
             yield self.finding(
                 Severity.WARNING if bad else Severity.ADVICE,
-                message=f"the outputs of {run.name(series.site)} spread {std:.3g}, where about 1 is meant",
+                message=f"the outputs of {run.name(series.site)} have a standard deviation of "
+                f"{std:.3g}; about 1 is normal",
                 fix="x.mean(1) instead of x.sum(1), a division by sqrt(width), or nn.LayerNorm before it",
                 site=series.site,
                 step=series.onset(series.values > self.large, self.sustained),

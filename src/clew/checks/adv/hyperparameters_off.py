@@ -1,23 +1,23 @@
 """ADV003 hyperparameters-off
 
 ## What it detects
-Two or more settings that other checks found wrong, or doubtful, together: learning rate, weight
-decay, dropout, or the pace of the updates. `clew check` adds a learning-rate range test: the rate is
-raised from step to step over eight powers of ten, and the program's own lies far below where the loss
-begins to fall, or above where it leaves.
+Two or more settings that other checks found wrong or doubtful: learning rate, weight decay, dropout, or
+the size of the updates. `clew check` adds a learning-rate range test: the rate is raised from step to
+step over eight powers of ten, and the program's own rate lies far below where the loss begins to fall,
+or above where it diverges.
 
 ## Why is this bad?
-Settings depend on each other: a lower learning rate wants less decay and more steps. Mending one
-after the other by hand takes many runs and often ends where it began.
+Settings depend on each other: a lower learning rate needs less decay and more steps. Tuning one after
+the other by hand takes many runs and often ends where it started.
 
 ## How to fix
-A sweep over the settings named, on a logarithmic scale, two powers of ten to each side, judged by
-the evaluation loss after a short run. For the learning rate a range test
-is quicker: raise it from step to step, and take a tenth of where the loss turns up.
+A sweep over the settings named, on a logarithmic scale, two powers of ten to each side, compared by the
+evaluation loss after a short run. For the learning rate a range test is quicker: raise it from step to
+step, and take a tenth of the rate at which the loss starts to rise.
 
 ## Known problems
-Advice, drawn from other findings and from a test of about a hundred steps: what is best after a
-hundred steps may be too fast for a long training, so a rate somewhat below the region is left alone.
+Advice, based on other findings and on a test of about a hundred steps: the best rate after a hundred
+steps may be too high for a long training, so a rate slightly below the range is not reported.
 
 ## References
 - Bergstra and Bengio, Random search for hyper-parameter optimization, 2012.
@@ -81,11 +81,11 @@ class HyperparametersOff(Check):
         high = rate > diverges and not flag(data.get("warms_up"))
         if not high and not rate < low / self.below:
             return
-        what = f"loss leaves above {diverges:.1g}" if high else f"loss only falls from {low:.1g} on"
+        what = f"loss diverges above {diverges:.1g}" if high else f"loss falls only from {low:.1g} on"
         yield self.finding(
             Severity.ADVICE,
-            message=f"learning rate {rate:.2g} is far from where this network learns: in a range test "
-            f"the {what}",
+            message=f"learning rate {rate:.2g} is far from the range in which this network learns: in a "
+            f"range test the {what}",
             fix=f"lr={math.sqrt(low * best):.1g}  # instead of {rate:.2g}; then sweep around it",
             site=where(run, self.name),
             step=0,
@@ -108,8 +108,8 @@ class HyperparametersOff(Check):
         yield self.finding(
             Severity.ADVICE,
             message=f"several settings are off at once ({listed([f.check for f in found])}): a sweep finds "
-            "them faster than mending one by one",
-            fix=f"sweep {span} on a logarithmic scale, with the other settings beside it; "
+            "good values faster than tuning them one by one",
+            fix=f"sweep {span} on a logarithmic scale, together with the other settings; "
             "clew check --only hyperparameters-off train.py shows at which rates the loss falls",
             site=site,
             step=min((f.step for f in found if f.step is not None), default=None),

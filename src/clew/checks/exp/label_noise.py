@@ -1,23 +1,23 @@
 """EXP023 label-noise
 
 ## What it detects
-Samples whose labels look wrong. Cheap learners (ridge regression, straight and with a kernel, and
-nearest neighbours) predict each sample from those of other folds, and the share of samples that are
-labelled otherwise is taken where the learners are surest. The suspects are listed with the label they
-have and the one they look like. `clew data` counts samples that are the same and labelled differently.
+Samples whose labels look wrong. Simple learners (linear and kernel ridge regression, nearest neighbours)
+predict each sample from the other folds. Among the samples they are most confident about, the check
+counts those with a different label, and lists them with their label and the predicted one. `clew data`
+counts identical samples with different labels.
 
 ## Why is this bad?
-The network has to learn each of the wrong labels by heart, which takes capacity and training time from
-what is there to be learned; and a validation set of the same origin measures the wrong thing.
+The network has to memorise each wrong label, which costs capacity and training time; and a validation
+set from the same source measures the wrong thing.
 
 ## How to fix
-Look at the samples shown. Correct or drop them (`Subset(dataset, kept)`); if two classes are confused
-again and again, look at how the labels were made. Label smoothing helps the model to bear the rest.
+Look at the samples shown. Correct or drop them (`Subset(dataset, kept)`); if the same two classes are
+often confused, check how the labels were made. Label smoothing helps with the rest.
 
 ## Known problems
-An estimate, from at most 800 samples. Hard samples can look like wrong ones: where the learners are
-sure of few samples only, nothing is said. Regression, tags and targets by position are not judged, nor
-data of which a cheap learner understands little.
+An estimate from at most 800 samples. Hard samples can look like wrong ones: where the learners are
+confident about only a few samples, nothing is reported. Regression, tags and targets per position are
+not checked, nor data that simple learners can't predict.
 
 ## References
 - Northcutt et al., Confident learning: estimating uncertainty in dataset labels, 2021.
@@ -73,7 +73,7 @@ class LabelNoise(Check):
             told = [f"{p.first} ({p.first_label}) and {p.second} ({p.second_label})" for p in copies.pairs]
             yield self.finding(
                 Severity.WARNING,
-                message=f"{copies.conflicting:,} samples of {survey.split} are there twice, with different "
+                message=f"{copies.conflicting:,} samples of {survey.split} occur twice, with different "
                 "labels",
                 fix="look at the pairs shown, then correct or drop them: Subset(dataset, kept)",
                 site=line_of(survey),
@@ -115,7 +115,8 @@ class LabelNoise(Check):
         data = run.experiment(self.name)
         if data is not None and self._weak(data):
             return (
-                f"a simple learner is right on {number(data.get('accuracy')):.0%} of the samples and clear "
+                f"a simple learner is right on {number(data.get('accuracy')):.0%} of the samples and "
+                "confident "
                 f"about {number(data.get('clear')):.0%}: too little to tell wrong labels from hard samples"
             )
         return why_not(run, self.name)
@@ -128,8 +129,8 @@ def _share(data: Mapping[str, Any]) -> float:
 
 def _evidence(data: Mapping[str, Any]) -> Iterator[Evidence]:
     yield Evidence(
-        f"of the {number(data.get('judged')):.0f} samples that the learners are surest of, "
-        f"{number(data.get('wrong')):.0f} are labelled otherwise"
+        f"of the {number(data.get('judged')):.0f} samples that the learners are most confident about, "
+        f"{number(data.get('wrong')):.0f} have a different label"
     )
     pairs = data.get("pairs")
     told = [

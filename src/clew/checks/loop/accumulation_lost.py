@@ -1,13 +1,13 @@
 """LOOP003 accumulation-lost
 
 ## What it detects
-Several backwards before each optimizer step, with the gradients cleared in between, so that the
-step uses the last one only. No other optimizer uses them, the weights do not change in between,
-and the gradients used are the ones of the last backward.
+Several backwards before each optimizer step, with the gradients cleared in between, so that the step
+uses only the last one. No other optimizer uses them, the weights do not change in between, and the
+gradients used are those of the last backward.
 
 ## Why is this bad?
-The work of all other batches is thrown away: with a step every 4 batches, three quarters of the
-compute and of the data. The effective batch is a quarter of the intended one.
+The work on all other batches is wasted: with a step every 4 batches, three quarters of the compute and
+of the data. The effective batch size is a quarter of the intended one.
 
 ## How to fix
 Clear the gradients once per optimizer step, right after `optimizer.step()`, not once per batch.
@@ -59,12 +59,12 @@ class AccumulationLost(Check):
         typical = round(lost.median)
         return self.finding(
             Severity.WARNING,
-            message=f"{typical} of {typical + 1} backwards are thrown away: the gradients are cleared "
+            message=f"{typical} of {typical + 1} backwards are wasted: the gradients are cleared "
             "between the backwards of one optimizer step",
             fix="optimizer.zero_grad()  # once, right after optimizer.step(), not before every backward()",
             site=lost.site,
             step=int(lost.steps[0]),
-            evidence=lost.evidence("backwards whose gradients nobody used, per optimizer step"),
+            evidence=lost.evidence("backwards whose gradients were not used, per optimizer step"),
         )
 
     def unjudged(self, run: RunView) -> str | None:

@@ -1,20 +1,20 @@
 """LOOP001 missing-backward
 
 ## What it detects
-An optimizer that steps again and again without any gradient: `backward()` is never called, or
-`zero_grad()` clears its result before `step()` can use it.
+An optimizer that steps repeatedly without any gradient: `backward()` is never called, or `zero_grad()`
+clears its result before `step()` can use it.
 
 ## Why is this bad?
-Optimizers skip parameters whose gradient is `None`. No weight changes, and nothing says so: the
-loop runs, the loss is that of the initial weights with the noise of the batches.
+Optimizers skip parameters whose gradient is `None`. No weight changes, and there is no error: the loop
+runs, and the loss stays that of the initial weights, plus the noise of the batches.
 
 ## How to fix
 Call `loss.backward()` between the forward pass and `optimizer.step()`, and `zero_grad()` before
 the backward or after the step, never between the two.
 
 ## Known problems
-Optimizers that work without gradients (evolution strategies, finite differences) change the
-weights, and are not reported for that reason.
+Optimizers that work without gradients (evolution strategies, finite differences) do change the weights,
+so they are not reported.
 
 ## References
 - PyTorch tutorials, Optimizing model parameters: the optimization loop.
@@ -77,7 +77,7 @@ class MissingBackward(Check):
         return self.finding(
             Severity.ERROR,
             message="zero_grad() comes between backward() and step(): the gradients are cleared before the "
-            f"optimizer uses them, in all of its {len(norm)} steps",
+            f"optimizer uses them, in all {len(norm)} steps",
             fix="optimizer.zero_grad()  # before loss.backward(), not after it",
             site=norm.site,
             step=int(norm.steps[0]),

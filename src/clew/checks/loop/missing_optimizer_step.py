@@ -1,19 +1,19 @@
 """LOOP002 missing-optimizer-step
 
 ## What it detects
-An optimizer that never steps although backward after backward fills the gradients of its
-parameters, and nothing else updates them.
+An optimizer that never steps although `backward()` keeps filling the gradients of its parameters, and
+nothing else updates them.
 
 ## Why is this bad?
-The weights stay as they were initialised. The loss is flat but for the noise of the batches.
+The weights keep their initial values. The loss is flat apart from the noise of the batches.
 
 ## How to fix
 Call `optimizer.step()` after `loss.backward()`. With gradient accumulation make sure that the
 condition for a step is ever met: `(i + 1) % 64 == 0` never is in an epoch of 50 batches.
 
 ## Known problems
-A program that only wants gradients (attributions, gradient statistics) and makes an optimizer all
-the same looks like this.
+A program that only needs gradients (attributions, gradient statistics) but creates an optimizer looks
+the same.
 
 ## References
 - PyTorch tutorials, Optimizing model parameters: the optimization loop.
@@ -35,7 +35,7 @@ from clew.records.site import Site
 class MissingOptimizerStep(Check):
     id = "LOOP002"
     name = "missing-optimizer-step"
-    withdrawal = "the optimizer has stepped since"
+    withdrawal = "the optimizer has stepped since then"
     needs = ("fact:optimizer_use",)
 
     groups = ("loop-faults",)
@@ -65,7 +65,7 @@ class MissingOptimizerStep(Check):
             step=0,
             evidence=[
                 Evidence(
-                    f"{use.with_grad} of its {use.held} parameters have a gradient, none has changed",
+                    f"{use.with_grad} of its {use.held} parameters have a gradient, but none has changed",
                     site=made,
                 ),
                 *(series.evidence("loss") for _, series in calls[:1]),

@@ -1,20 +1,20 @@
 """LOSS005 logits-into-bce
 
 ## What it detects
-Raw scores that go into `binary_cross_entropy`, which takes probabilities: torch refuses them, or they
-were cut off to the range from 0 to 1 by a clamp.
+Raw scores (logits) that go into `binary_cross_entropy`, which takes probabilities: torch rejects them,
+or they were clamped to the range from 0 to 1.
 
 ## Why is this bad?
-The logarithm of a negative number is undefined, so torch ends the script. A clamp only hides that:
-where it cuts, the gradient is zero, and those samples are never learned.
+The logarithm of a negative number is undefined, so torch raises an error. A clamp only hides that: where
+it cuts, the gradient is zero, and the model never learns those samples.
 
 ## How to fix
-Use `nn.BCEWithLogitsLoss()` on the raw scores, which is also the more exact one; or `torch.sigmoid`
+Use `nn.BCEWithLogitsLoss()` on the raw scores, which is also more accurate; or apply `torch.sigmoid`
 first.
 
 ## Known problems
-On an accelerator torch ends the process with a device-side assertion, and the values can't be read any
-more.
+On an accelerator torch ends the process with a device-side assertion, and the values can no longer be
+read.
 
 ## References
 - PyTorch docs, torch.nn.BCELoss and torch.nn.BCEWithLogitsLoss.
@@ -67,7 +67,7 @@ class LogitsIntoBce(Check):
         low, high = failure.number("input_min"), failure.number("input_max")
         return self.finding(
             Severity.ERROR,
-            message=f"binary_cross_entropy takes probabilities, and got values from {low:.3g} to {high:.3g}: "
+            message=f"binary_cross_entropy takes probabilities, but got values from {low:.3g} to {high:.3g}: "
             "the model returns raw scores",
             fix=FIX,
             site=failure.site,
@@ -78,8 +78,8 @@ class LogitsIntoBce(Check):
     def _clamped(self, site: Site, series: Series) -> Finding:
         return self.finding(
             Severity.ERROR,
-            message=f"binary_cross_entropy gets raw scores cut off at 0 and 1: {series.median:.0%} of them "
-            "sit on an end, where there is no gradient",
+            message=f"binary_cross_entropy gets raw scores clamped to 0 and 1: {series.median:.0%} of them "
+            "are at a limit, where there is no gradient",
             fix=FIX,
             site=site,
             step=int(series.steps[0]),

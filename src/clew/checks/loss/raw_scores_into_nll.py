@@ -4,16 +4,16 @@
 An input of `nll_loss` that is not log-probabilities: raw scores, or probabilities without the logarithm.
 
 ## Why is this bad?
-`nll_loss` only picks the entry of the right class and changes its sign. Of raw scores it can be made as
-negative as one likes by letting them grow, of probabilities its gradient does not depend on how wrong the
-answer is. Either way the model is not pushed towards the right class as against the others.
+`nll_loss` only picks the entry of the right class and flips its sign. With raw scores, the loss falls
+without bound as they grow; with probabilities, the gradient does not depend on how wrong the answer is.
+Either way the model does not learn to prefer the right class over the others.
 
 ## How to fix
 Give raw scores to `F.cross_entropy`, or take `F.log_softmax(scores, dim=1)` before `nll_loss`.
 
 ## Known problems
-Scores that are meant not to be normalised (energies with a partition function of their own) would be
-reported, too; they are rarely trained with `nll_loss`.
+Scores that are unnormalised on purpose (energies with their own partition function) would be reported
+too; they are rarely trained with `nll_loss`.
 
 ## References
 - PyTorch docs, torch.nn.NLLLoss: the input is expected to contain log-probabilities of each class.

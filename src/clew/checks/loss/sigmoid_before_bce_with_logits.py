@@ -1,19 +1,19 @@
 """LOSS004 sigmoid-before-bce-with-logits
 
 ## What it detects
-The output of a sigmoid that goes into `binary_cross_entropy_with_logits`, which takes the sigmoid itself.
+The output of a sigmoid that goes into `binary_cross_entropy_with_logits`, which applies a sigmoid itself.
 
 ## Why is this bad?
-The sigmoid is taken twice. What the loss sees as logits lies between 0 and 1, so that the probability it
-works with stays between 0.5 and 0.73: a negative sample can't get a loss below 0.69, and the gradient
-shrinks to less than a quarter.
+The sigmoid is applied twice. The loss takes values between 0 and 1 as logits, so its probability stays
+between 0.5 and 0.73: a negative sample can't get a loss below 0.69, and the gradient shrinks to less
+than a quarter.
 
 ## How to fix
 Return the raw score from the model and use `torch.sigmoid` only where a probability is needed; or keep
 the sigmoid and use `nn.BCELoss()`.
 
 ## Known problems
-A model that was compiled hides what made its output, and is not judged.
+Compiled models are not checked: they hide which operation produced the output.
 
 ## References
 - PyTorch docs, torch.nn.BCEWithLogitsLoss: combines a Sigmoid layer and the BCELoss in one class.
@@ -68,10 +68,11 @@ class SigmoidBeforeBceWithLogits(Check):
             )
         ]
         if layer is not None:
-            evidence.append(Evidence(f"made by {run.name(layer)}", site=run.locate(layer)))
+            evidence.append(Evidence(f"produced by {run.name(layer)}", site=run.locate(layer)))
         return self.finding(
             Severity.ERROR,
-            message="binary_cross_entropy_with_logits gets the output of a sigmoid: it is taken twice",
+            message="binary_cross_entropy_with_logits gets the output of a sigmoid: the sigmoid is "
+            "applied twice",
             fix=f"remove {run.name(layer)} (Sigmoid): return the raw score"
             if layer is not None
             else "return x, without torch.sigmoid(x); or keep it and use nn.BCELoss()",

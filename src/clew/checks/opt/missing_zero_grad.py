@@ -1,12 +1,12 @@
 """OPT001 missing-zero-grad
 
 ## What it detects
-Gradients of earlier steps that are still there when `backward()` adds the new ones, step after
-step: the optimizer uses the sum of all gradients since the run (or the epoch) began.
+Gradients of earlier steps that were not cleared before `backward()` adds the new ones, step after step:
+the optimizer uses the sum of all gradients since the run (or the epoch) began.
 
 ## Why is this bad?
-Most of each update comes from batches and weights of long ago. It acts like momentum that
-never fades: training overshoots, oscillates or diverges, and no learning rate makes it right.
+Most of each update comes from old batches and old weights. It acts like momentum that never decays:
+training overshoots, oscillates or diverges, and no learning rate fixes that.
 
 ## How to fix
 Call `optimizer.zero_grad()` once per step, before `loss.backward()`. With gradient accumulation,
@@ -63,7 +63,7 @@ class MissingZeroGrad(Check):
                 what, fix = self._told(run, site)
                 yield self.finding(
                     Severity.ERROR,
-                    message=f"{what}: {count} of the {len(later)} steps looked at add to those of earlier "
+                    message=f"{what}: {count} of the {len(later)} sampled steps add to those of earlier "
                     "steps",
                     fix=fix,
                     site=site,
@@ -80,10 +80,10 @@ class MissingZeroGrad(Check):
         whose = _owner(run, site)
         if len(clearing) > self.often * run.steps and whose is not None:
             return (
-                f"zero_grad() is called, and never for the optimizer of {whose.model}: its gradients are not "
+                f"zero_grad() is called, but never on the optimizer of {whose.model}: its gradients are not "
                 "cleared",
-                f"zero_grad() of the {whose.kind} made {whose.place}, which steps here  # before "
-                "loss.backward(); now it is another one's",
+                f"call zero_grad() on the {whose.kind} created {whose.place}, which steps here  # before "
+                "loss.backward(); at present it is called on another optimizer",
             )
         if self.few <= len(clearing) <= self.often * run.steps:
             gap = int(np.median(np.diff(clearing)))

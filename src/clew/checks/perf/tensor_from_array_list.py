@@ -1,17 +1,17 @@
 """PERF010 tensor-from-array-list
 
 ## What it detects
-`torch.tensor` on a list of NumPy arrays, where that takes a real share of the step.
+`torch.tensor` on a list of NumPy arrays, where that takes a noticeable share of the step.
 
 ## Why is this bad?
-Torch takes such a list apart number by number. From one array of the same numbers it is a single copy, a
+Torch converts such a list number by number. From one array of the same numbers it is a single copy, a
 hundred times as fast.
 
 ## How to fix
 `torch.from_numpy(np.stack(arrays))`, or `torch.stack([torch.from_numpy(a) for a in arrays])`.
 
 ## Known problems
-Calls in loader workers are in another process and not seen; nor is `torch.FloatTensor(list)`.
+Calls in loader workers run in another process and are not seen; nor is `torch.FloatTensor(list)`.
 
 ## References
 - PyTorch docs, torch.tensor and torch.from_numpy.
@@ -48,9 +48,9 @@ class TensorFromArrayList(Check):
             if severity is not None:
                 yield self.finding(
                     severity,
-                    message=f"torch.{built.function} takes a list of arrays apart number by number; "
+                    message=f"torch.{built.function} converts a list of arrays number by number; "
                     f"a step would be {times(gain)} as fast from one array",
-                    fix=f"torch.{built.function}(np.stack(arrays)), with arrays the list that is given now",
+                    fix=f"torch.{built.function}(np.stack(arrays)), where arrays is the list you pass now",
                     site=built.site,
                     evidence=[
                         expected(gain, of_step(built.share * costs.step, costs)),

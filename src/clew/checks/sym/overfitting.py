@@ -1,19 +1,19 @@
 """SYM001 overfitting
 
 ## What it detects
-An evaluation loss that has risen by a fifth and more above its best and stays there, while the
-training loss fell on and is now far below it.
+An evaluation loss that has risen by a fifth or more above its best value and stays there, while the
+training loss kept falling and is now far below it.
 
 ## Why is this bad?
-From its best point on the model learns the training samples by heart: every further step makes
-it worse on new ones.
+After its best point the model memorises the training samples: every further step makes it worse on new
+ones.
 
 ## How to fix
-Stop at the best evaluation and keep that checkpoint. Then more data or augmentation, weight decay
-or dropout, or a smaller model.
+Stop at the best evaluation and keep that checkpoint. Then try more data or augmentation, weight decay or
+dropout, or a smaller model.
 
 ## Known problems
-Where a checkpoint was saved at the best point this is advice only. In classification the
+Where a checkpoint was saved at the best point, this is only advice. In classification the
 evaluation loss can rise while the accuracy still gains: look at the metric that counts.
 
 ## References

@@ -1,20 +1,20 @@
 """SYM002 underfitting
 
 ## What it detects
-A training loss that fell at first and has stood still for the second half of the run at more than
-half of where it began; an evaluation loss, where there is one, is no worse.
+A training loss that fell at first and has not improved in the second half of the run, at more than half
+of its start; the evaluation loss, if there is one, is no worse.
 
 ## Why is this bad?
 The model does as well on new samples as on those it was trained on, and well on neither: it may be
 too small, too strongly regularised, or without the features that the task needs.
 
 ## How to fix
-Three experiments decide, and `clew check train.py` makes them: a wider copy (capacity-too-small),
+Three experiments decide, and `clew check train.py` runs them: a wider copy (capacity-too-small),
 dropout and weight decay off (over-regularised), a simple learner on the raw features (no-signal).
-Then a wider or deeper model, less regularisation, other features, or a higher learning rate.
+Then try a wider or deeper model, less regularisation, other features, or a higher learning rate.
 
 ## Known problems
-A symptom, and advice only: where targets are noisy, the same loss may be the best there is.
+A symptom, and only advice: where targets are noisy, the same loss may be the best possible.
 
 ## References
 - Goodfellow, Bengio and Courville, Deep Learning, 2016, section 5.2.
@@ -66,10 +66,10 @@ class Underfitting(Check):
             return
         yield self.finding(
             Severity.ADVICE,
-            message=f"the loss fell from {start:.3g} to {end:.3g} and has stood there for the second half "
-            "of the run: the model can't do better as it is, or the task can't be done better",
+            message=f"the loss fell from {start:.3g} to {end:.3g} and has not improved in the second half "
+            "of the run: the model is too limited, or no better loss is possible",
             fix="clew check --only capacity-too-small,over-regularised,no-signal train.py  # which of them "
-            "fails tells what it is: width, regularisation or features",
+            "fails shows the cause: width, regularisation or features",
             site=loss.site,
             step=int(loss.steps[len(loss) // 2]),
             evidence=loss.evidence("loss"),

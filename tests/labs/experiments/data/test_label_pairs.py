@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
 from clew.checks.data.labels_misaligned import LabelsMisaligned as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.data.label_pairs import LabelsMisaligned
 from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 
 
@@ -74,7 +74,7 @@ def test_a_collate_function_that_shifts_the_labels_is_certain() -> None:
 
 def test_a_loop_that_reorders_the_inputs_alone_is_certain() -> None:
     (finding,) = judged(Check(), tried(LabelsMisaligned(), captured(pixels(), apart)))
-    assert "samples get another label in training" in finding.message
+    assert "samples have a different label in training" in finding.message
 
 
 def test_pairs_that_stay_together_pass() -> None:

@@ -7,9 +7,9 @@ from subjects import HEALTHY, batches, judged, mlp, tried, two_towers
 from torch import nn
 
 from clew.checks.mode.batch_size_unfit import BatchSizeUnfit as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.learning.gradient_noise import BatchSizeUnfit
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Severity
 
@@ -45,7 +45,7 @@ def test_a_noise_scale_that_so_few_batches_cannot_tell_is_left_alone() -> None:
 
 def test_huge_batches_of_a_clear_rule_are_advice_and_small_ones_are_not() -> None:
     (found,) = judged(Check(), tried(BatchSizeUnfit(), faint(2048, 3.0, 0.1, 8, offset=4.0)))
-    assert "larger than they need be" in found.message
+    assert "larger than necessary" in found.message
     assert judged(Check(), tried(BatchSizeUnfit(), faint(64, 3.0, 0.1, 8, offset=4.0))) == []
 
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from clew.checks.exp.batch_leak import BatchLeak as Check
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.network.batch_independence import BatchLeak
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Finding
 
@@ -88,7 +88,7 @@ def test_a_table_of_all_samples_with_all_others_is_said_to_be_meant() -> None:
     assert judged(Check(), result) == []
     fact = Fact("experiment.batch-leak", {"status": "done", "data": result.data})
     _, reason = ask(Check(), RunView(Recorded(fact)))
-    assert str(reason).startswith("batch interaction is meant here: Matcher gives a table")
+    assert str(reason).startswith("batch interaction is intended here: Matcher gives a table")
 
 
 def test_batch_normalisation_without_running_statistics_is_said_to_be_meant() -> None:

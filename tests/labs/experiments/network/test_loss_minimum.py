@@ -13,9 +13,9 @@ from subjects import HEALTHY, judged, mlp, tried
 from torch import Tensor, nn
 
 from clew.checks.exp.loss_prefers_wrong import LossPrefersWrong as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.network.loss_minimum import LossPrefersWrong
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 
 Loss = Callable[[Any, Tensor], Tensor]
@@ -83,7 +83,7 @@ class Away(torch.autograd.Function):
 
 def test_a_gradient_that_points_away_from_where_the_loss_falls_is_an_error() -> None:
     (finding,) = judged(Check(), tried(LossPrefersWrong(), values(lambda p, t: F.mse_loss(Away.apply(p), t))))
-    assert "points away" in finding.message
+    assert "points the wrong way" in finding.message
 
 
 def focal(scores: Tensor, labels: Tensor) -> Tensor:
