@@ -197,14 +197,16 @@ def test_tensors_made_under_inference_mode_are_put_back() -> None:
     assert made.tolist() == [1.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.float64, torch.float32, torch.bfloat16, torch.complex64, torch.int32]
-)
+NUMBERS = [torch.float64, torch.float32, torch.bfloat16, torch.complex64, torch.complex128]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
 def test_values_are_put_back_bit_by_bit(dtype: torch.dtype) -> None:
-    held = torch.tensor([-0.0, 1.0, 2.0]).to(dtype)
+    held = torch.tensor([-0.0]).to(dtype)
     bits = held.clone().view(torch.uint8).tolist()
     with snapshot(tensors=[held], copy=True):
-        held.mul_(0).abs_() if not dtype.is_complex else held.mul_(0)
+        held.zero_()
+        assert held.view(torch.uint8).tolist() != bits
     assert held.view(torch.uint8).tolist() == bits
 
 
