@@ -86,7 +86,7 @@ def examine(
     notes, began = Notes(), perf_counter()
     with _unseen(), untouched(batch_or_loader):
         subject = subject_of(model, loss_fn, batch_or_loader, optimizer, step=step)
-        subject.line = user_line(2)
+        subject.line = user_line()
         with _as_in_training(model):
             _lend_optimizer(subject)
             run_experiments(

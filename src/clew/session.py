@@ -191,7 +191,7 @@ class Session:
 
     def log(self, values: dict[str, Any]) -> None:
         """Record the user's own metrics, at the step that they are about."""
-        file, line = user_line(2)
+        file, line = user_line()
         step = self._watcher.spoken_of if self._watcher is not None else 0
         site = Site(op="log", file=file, line=line)
         for name, value in values.items():

@@ -110,7 +110,7 @@ class PlainSteps:
             self._watcher.alarms.look_for_bad_micro_batch()
 
     def _find_line(self, frame: FrameType | None) -> None:
-        self._line = user_line(3)
+        self._line = user_line()
         self._caller, self._at = None, -1
         if frame is not None and kind_of(frame.f_code.co_filename) == USER:
             self._caller, self._at = frame.f_code, frame.f_lasti

@@ -67,7 +67,7 @@ class Schedulers:
         if known is None:
             return
         if known.step_file is None:
-            known.step_file, known.step_line = user_line(2)
+            known.step_file, known.step_line = user_line()
         optimizer = getattr(scheduler, "optimizer", None)
         if not self._steps_of(optimizer):
             known.early += 1

@@ -27,7 +27,7 @@ def watch_data(probes: Probes) -> None:
     feeding, datasets = watcher.feeding, DatasetWatch(watcher.sink)
 
     def iterated(iterator: Any, loader: DataLoader[Any], *__: Any, **___: Any) -> None:
-        file, line = user_line(2)
+        file, line = user_line()
         key = (id(loader), file, line)
         index = known.setdefault(key, len(known))
         if index not in feeding.names:
@@ -85,7 +85,7 @@ def watch_checkpoints(probes: Probes) -> None:
 
     def event(kind: str) -> Probe:
         def happened(*_: Any, **__: Any) -> None:
-            file, line = user_line(2)
+            file, line = user_line()
             watcher.sink.event(kind, watcher.clock.step, {"file": file, "line": line})
 
         return happened

@@ -193,7 +193,7 @@ def watch_clipping(probes: Probes) -> None:
         watcher.pattern.add("c")
         if norm is not None:  # clipping by value gives none
             watcher.clip_norm = float(limit)
-        file, line = user_line(2)
+        file, line = user_line()
         site = Site(op="clip", file=file, line=line, phase="train")
         table = tables.get(site)
         if table is None:

@@ -219,7 +219,7 @@ class Watcher:
         self._unscaled = None
         if loss.numel() != 1:
             return
-        where = user_line(3)
+        where = user_line()
         table = self.loss_table(where)
         self.clock.defer(loss.detach(), lambda step, value: self._write_loss(table, where, step, value))
 
@@ -254,7 +254,7 @@ class Watcher:
         state = self.optimizers.state_of(optimizer)
         closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
         if state.site is None:
-            file, line = user_line(2)
+            file, line = user_line()
             state.site = Site(op="step", file=file, line=line, phase="train")
             state.uses_closure = closure is not None
             self._inventory_due = self.clock.step + INVENTORY_AFTER
