@@ -137,7 +137,7 @@ class Session:
         self.alarm = Alarm(self._watcher)
         self.alarm.listeners.append(self._guard.probe("repro", self._save_repro))
         self._watcher.on_alarm = self._look_at_alarm
-        self._watcher.between_steps += [self._seams.between_steps, self._judge.stop_if_asked]
+        self._watcher.between_steps.append(self._judge.stop_if_asked)
         for part in self._parts:
             part.wire(self._watcher, self._guard, self._seams)
         self._seams.install()

@@ -117,13 +117,13 @@ def test_notes_wait_for_a_given_time_and_no_longer(tmp_path, monkeypatch, wait):
     """A slow step must not wait for many others before it is in the log: the process may be killed."""
     monkeypatch.setattr(plain, "WAIT", wait)
     written = []
-    original = plain.PlainSteps.write
+    original = plain.LightRecorder.write
 
     def write(self) -> None:
         written.append(self.steps)
         original(self)
 
-    monkeypatch.setattr(plain.PlainSteps, "write", write)
+    monkeypatch.setattr(plain.LightRecorder, "write", write)
     with clew.attach(run_root=tmp_path, quiet=True):
         train(Net())
     assert (max(written) <= 1) is (wait == 0.0)

@@ -45,7 +45,7 @@ def recorded(program, folder, monkeypatch, by_the_library, wait=3600.0):
     gc.collect()
     torch.manual_seed(3)
     rows = []
-    original = plain.write_usual
+    original = plain.write_rows
 
     def write(watcher, root, state, line, found):
         rows.append(len(found))
@@ -54,7 +54,7 @@ def recorded(program, folder, monkeypatch, by_the_library, wait=3600.0):
     with monkeypatch.context() as patch:
         if not by_the_library:
             patch.setattr(usual, "natives", lambda: None)
-        patch.setattr(plain, "write_usual", write)
+        patch.setattr(plain, "write_rows", write)
         patch.setattr(plain, "WAIT", wait)
         patch.setattr(plain, "WORTH", 2)
         patch.setattr(plain, "AGAIN", 0.0)
@@ -123,7 +123,7 @@ def test_no_batch_is_held_beyond_its_step(tmp_path):
             optimizer.step()
             seen = weakref.ref(x)
             del x
-            if session._watcher.plain.usual.steps:
+            if session._watcher.machine.light.native.steps:
                 usual_ones += 1
                 assert seen() is None
     assert usual_ones > 20
@@ -137,11 +137,11 @@ def test_what_the_model_was_given_is_known_in_the_middle_of_a_usual_step(tmp_pat
     with clew.attach(run_root=tmp_path, quiet=True) as session:
         simple(model=model, optimizer=optimizer)
         watcher = session._watcher
-        assert watcher.plain.usual.active
+        assert watcher.machine.light.native.active
         x = X.clone()
         loss = model(x).sum().detach().requires_grad_()  # which the change of its input does not hurt
         x.add_(1)
-        watcher.plain.settle()
+        watcher.machine.light.settle()
         assert [(call[0], call[1][0]) for call in watcher.holding.calls] == [(model, x)]
         assert watcher.holding.changed() == [x]
         assert watcher.spoken_of == STEPS
@@ -171,14 +171,14 @@ def test_an_interrupt_inside_a_usual_step_leaves_nothing_behind(tmp_path, monkey
     with clew.attach(run_root=tmp_path, quiet=True) as session:
         simple(model=model, optimizer=optimizer)
         watcher = session._watcher
-        assert watcher.plain.usual.active
+        assert watcher.machine.light.native.active
         model.interrupted = True
         with pytest.raises(KeyboardInterrupt):
             model(X)
         model.interrupted = False
         simple(model=model, optimizer=optimizer)
-        assert not watcher.plain.inside
-        assert not watcher.in_backward
+        assert not watcher.machine.light._inside
+        assert not watcher.machine.in_backward
     ((_, steps, _),) = open_run(session.path).data.series("loss")
     assert list(steps) == list(range(2 * STEPS))
 

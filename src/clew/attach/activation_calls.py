@@ -83,15 +83,15 @@ class ActivationCalls:
         self._by_mode: list[str] = []  # the calls of a step in full, as each of the two saw them
         self._by_name: list[str] = []
 
-    def begin(self, mode: Callable[[Seen], ActivationMode], lean_follow: bool) -> None:
-        """A forward of which more is wanted than statistics; lean ones may follow, or never do."""
+    def begin(self, mode: Callable[[Seen], ActivationMode], layers_only_follow: bool) -> None:
+        """A forward of a sampled step; some of which only layers are measured may follow, or never do."""
         self.recover()
         self._by_mode, self._by_name = [], []
-        if lean_follow:
+        if layers_only_follow:
             self._replace(self._seen_by_name)
-        self._enter(mode(self._seen_by_mode if lean_follow else self._seen))
+        self._enter(mode(self._seen_by_mode if layers_only_follow else self._seen))
 
-    def begin_lean(self, root: Root) -> None:
+    def begin_layers_only(self, root: Root) -> None:
         """A forward of which nothing but the statistics of layers is wanted."""
         self.recover()
         if root.calls_in_torch:

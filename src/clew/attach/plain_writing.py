@@ -99,11 +99,11 @@ def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerS
     return [state for state, _ in updates.values()]
 
 
-def write_usual(
+def write_rows(
     watcher: Watcher, root: Root, state: OptimizerState, line: tuple[str | None, int | None], rows: Array
 ) -> None:
-    """Write the rows of usual steps: the first eight columns are those of `StepClock.write`, then come
-    loss, norm of the gradients and rate."""
+    """Write the rows of steps that the library noted: the first eight columns are those of `StepClock.write`,
+    then come loss, norm of the gradients and rate."""
     clock, sink = watcher.clock, watcher.sink
     first, codes = clock.step, rows[:, 7].copy()
     steps = np.arange(first, first + len(rows))

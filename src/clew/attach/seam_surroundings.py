@@ -17,7 +17,6 @@ from clew.attach import loaders
 from clew.attach.datasets import DatasetWatch
 from clew.attach.frames import line_of_creation, user_line
 from clew.attach.naming import names_in_callers
-from clew.attach.plain_writing import DATA
 from clew.attach.probes import Probe, Probes
 
 
@@ -42,32 +41,21 @@ def watch_data(probes: Probes) -> None:
             feeding.held[index] = loader  # `for x in DataLoader(…)` lets go of it at once
         datasets.epoch_began(loader, index, watcher.clock.step)
 
-    plain, grad_enabled = watcher.plain, torch.is_grad_enabled
-    waited, note_plain = plain.usual.waited, probes.plain_inside(plain.other)
-
-    def arrived(seconds: float, batch: Any) -> None:
-        feeding.batch = batch
-        watcher.clock.data += seconds
-        watcher.pattern.add("d")
-        watcher.forwards.reset()
-
-    note = probes.probe("batch", arrived)
+    machine = probes.machine
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(iterator: Any) -> Any:
-            if threading.get_ident() != watcher.thread:
+            if threading.get_ident() != machine.thread:
                 return original(iterator)
             began = perf_counter()
             result = original(iterator)
             seconds = perf_counter() - began
             feeding.source = id(iterator)
-            if grad_enabled():
-                watcher.holding.delivered = result
-                if plain.resting:
-                    if not waited(seconds):
-                        note_plain((DATA, seconds))
-                    return result
-            note(seconds, result)
+            recorder = machine.recorder
+            try:
+                recorder.batch_delivered(seconds, result)
+            except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                machine.failed(recorder, error).batch_delivered(seconds, result)
             return result
 
         return wrapper

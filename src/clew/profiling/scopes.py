@@ -20,7 +20,7 @@ from torch.compiler import is_compiling
 from clew.attach.frames import name_in_caller
 from clew.attach.models import ModelBook, Root, strip_wrappers, unwrap
 from clew.attach.patching import Patches
-from clew.attach.plain import PlainSteps
+from clew.attach.plain import LightRecorder
 from clew.capture.gradients import GradientNorm
 from clew.profiling.growth import GrowthWatch
 from clew.profiling.ranges import BACKWARD, MODULE, OWN, named
@@ -68,7 +68,7 @@ class Scopes:
             self._patches.wrap(record_function, "__exit__", self._leaving)
         self._patches.wrap(torch.autograd, "_engine_run_backward", _within(BACKWARD))
         self._patches.wrap(GradientNorm, "__call__", _within(OWN))
-        self._patches.wrap(PlainSteps, "write", _within(OWN))
+        self._patches.wrap(LightRecorder, "write", _within(OWN))
         self._patches.wrap(GrowthWatch, "_read", _within(OWN))
         self._patches.wrap(GrowthWatch, "_survey", _within(OWN))
 

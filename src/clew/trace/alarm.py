@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +22,10 @@ from clew.trace.places import returned_from
 from clew.trace.replay import Answer, answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from clew.attach.watcher import Watcher
 
 MOST_REPLAYS = 2  # in a run: once for the loss, once for the gradients
 SEVERAL = "a step of one of several processes is not run again: the others would wait for it"
-NOBODY = -1  # no thread has this number
 
 
 class Alarm:
@@ -54,16 +51,9 @@ class Alarm:
         held.frame = held.delivered = None
 
 
-@contextmanager
-def unwatched(watcher: Watcher) -> Iterator[None]:
+def unwatched(watcher: Watcher) -> AbstractContextManager[None]:
     """The seams look away: what runs now is not the user's step."""
-    watcher.plain.settle()
-    thread, inside = watcher.thread, watcher.in_backward
-    watcher.thread, watcher.in_backward = NOBODY, True
-    try:
-        yield
-    finally:
-        watcher.thread, watcher.in_backward = thread, inside
+    return watcher.machine.unwatched()
 
 
 def to_fact(where: str, found: Answer) -> dict[str, Any]:
