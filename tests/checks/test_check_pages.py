@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clew.checks import catalog
-from clew.checks.api import SECTIONS, Check, sections, summary
-from clew.checks.pages import pages
+from clew.checks.base import SECTIONS, Check, sections, summary
+from clew.checks.check_pages import pages
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = pytest.mark.parametrize("kind", catalog.CHECKS, ids=lambda kind: kind.name)

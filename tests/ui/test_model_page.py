@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from torch import Tensor, nn
 
 import clew
-from clew.show.model_graph import write_graph
+from clew.render.network.graph_files import write_graph
 
 EVIL = "<img src=x onerror=alert(1)>"
 

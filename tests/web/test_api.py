@@ -15,9 +15,9 @@ import pytest
 from clew_why import why_json
 from web_parts import HOSTILE, LAYERS, Client, begin, make_run, writer_of
 
-from clew.records import Site
-from clew.store.cache import cache_root
-from clew.store.runs import create_run, rank_folder
+from clew.records.site import Site
+from clew.store.index.index_cache import cache_root
+from clew.store.read.run_folders import create_run, rank_folder
 
 
 def get(api, path: str, **query: object):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from clew.records import Finding, Severity
+from clew.records.finding import Finding, Severity
 
 # Steps, gradients or labels that are wrong at the source make everything after them look ill.
 _LOOP = ("missing-zero-grad", "missing-backward", "missing-optimizer-step", "accumulation-lost")

@@ -8,25 +8,17 @@ from dataclasses import replace
 import numpy as np
 
 from clew.checks import catalog
-from clew.checks.api import Check
+from clew.checks.base import Check
 from clew.checks.causes import folded, possible_causes
-from clew.checks.custom import broken, from_fact
-from clew.checks.fits import PHASE, Part, parts_of
-from clew.checks.ignoring import Rule, rules_of
-from clew.checks.proofs import proven
-from clew.checks.view import RunView
+from clew.checks.custom_checks import broken, from_fact
+from clew.checks.ignore_rules import Rule, rules_of
+from clew.checks.proof_verdicts import proven
+from clew.checks.run_view import RunView
+from clew.checks.trainings import PHASE, Part, parts_of
 from clew.checks.wording import listed
-from clew.records import (
-    NEEDS_DATA,
-    NEEDS_EXPERIMENT,
-    NEEDS_PROFILE,
-    Evidence,
-    Finding,
-    Ignored,
-    NotJudged,
-    Site,
-    Verdict,
-)
+from clew.records.finding import Evidence, Finding
+from clew.records.site import Site
+from clew.records.verdict import NEEDS_DATA, NEEDS_EXPERIMENT, NEEDS_PROFILE, Ignored, NotJudged, Verdict
 
 EXPERIMENT = "fact:experiment."  # needs that only `clew check` and `clew.examine` can meet
 OTHER_COMMANDS = {EXPERIMENT: NEEDS_EXPERIMENT, "fact:profile": NEEDS_PROFILE, "fact:data.": NEEDS_DATA}
@@ -253,3 +245,10 @@ def _place(site: Site) -> str:
     if site.module is not None:
         return f"{site.module}.{site.param}" if site.param else site.module
     return f"{site.file}:{site.line}" if site.file else site.op or "elsewhere"
+
+
+def judged(view: RunView) -> Verdict:
+    """What the checks say that read what was found about the data."""
+    asked = {f"fact:{kind}" for kind in view.fact_kinds("data.")}
+    checks = [c for c in catalog.everything() if asked & {n for need in c.needs for n in need.split("|")}]
+    return judge(view, checks=checks)

@@ -26,10 +26,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import at, training_loaders
-from clew.checks.view import RunView
-from clew.records import Finding, Severity, Site
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import at, training_loaders
+from clew.checks.run_view import RunView
+from clew.records.finding import Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)

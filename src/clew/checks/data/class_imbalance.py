@@ -27,14 +27,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import ClassCounts, class_counts, is_weighted, training_loaders
-from clew.checks.data.surveyed import evaluation, looked, training, was_surveyed
-from clew.checks.data.surveyed import site as place
-from clew.checks.view import RunView
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import ClassCounts, class_counts, is_weighted, training_loaders
+from clew.checks.evidence.survey_facts import evaluation, looked, training, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records import Evidence, Finding, Severity, Site
-from clew.supply.survey import Labels, Order, Survey
+from clew.records.dataset_survey import Labels, Order, Survey
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)

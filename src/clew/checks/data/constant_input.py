@@ -29,13 +29,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.checks.api import Check
-from clew.checks.data.feed import at, feeding_site
-from clew.checks.data.surveyed import looked, surveys, was_surveyed
-from clew.checks.data.surveyed import site as place
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
-from clew.supply.survey import Survey
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import at, feeding_site
+from clew.checks.evidence.survey_facts import looked, surveys, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
+from clew.records.dataset_survey import Survey
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)

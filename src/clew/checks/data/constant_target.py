@@ -29,14 +29,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.checks.api import Check
-from clew.checks.data.feed import at, training_loaders
-from clew.checks.data.surveyed import looked, training, was_surveyed
-from clew.checks.data.surveyed import site as place
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import at, training_loaders
+from clew.checks.evidence.survey_facts import looked, training, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Finding, Severity, Site
-from clew.supply.survey import LABEL
+from clew.records.dataset_survey import LABEL
+from clew.records.finding import Finding, Severity
+from clew.records.site import Site
 
 JUDGED = {
     "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",

@@ -25,12 +25,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.surveyed import at, called, looked, site, surveys
-from clew.checks.view import RunView
+from clew.checks.base import Check
+from clew.checks.evidence.survey_facts import at, called, looked, site, surveys
+from clew.checks.run_view import RunView
 from clew.checks.wording import counted
-from clew.records import Evidence, Finding, Severity, Site
-from clew.supply.survey import Survey
+from clew.records.dataset_survey import Survey
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.surveyed import by_nature, called, exhibits, looked, site, surveys
-from clew.checks.view import RunView
+from clew.checks.base import Check
+from clew.checks.evidence.survey_facts import by_nature, called, exhibits, looked, site, surveys
+from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records import Evidence, Finding, Severity
-from clew.supply.survey import Duplicates, Survey
+from clew.records.dataset_survey import Duplicates, Survey
+from clew.records.finding import Evidence, Finding, Severity
 
 HOW = {"picture": "pictures", "features": "values", "shingles": "texts"}
 

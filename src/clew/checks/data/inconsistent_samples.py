@@ -26,12 +26,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.surveyed import at, called, looked, site, surveys
-from clew.checks.view import RunView
+from clew.checks.base import Check
+from clew.checks.evidence.survey_facts import at, called, looked, site, surveys
+from clew.checks.run_view import RunView
 from clew.checks.wording import counted
-from clew.records import Evidence, Finding, Severity
-from clew.supply.survey import Count, FieldSurvey, Survey
+from clew.records.dataset_survey import Count, FieldSurvey, Survey
+from clew.records.finding import Evidence, Finding, Severity
 
 
 @dataclass(frozen=True)

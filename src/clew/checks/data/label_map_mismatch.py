@@ -25,11 +25,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import sources
-from clew.checks.facts import text, whole
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import sources
+from clew.checks.evidence.recorded_facts import text, whole
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 Counts = Mapping[tuple[int, int], int]  # (label, prediction) -> samples
 

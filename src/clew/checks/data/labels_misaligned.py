@@ -30,13 +30,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.checks.api import Check
-from clew.checks.data.feed import at, class_counts, feeding_site
-from clew.checks.experiments.outcome import place
-from clew.checks.facts import Data
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import at, class_counts, feeding_site
+from clew.checks.evidence.experiment_outcome import place
+from clew.checks.evidence.recorded_facts import Data
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)

@@ -28,15 +28,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import feeding_site
-from clew.checks.data.surveyed import at, looked, surveys
-from clew.checks.data.surveyed import site as place
-from clew.checks.facts import NonFinite
-from clew.checks.numerics.culprit import Culprit
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
-from clew.supply.survey import INPUT, LABEL
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import feeding_site
+from clew.checks.evidence.nan_culprit import Culprit
+from clew.checks.evidence.recorded_facts import NonFinite
+from clew.checks.evidence.survey_facts import at, looked, surveys
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
+from clew.records.dataset_survey import INPUT, LABEL
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 FIRST = "input[0]"
 

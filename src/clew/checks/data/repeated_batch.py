@@ -27,12 +27,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import Loader, at, feeding_site, training_loaders
-from clew.checks.facts import text, whole
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import Loader, at, feeding_site, training_loaders
+from clew.checks.evidence.recorded_facts import text, whole
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)

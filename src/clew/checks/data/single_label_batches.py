@@ -26,14 +26,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import training_loaders
-from clew.checks.data.order import label_orders
-from clew.checks.data.surveyed import looked, training, was_surveyed
-from clew.checks.data.surveyed import site as place
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity
-from clew.supply.survey import Survey
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import training_loaders
+from clew.checks.evidence.label_order import label_orders
+from clew.checks.evidence.survey_facts import looked, training, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
+from clew.records.dataset_survey import Survey
+from clew.records.finding import Evidence, Finding, Severity
 
 
 @dataclass(frozen=True)

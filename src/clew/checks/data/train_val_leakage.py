@@ -30,8 +30,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.checks.api import Check
-from clew.checks.data.feed import (
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import (
     Source,
     at,
     says_training,
@@ -39,12 +39,13 @@ from clew.checks.data.feed import (
     sources,
     training_loaders,
 )
-from clew.checks.data.surveyed import between, by_nature, exhibits
-from clew.checks.data.surveyed import site as place
-from clew.checks.view import RunView
+from clew.checks.evidence.survey_facts import between, by_nature, exhibits
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records import Evidence, Finding, Severity, Site
-from clew.supply.survey import Between
+from clew.records.dataset_survey import Between
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.surveyed import looked, training, was_surveyed
-from clew.checks.data.surveyed import site as place
+from clew.checks.base import Check
+from clew.checks.evidence.survey_facts import looked, training, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Finding, Severity, Site
-from clew.supply.survey import FieldSurvey
+from clew.records.dataset_survey import FieldSurvey
+from clew.records.finding import Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import at
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import at
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 REGRESSION = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
 

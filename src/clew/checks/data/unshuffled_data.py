@@ -29,14 +29,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import Loader, training_loaders
-from clew.checks.data.order import LabelOrder, label_orders
-from clew.checks.data.surveyed import looked, training, was_surveyed
-from clew.checks.data.surveyed import site as place
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity
-from clew.supply.survey import Labels, Order
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import Loader, training_loaders
+from clew.checks.evidence.label_order import LabelOrder, label_orders
+from clew.checks.evidence.survey_facts import looked, training, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
+from clew.records.dataset_survey import Labels, Order
+from clew.records.finding import Evidence, Finding, Severity
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import Loader, training_loaders
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import Loader, training_loaders
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding, Severity
 
 
 @dataclass(frozen=True)

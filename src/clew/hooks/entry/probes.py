@@ -1,0 +1,55 @@
+"""How seams are made: wrapped functions and hooks that call the watcher, in order and under guard."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.compiler import is_compiling
+
+from clew.hooks.entry.guard import Guard
+from clew.hooks.entry.patches import Patches
+from clew.hooks.steps.watcher import Watcher
+
+Probe = Callable[..., None]
+
+
+class Probes:
+    """What every seam needs. Wrappers let a compiler through first: dynamo traces `is_compiling()`
+    to a constant, and what follows it disappears."""
+
+    def __init__(self, watcher: Watcher, guard: Guard) -> None:
+        self.watcher = watcher
+        self.machine = watcher.machine
+        self.guard = guard
+        guard.grad_enabled, guard.set_grad_enabled = torch.is_grad_enabled, torch._C._set_grad_enabled
+        self.patches = Patches()
+        self.handles: list[Any] = []
+
+    def remove(self) -> None:
+        """Take everything off again."""
+        for handle in self.handles:
+            handle.remove()
+        self.handles.clear()
+        self.patches.remove()
+
+    def probe(self, name: str, function: Callable[..., None]) -> Probe:
+        """What is told besides the events of a step, guarded and in order: see `StepMachine.probe`."""
+        return self.machine.probe(name, function)
+
+    def around(self, owner: Any, name: str, after: Probe) -> None:
+        """Call `after(result, *args, **kwargs)`, which is guarded, when a function of torch's returned."""
+        machine, get_ident = self.machine, threading.get_ident
+
+        def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                result = original(*args, **kwargs)
+                if not is_compiling() and get_ident() == machine.thread:
+                    after(result, *args, **kwargs)
+                return result
+
+            return wrapper
+
+        self.patches.wrap(owner, name, wrap)

@@ -1,0 +1,173 @@
+"""The state of an attached program: what is known of it, and everyone who collects more.
+
+Which step it is, who records it and how closely is the step machine's business (`step_machine`); what the
+events of a step mean, the recorders'.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from clew.hooks.collect_layers.activations import Activations
+from clew.hooks.collect_layers.layer_histograms import Histograms
+from clew.hooks.collect_layers.layer_structure import Structure
+from clew.hooks.collect_layers.parameter_inventory import owners_of, parameters_fact
+from clew.hooks.collect_layers.parameter_stats import ParameterStats
+from clew.hooks.collect_layers.pretrained_statistics import Pretrained
+from clew.hooks.collect_loop.batch_stats import Batches
+from clew.hooks.collect_loop.fed_samples import Feeding
+from clew.hooks.collect_loop.grad_scaler import Scaling
+from clew.hooks.collect_loop.loss_calls import Losses
+from clew.hooks.collect_loop.optimizers import OptimizerBook, OptimizerState
+from clew.hooks.collect_loop.train_modes import Modes
+from clew.hooks.entry.guard import Guard
+from clew.hooks.entry.sink import Sink
+from clew.hooks.seams.output_functions import FunctionCalls
+from clew.hooks.steps.deferred_values import Late
+from clew.hooks.steps.forward_calls import Forwards
+from clew.hooks.steps.loop_collectors import Loop
+from clew.hooks.steps.nonfinite_alarm import Alarms
+from clew.hooks.steps.optimizer_cycle import Cycle
+from clew.hooks.steps.replay_inputs import Holding
+from clew.hooks.steps.sampling_budget import Sampler
+from clew.hooks.steps.step_clock import StepClock
+from clew.hooks.steps.step_machine import StepMachine
+from clew.hooks.steps.step_pattern import Pattern
+from clew.hooks.steps.trained_models import ModelBook
+from clew.records.site import Site
+
+INVENTORY_AFTER = 3  # steps until every optimizer of a usual program has stepped once
+
+
+class Watcher:
+    """The state of an attached program."""
+
+    def __init__(self, sink: Sink, guard: Guard, *, budget: float = 0.02, every_step: bool = False) -> None:
+        self.sink = sink
+        self.late = Late()
+        self.models = ModelBook()
+        self.optimizers = OptimizerBook(sink, self.models)
+        self.sampler = Sampler(budget, every_step)
+        self.pattern = Pattern(self._announce_pattern)
+        self.clock = StepClock(sink, self.pattern, guard, self.late)
+        self.histograms = Histograms(sink, self.late, guard)
+        self.activations = Activations(sink, self.models, self.late, self.histograms)
+        self.parameters = ParameterStats(sink, self.late, self.histograms)
+        self.batches = Batches(sink, self.late)
+        self.losses = Losses(sink, self.late, self.batches, lambda: self.clock.step)
+        self.feeding = Feeding(sink, self.late, guard, lambda: self.clock.step)
+        self.pretrained = Pretrained(sink, self.models, guard, lambda: self.clock.step)
+        self.structure = Structure(sink, guard)
+        self.calls = FunctionCalls(sink, self.late, self.models)
+        self.loop = Loop(sink, guard, self.models, self.optimizers)
+        self.between_steps: list[Callable[[int], None]] = []  # told which step begins
+        self.limit: int | None = None  # a step before which they must be told
+        self.due = sys.maxsize  # and from this one on
+        self.forwards = Forwards(self, guard)
+        self.modes = Modes(sink, self.clock, self.pattern)
+        self.holding = Holding()
+        self.alarms = Alarms(self)
+        self.scaling = Scaling(self.holding, lambda: self.step, self.alarms.never_updated)
+        self.on_alarm: Callable[[str, int, OptimizerState | None], None] | None = None
+        self.before_update: Callable[[], None] | None = None  # in sampled steps, which are still there
+        self.observers: list[Any] = []  # told of each root's forward, of losses and of backward()
+        self.clip_norm: float | None = None  # to which the program clips its gradients
+        self.scaled_loss: tuple[Tensor, Tensor] | None = None  # by a GradScaler, and before that
+        self.cycle = Cycle(self.optimizers.exists)
+        self._loss_tables: dict[tuple[str | None, int | None], int] = {}
+        self._inventories: dict[str, Any] = {}
+        self._inventory_due = INVENTORY_AFTER
+        self.machine = StepMachine(self, guard)
+
+    @property
+    def thread(self) -> int:
+        """The one whose training is followed."""
+        return self.machine.thread
+
+    @property
+    def step(self) -> int:
+        """The step that is open now."""
+        return self.clock.step + self.machine.light.steps
+
+    @property
+    def spoken_of(self) -> int:
+        """The step that what the program says now is about: the last one, until another has begun."""
+        begun = self.machine.light.has_begun
+        if begun is None:
+            begun = self.pattern.has_begun
+        return self.step if begun else max(self.step - 1, 0)
+
+    def introduce(self, thing: Any) -> None:
+        """A model or optimizer that the user named when attaching."""
+        if isinstance(thing, nn.Module):
+            self.models.root_of(thing)
+        elif isinstance(thing, Optimizer):
+            self.optimizers.note_created(thing)
+        else:
+            raise TypeError(f"attach takes models and optimizers, not {type(thing).__name__}")
+
+    def model_appeared(self) -> None:
+        """A new root: names of parameters may change, and all are listed again in a moment."""
+        self.optimizers.rename()
+        self.take_inventory_soon()
+
+    def scaled(self, given: Any, result: Any) -> None:
+        """A GradScaler multiplied the loss: remember what it was before."""
+        self.holding.scaled = True
+        if isinstance(given, Tensor) and isinstance(result, Tensor):
+            self.scaled_loss = (result, given.detach())
+
+    def before_scaling(self, loss: Tensor) -> Tensor:
+        """The loss as the program computed it, where a GradScaler has multiplied it."""
+        scaled = self.scaled_loss is not None and self.scaled_loss[0] is loss
+        return self.scaled_loss[1] if scaled and self.scaled_loss is not None else loss
+
+    def loss_table(self, where: tuple[str | None, int | None]) -> int:
+        """The table of the losses that `backward()` is called on at this line."""
+        table = self._loss_tables.get(where)
+        if table is None:
+            site = Site(op="backward", file=where[0], line=where[1], phase="train")
+            table = self._loss_tables[where] = self.sink.table(["loss"], [self.sink.site(site)])
+        return table
+
+    def end_sections(self, step: int) -> None:
+        """A training step ends: what came before it is over, and now and then all is counted."""
+        self.losses.end_of_evaluation(step)
+        if self.loop.evaluations.is_open:
+            self.loop.tell(self.loop.evaluations.close, step)
+        if self.feeding.evaluations.running:
+            self.feeding.end_of_section()
+        if self.next_inventory(step) == step:
+            self._take_inventory()
+
+    def next_inventory(self, step: int) -> int:
+        """The step, from this one on, to count everything: soon after something new, and ever more rarely."""
+        power = 1 << (max(step, INVENTORY_AFTER + 1) - 1).bit_length()
+        return min(power, self._inventory_due) if self._inventory_due >= step else power
+
+    def take_inventory_soon(self) -> None:
+        """Something is new."""
+        self._inventory_due = self.clock.step + INVENTORY_AFTER
+
+    def _take_inventory(self) -> None:
+        for root in self.models.roots:
+            data = parameters_fact(root, self.models, self.optimizers)
+            if data is not None and self._inventories.get(root.name) != data:
+                self._inventories[root.name] = data
+                self.sink.fact("parameters", self.clock.step, data)
+        self.loop.tell(self.loop.report, self.clock.step, owners_of(self.optimizers))
+
+    def finish(self) -> None:
+        """The run is over: write what is still open."""
+        self.late.resolve()
+        self.on_alarm = None  # nothing of a step is left that could be run again
+        self.scaling.finish()
+        self.loop.tell(self.loop.finish, self.clock.step, owners_of(self.optimizers))
+
+    def _announce_pattern(self, number: int, pattern: str) -> None:
+        self.sink.fact("pattern", self.clock.step, {"id": number, "pattern": pattern})
