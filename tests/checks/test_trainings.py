@@ -58,20 +58,20 @@ def test_a_fault_of_one_fit_stays_one_though_more_right_steps_follow() -> None:
     run = several_fits(60, 200).signal("grad.stale", [0, *[1] * 59, *[0] * 200], STEP)
     (found,), _ = ask(ZERO_GRAD, run.view())
     assert (found.step, found.site) == (1, STEP)
-    assert found.evidence[-1].text == "so in 1 of the 2 fits of this run: steps 0 to 59"
+    assert found.evidence[-1].text == "in 1 of the 2 trainings of this run: steps 0 to 59"
 
 
 def test_the_same_fault_in_every_fit_is_told_once() -> None:
     run = several_fits(30, 30, 30).signal("grad.stale", [0, *[1] * 29] * 3, STEP)
     (found,), _ = ask(ZERO_GRAD, run.view())
-    assert found.evidence[-1].text == "so in all 3 fits of this run"
+    assert found.evidence[-1].text == "the same in all 3 trainings of this run"
 
 
 def test_what_too_few_looks_at_each_fit_show_is_judged_over_all_of_them() -> None:
     looks = [step for first in (0, 30, 60) for step in (first, first + 5, first + 20)]
     run = several_fits(30, 30, 30).signal("grad.stale", [0, *[1] * 8], STEP, looks)
     (found,), _ = ask(ZERO_GRAD, run.view())
-    assert "8 of the 8 steps" in found.message
+    assert "8 of the 8 sampled steps" in found.message
 
 
 def test_the_first_loss_of_each_fold_is_no_spike() -> None:
@@ -97,7 +97,7 @@ def test_an_error_that_was_told_while_the_run_went_on_stays_in_its_verdict() -> 
     run = announced(FakeRun().signal("grad.stale", [0.0] * 100, STEP))
     verdict = judge(run.view(), checks=[ZERO_GRAD])
     (found,) = verdict.findings
-    assert found.evidence[-1].text == "told at step 12; no longer seen in the 100 steps as a whole"
+    assert found.evidence[-1].text == "reported at step 12; no longer present over all 100 steps"
     assert verdict.ruled_out == ()
 
 
@@ -114,7 +114,9 @@ def test_an_error_that_its_check_takes_back_leaves_the_reason() -> None:
     verdict = judge(run.view(), checks=[DetachedGraph()])
     assert verdict.findings == ()
     assert verdict.not_judged == (
-        NotJudged("detached-graph", "told at step 5 and taken back: the layers have got gradients since"),
+        NotJudged(
+            "detached-graph", "reported at step 5, then withdrawn: the layers have had gradients since then"
+        ),
     )
 
 

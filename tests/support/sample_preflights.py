@@ -116,7 +116,7 @@ def stuck() -> Finding:
         check="cannot-overfit-batch",
         id="EXP001",
         severity=Severity.ERROR,
-        message="8 samples can't be learned by heart: the loss stays at 2.3",
+        message="the network can't memorise 8 samples: the loss stays at 2.3",
         fix="first the learning rate",
         because=("EXP004",),
     )

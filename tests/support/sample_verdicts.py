@@ -80,7 +80,7 @@ def dead() -> Finding:
         check="dead-units",
         id="ACT001",
         severity=Severity.WARNING,
-        message="61% of the units of encoder.act stay at zero",
+        message="61% of the units of encoder.act output zero",
         fix="Lower the learning rate.",
         site=Site(module="encoder.act"),
         step=120,

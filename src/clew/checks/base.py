@@ -1,7 +1,7 @@
 """What a check is: thresholds, the signals it needs, one pure method, and a docstring.
 
-The docstring of a check's module is its documentation page, so the text that `clew explain`
-prints and the page on the site can't differ.
+The docstring of a check's module is its documentation page, so the text that `clew explain` prints and
+the page in the docs are always the same.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from clew.checks.needs import Need
 from clew.checks.run_view import RunView
 from clew.records.finding import Evidence, Exhibit, Finding, Severity
 from clew.records.site import Site
@@ -36,12 +37,20 @@ class Check(ABC):
 
     id: ClassVar[str]
     name: ClassVar[str]
-    needs: ClassVar[tuple[str, ...]]  # signals or `fact:KIND`; `a|b` where either will do
+    needs: ClassVar[tuple[Need, ...]]  # signals and kinds of facts; `any_of(a, b)` where either will do
     confidence: ClassVar[str] = "likely"  # of its findings: certain, likely or possible
     scope: ClassVar[str] = "run"  # or `phase`, `fit`: what it judges at a time, see `checks.fits`
     # Why an error that was told early is taken back when later steps don't bear it out; "": it never is.
     withdrawal: ClassVar[str] = ""
     symptom: ClassVar[bool] = False  # says what is seen, not why: stands behind any cause that was found
+
+    # What causes what, as names of checks or of groups (`checks.cause_groups`). Either side may say it:
+    # the effect in `caused_by`, or the cause in `causes` or by its groups.
+    groups: ClassVar[tuple[str, ...]] = ()  # those it belongs to
+    caused_by: ClassVar[tuple[str, ...]] = ()  # what may lie behind it, the likeliest first
+    not_caused_by: ClassVar[tuple[str, ...]] = ()  # exceptions to a group in `caused_by`
+    causes: ClassVar[tuple[str, ...]] = ()  # what may follow from it, besides what names it or its groups
+    from_the_start: ClassVar[bool] = False  # how the program is set up: there before the step it is seen at
 
     @abstractmethod
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from importlib.metadata import entry_points
 from typing import Any, ClassVar, overload
 
 from clew.checks.base import Check
+from clew.checks.needs import Need
 from clew.checks.run_view import RunView
 from clew.records.finding import Evidence, Exhibit, Finding, Severity
 from clew.records.site import Site
@@ -44,10 +45,10 @@ class CannotRegister(Exception):  # noqa: N818 - reads as what it is
 def register(check: type[Check] | Check | Diagnose) -> Any: ...
 @overload
 def register(
-    *, name: str | None = None, needs: Sequence[str] = (), severity: str = "warning"
+    *, name: str | None = None, needs: Sequence[Need] = (), severity: str = "warning"
 ) -> Callable[[Any], Any]: ...
 def register(
-    check: Any = None, *, name: str | None = None, needs: Sequence[str] = (), severity: str = "warning"
+    check: Any = None, *, name: str | None = None, needs: Sequence[Need] = (), severity: str = "warning"
 ) -> Any:
     """Add a check of your own, as a decorator or a call; a class, an instance or a function.
 
@@ -59,19 +60,19 @@ def register(
     return register_as(check, name, needs, severity)
 
 
-def register_as(given: Any, name: str | None, needs: Sequence[str], severity: str) -> Any:
+def register_as(given: Any, name: str | None, needs: Sequence[Need], severity: str) -> Any:
     """Register and hand back what was given, so that it stays usable where it is defined."""
     check = as_check(given, name, needs, severity)
     from clew.checks.catalog import CHECKS
 
     if check.name in {kind.name for kind in CHECKS} or check.id in {kind.id for kind in CHECKS}:
-        raise CannotRegister(f"{check.name} ({check.id}) is a check of Clew's own; choose another name")
+        raise CannotRegister(f"{check.name} ({check.id}) is one of Clew's own checks; choose another name")
     _registered[check.name] = check
     return given
 
 
 def as_check(
-    given: Any, name: str | None = None, needs: Sequence[str] = (), severity: str = "warning"
+    given: Any, name: str | None = None, needs: Sequence[Need] = (), severity: str = "warning"
 ) -> Check:
     """A check object out of a class, an instance or a function."""
     if isinstance(given, type) and issubclass(given, Check):
@@ -88,7 +89,7 @@ def as_check(
 
 def _must_be_named(name: str) -> None:
     if not NAME.fullmatch(name):
-        raise CannotRegister(f"a check's name is words in lower case joined by hyphens, not {name!r}")
+        raise CannotRegister(f"a check's name consists of lower-case words joined by hyphens, not {name!r}")
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class FunctionCheck(Check):
         )
 
 
-def _from_function(function: Diagnose, name: str, needs: tuple[str, ...], severity: Severity) -> Check:
+def _from_function(function: Diagnose, name: str, needs: tuple[Need, ...], severity: Severity) -> Check:
     members = {
         "id": f"USER-{name}",
         "name": name,
@@ -127,7 +128,7 @@ def _from_function(function: Diagnose, name: str, needs: tuple[str, ...], severi
 
 
 def _page(function: Diagnose) -> str:
-    text = inspect.getdoc(function) or f"A check of your own, {getattr(function, '__name__', 'made here')}."
+    text = inspect.getdoc(function) or f"Your own check {getattr(function, '__name__', 'made here')}."
     return text if "## " in text else f"## What it detects\n{text}"
 
 

@@ -1,4 +1,4 @@
-"""What the user has said to leave out: a check everywhere, or at some places only.
+"""What the user has asked to ignore: a check everywhere, or only at some places.
 
 Rules come from `--ignore`, from `pyproject.toml` and from `clew.ignore(...)`. They are recorded as
 `ignore` facts, so that the verdict of a run is the same wherever it is read.

@@ -1,4 +1,4 @@
-"""What trials of fixes mean for the findings: confirmed, weakened, or withdrawn."""
+"""What experiments with fixes mean for the findings: confirmed, weakened, or withdrawn."""
 
 from __future__ import annotations
 

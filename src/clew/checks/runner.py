@@ -1,4 +1,4 @@
-"""Asks every check about a run and puts the answers in an order that a person can use."""
+"""Runs every check on a run and sorts the findings so that a person can use them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ import numpy as np
 
 from clew.checks import catalog
 from clew.checks.base import Check
-from clew.checks.causes import folded, possible_causes
+from clew.checks.causes import Causes, folded, possible_causes
 from clew.checks.custom_checks import broken, from_fact
 from clew.checks.ignore_rules import Rule, rules_of
+from clew.checks.needs import Need, One, fact_kind, fact_kinds, of_experiment, options, text_of
 from clew.checks.proof_verdicts import proven
 from clew.checks.run_view import RunView
+from clew.checks.thresholds import in_force
 from clew.checks.trainings import PHASE, Part, parts_of
 from clew.checks.wording import listed
+from clew.records.facts.experiment_facts import PREFIX
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 from clew.records.verdict import NEEDS_DATA, NEEDS_EXPERIMENT, NEEDS_PROFILE, Ignored, NotJudged, Verdict
 
-EXPERIMENT = "fact:experiment."  # needs that only `clew check` and `clew.examine` can meet
-OTHER_COMMANDS = {EXPERIMENT: NEEDS_EXPERIMENT, "fact:profile": NEEDS_PROFILE, "fact:data.": NEEDS_DATA}
+# Kinds of facts that a plain run never has begin so; the command that would record them.
+OTHER_COMMANDS = {PREFIX: NEEDS_EXPERIMENT, "profile": NEEDS_PROFILE, "data.": NEEDS_DATA}
 MOST_OTHERS = 8  # further places listed one by one, to keep a finding on one screen
 
 
@@ -30,10 +33,11 @@ def judge(
 ) -> Verdict:
     """Everything the checks say about the run as it is now.
 
-    `ignore` adds to what the run itself says is to be left out. Nothing raises: a check that fails
-    is not judged.
+    `ignore` adds to what the run itself says is to be left out; thresholds are those it was recorded
+    with. Nothing raises: a check that fails is not judged.
     """
-    asked = catalog.everything() if checks is None else list(checks)
+    known = catalog.everything()
+    asked = in_force(known if checks is None else checks, run)
     rules = [*rules_of(ignore), *(Rule.read(f.data) for f in run.facts("ignore"))]
     answers = _Answers(run, rules)
     for check in asked:
@@ -43,10 +47,10 @@ def judge(
         _add_recorded(answers, {check.name for check in asked})
         answers.not_judged += broken()
     _add_announced(answers, asked)
-    symptoms = {check.name for check in asked if check.symptom}
     kept, withdrawn = proven(answers.findings, run)
     answers.ruled_out += withdrawn
-    ordered = folded(kept, symptoms)
+    causes = Causes({check.name: check for check in (*known, *asked)}.values())
+    ordered = folded(kept, causes)
     roots = [f for f in ordered if not f.because]  # what follows from them is explained
     cleared = {c.name for c in asked if c.name in answers.ruled_out and _clears(c, run)}
     return Verdict(
@@ -54,7 +58,7 @@ def judge(
         tuple(answers.not_judged),
         tuple(answers.ruled_out),
         tuple(answers.ignored),
-        tuple(name for name in possible_causes(roots) if name in cleared),
+        tuple(name for name in possible_causes(roots, causes) if name in cleared),
     )
 
 
@@ -97,9 +101,11 @@ class _Answers:
         self.ruled_out = [name for name in self.ruled_out if name != finding.check]
         self.not_judged = [item for item in self.not_judged if item.check != finding.check]
         if reason:
-            self.not_judged.append(NotJudged(finding.check, f"told at step {step} and taken back: {reason}"))
+            self.not_judged.append(
+                NotJudged(finding.check, f"reported at step {step}, then withdrawn: {reason}")
+            )
             return
-        told = f"told at step {step}; no longer seen in the {self.run.steps:,} steps as a whole"
+        told = f"reported at step {step}; no longer present over all {self.run.steps:,} steps"
         self.findings.append(replace(finding, evidence=(*finding.evidence, Evidence(told))))
 
 
@@ -128,7 +134,7 @@ def _add_announced(answers: _Answers, asked: Sequence[Check]) -> None:
 def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
     """A check's findings, or why it can't say anything."""
     missing = [need for need in check.needs if not run.has(need)]
-    elsewhere = _asked_elsewhere([name for need in missing for name in need.split("|")])
+    elsewhere = _asked_elsewhere([option for need in missing for option in options(need)])
     if elsewhere:
         return [], elsewhere
     if missing:
@@ -170,9 +176,11 @@ def _of_all(found: Sequence[tuple[Part, Finding]], parts: int) -> Finding:
         return worst  # of something that is no part's own
     ill = list(dict.fromkeys(part for part, _ in found))
     if len(ill) == parts:
-        return replace(worst, evidence=(*worst.evidence, Evidence(f"so in all {parts} fits of this run")))
+        return replace(
+            worst, evidence=(*worst.evidence, Evidence(f"the same in all {parts} trainings of this run"))
+        )
     steps = listed([f"{part.first} to {part.end - 1}" for part in ill], 4)
-    told = f"so in {len(ill)} of the {parts} fits of this run: steps {steps}"
+    told = f"in {len(ill)} of the {parts} trainings of this run: steps {steps}"
     return replace(worst, evidence=(*worst.evidence, Evidence(told)))
 
 
@@ -184,24 +192,27 @@ def _clears(check: Check, run: RunView) -> bool:
         return False
 
 
-def _asked_elsewhere(names: Sequence[str]) -> str | None:
+def _asked_elsewhere(wanted: Sequence[One]) -> str | None:
     """The command that asks this question, where nothing that a plain run records would answer it."""
-    commands = [next((c for begin, c in OTHER_COMMANDS.items() if n.startswith(begin)), None) for n in names]
+    kinds = [fact_kind(option) or "" for option in wanted]
+    commands = [next((c for begin, c in OTHER_COMMANDS.items() if k.startswith(begin)), None) for k in kinds]
     return commands[0] if commands and None not in commands else None
 
 
 def _silence(check: Check, run: RunView) -> str | None:
     """Why finding nothing does not mean health: as the check says, or the experiment it lives on."""
-    own = f"{EXPERIMENT}{check.name}"
-    ways = [need.split("|") for need in check.needs if own in need.split("|")]
-    alone = any(not any(run.has(n) for n in names if n != own) for names in ways)
+    own = f"{PREFIX}{check.name}"
+    ways = [options(need) for need in check.needs if own in fact_kinds([need])]
+    alone = any(not any(run.has(one) for one in way if fact_kind(one) != own) for way in ways)
     return (run.unanswered(check.name) if alone else None) or check.unjudged(run)
 
 
-def _readable(need: str) -> str:
-    asked = need.split("|")
-    recorded = [n for n in asked if not n.startswith("fact:data.")] or asked  # what a plain run could have
-    names = ["an experiment (clew check)" if n.startswith(EXPERIMENT) else n for n in recorded]
+def _readable(need: Need) -> str:
+    asked = options(need)
+    recorded = [one for one in asked if not (fact_kind(one) or "").startswith("data.")]  # by a plain run
+    names = [
+        "an experiment (clew check)" if of_experiment(one) else text_of(one) for one in recorded or asked
+    ]
     return " or ".join(names).replace("fact:", "fact ")
 
 
@@ -222,7 +233,7 @@ def merged(findings: Sequence[Finding]) -> Finding:
     steps = [f.step for f in findings if f.step is not None]
     return replace(
         lead,
-        message=f"{lead.message} (and so: {places})",
+        message=f"{lead.message} (same in {places})",
         step=min(steps, default=None),
         evidence=(*lead.evidence, *_also(others)),
     )
@@ -249,6 +260,6 @@ def _place(site: Site) -> str:
 
 def judged(view: RunView) -> Verdict:
     """What the checks say that read what was found about the data."""
-    asked = {f"fact:{kind}" for kind in view.fact_kinds("data.")}
-    checks = [c for c in catalog.everything() if asked & {n for need in c.needs for n in need.split("|")}]
+    asked = set(view.fact_kinds("data."))
+    checks = [check for check in catalog.everything() if asked & fact_kinds(check.needs)]
     return judge(view, checks=checks)

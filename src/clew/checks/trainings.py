@@ -1,8 +1,8 @@
-"""The parts of a run that must be judged each by itself.
+"""The parts of a run that are checked one by one.
 
-A script often trains more than once: folds, sizes, seeds, a first and a second phase. Whatever is
-judged by its share of the steps, or by how it went from the start to the end, belongs to one of
-them: sixty wrong steps stay wrong though two hundred right ones of another model follow.
+A script often trains more than once: folds, sizes, seeds, a first and a second phase. A check that looks
+at a share of the steps, or at the course from start to end, looks at one training at a time: sixty wrong
+steps stay wrong even if two hundred right ones of another model follow.
 """
 
 from __future__ import annotations

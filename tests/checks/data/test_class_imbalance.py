@@ -20,7 +20,7 @@ def run(frequent: int, rare: int, right: int = 0, sampler: str = "RandomSampler"
 def test_nine_in_ten_with_the_others_missed_is_a_warning_at_the_loss() -> None:
     (found,) = findings(CHECK, run(180, 20))
     assert (found.severity, found.site) == (Severity.WARNING, LOSS_CALL)
-    assert found.message == "90.0% of the labels are class 0, and the model finds 0% of the others"
+    assert found.message == "90.0% of the labels are class 0, and the model gets 0% of the others right"
     assert found.fix == "nn.CrossEntropyLoss(weight=torch.tensor([1, 9]))"
     assert not findings(CHECK, run(179, 21))
 
@@ -35,7 +35,7 @@ def test_rare_samples_that_are_found_all_the_same_make_it_advice() -> None:
 def test_only_the_later_part_of_the_run_tells_what_is_found() -> None:
     later = labels(run(190, 10, right=0), [[0, 380, 380], [1, 20, 10]], step=63)
     (found,) = findings(CHECK, later)
-    assert "the model finds 100% of the others" in found.message
+    assert "the model gets 100% of the others right" in found.message
     assert found.severity == Severity.ADVICE
 
 
@@ -49,4 +49,4 @@ def test_a_weighted_loss_or_sampler_is_left_alone() -> None:
 def test_too_few_labels_give_no_verdict() -> None:
     short = run(189, 10)
     assert not findings(CHECK, short)
-    assert CHECK.unjudged(short.view()) == "needs 200 labels, has counted 199"
+    assert CHECK.unjudged(short.view()) == "needs 200 labels, has 199"

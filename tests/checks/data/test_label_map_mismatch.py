@@ -19,8 +19,8 @@ def run(counts: list[list[int]], accuracy: float = 0.95) -> FakeRun:
 def test_classes_that_are_taken_for_each_other_are_an_error_at_the_evaluations_loop() -> None:
     (found,) = findings(CHECK, run([[0, 1, 18], [0, 0, 2], [1, 0, 18], [1, 1, 2]]))
     assert (found.severity, found.site.line, found.step) == (Severity.ERROR, 40, 30)
-    assert "evaluation finds 10% right, training 95%" in found.message
-    assert "class 0 is taken for 1, 1 is taken for 0" in [e.text for e in found.evidence]
+    assert "evaluation gets 10% right, training 95%" in found.message
+    assert "class 0 is predicted as 1, 1 is predicted as 0" in [e.text for e in found.evidence]
 
 
 def test_mistakes_without_a_pattern_are_honest() -> None:

@@ -65,7 +65,7 @@ def test_fifty_nine_steps_are_too_few() -> None:
 
 
 def test_without_a_second_look_at_any_sample_there_is_no_verdict() -> None:
-    assert CHECK.unjudged(run([NAN] * 8).view()) == "no sample came a second time"
+    assert CHECK.unjudged(run([NAN] * 8).view()) == "no sample was seen twice"
 
 
 def test_samples_that_look_alike_may_have_different_labels() -> None:

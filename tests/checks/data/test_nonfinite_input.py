@@ -51,7 +51,7 @@ def test_a_target_without_a_value_is_found_at_its_loss() -> None:
     made = FakeRun().signal("target.nonfinite", [0, 2], call).signal("loss", [1.0, NAN], LOSS)
     (found,) = findings(CHECK, made)
     assert found.site == call
-    assert found.message.startswith("the target holds 2")
+    assert found.message.startswith("the target contains 2")
 
 
 def culprit(made: FakeRun, step: int, **data: object) -> FakeRun:

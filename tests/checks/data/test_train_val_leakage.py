@@ -41,7 +41,7 @@ def test_a_score_on_the_training_data_itself_is_no_leak() -> None:
 
 def test_validation_data_that_is_the_training_data_is_one() -> None:
     (found,) = findings(CHECK, run(160, names=("loader", "val_loader")))
-    assert "(val_loader) were trained on before: it is the training data" in found.message
+    assert "(val_loader) were used in training: it is the training data" in found.message
 
 
 def test_what_was_not_looked_at_yet_counts_as_if_it_were_alike() -> None:

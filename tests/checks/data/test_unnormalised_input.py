@@ -35,7 +35,7 @@ def test_pixels_are_divided_by_255() -> None:
 
 def test_features_of_very_different_spread_are_found_if_some_are_large() -> None:
     (found,) = findings(CHECK, first_input(0.1, 1.0, -1, 11, spread=100))
-    assert "spreads differ 100-fold" in found.message
+    assert "standard deviations differ 100-fold" in found.message
     assert "x_train.std(0)" in found.fix
     assert not findings(CHECK, first_input(0.1, 1.0, -1, 11, spread=99))
     assert not findings(CHECK, first_input(0.1, 1.0, -1, 10, spread=100))

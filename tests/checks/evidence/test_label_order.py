@@ -57,7 +57,7 @@ def test_seven_batches_give_no_verdict() -> None:
 def test_one_class_a_batch_in_changing_order_is_another_fault() -> None:
     (found,) = findings(SINGLE, run(MIXED, **IN_ORDER))
     assert (found.severity, found.site.line) == (Severity.WARNING, LOOP[1])
-    assert "100% of the batches hold one class only, out of 3 classes" in found.message
+    assert "100% of the batches contain only one class, out of 3 classes" in found.message
     assert not findings(UNSHUFFLED, run(MIXED))
 
 

@@ -130,7 +130,7 @@ def test_small_or_unknown_gains_are_not_spoken_of() -> None:
 
 def test_heavy_samples_in_a_wide_type_are_named() -> None:
     [found] = judged(LargeSampleTransfer(), made(speeds=SPEEDS, sizes=SIZES))
-    assert "32 MB for each sample as int64 (scan), and uint8 would hold it" in found.message
+    assert "32 MB per sample as int64 (scan), but uint8 would be enough" in found.message
     assert "uint8" in found.fix
 
 

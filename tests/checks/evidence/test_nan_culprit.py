@@ -63,7 +63,7 @@ def test_site_message_and_fix_are_the_culprits() -> None:
 
 def test_the_call_and_the_micro_batch_are_in_the_message() -> None:
     message = diagnosed(phase="backward").message
-    assert "gradient of exp in attend is infinite (call 17 of 24 of this line, micro-batch 3): " in message
+    assert "gradient of exp in attend is infinite (call 17 of 24 on this line, micro-batch 3): " in message
 
 
 def test_the_evidence_shows_samples_and_elements_first_then_inputs_notes_and_line() -> None:
@@ -139,7 +139,7 @@ def test_another_rank_whose_loss_was_nan_first_is_named_with_its_own_step_to_run
     texts = " ".join([found.fix, *(e.text for e in found.evidence)])
     assert "clew replay /runs/1/repro-rank1/step-2" in texts
     assert "/runs/1/repro/step-2" not in texts
-    assert "can be run again: clew replay\n" not in texts
+    assert "the step is saved; replay it with: clew replay\n" not in texts
 
 
 def test_a_rank_that_broke_later_explains_nothing() -> None:

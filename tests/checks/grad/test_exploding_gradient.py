@@ -45,7 +45,7 @@ def test_a_norm_that_starts_large_and_falls_is_fine() -> None:
 def test_a_thousandfold_growth_up_to_a_nan_is_an_error() -> None:
     (found,) = findings(CHECK, norms(*[1.0] * 10, 30.0, 1000.0, math.nan))
     assert (found.severity, found.step) == (Severity.ERROR, 11)
-    assert "then was no longer finite (step 12)" in found.message
+    assert "then became non-finite (step 12)" in found.message
     assert not findings(CHECK, norms(*[1.0] * 10, 30.0, 999.0, math.nan))
 
 

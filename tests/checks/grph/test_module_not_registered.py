@@ -20,13 +20,13 @@ def using(**more: Any) -> FakeRun:
 def test_a_layer_outside_of_the_model_is_found_where_it_was_made() -> None:
     (found,) = findings(CHECK, using())
     assert (found.severity, found.site.file, found.site.line) == (Severity.WARNING, "net.py", 7)
-    assert found.message.startswith("Net uses a Linear not registered in it")
+    assert found.message.startswith("Net uses a Linear that parameters() does not contain")
     assert found.fix.startswith("nn.ModuleList")
 
 
 def test_bare_parameters_get_the_list_for_parameters() -> None:
     (found,) = findings(CHECK, using(within=None, **{"class": "Parameter"}))
-    assert "Net uses 2 parameters not registered" in found.message
+    assert "Net uses 2 parameters that parameters() does not contain" in found.message
     assert found.fix.startswith("nn.ParameterList")
 
 

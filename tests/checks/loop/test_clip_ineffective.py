@@ -23,7 +23,7 @@ def clipping(pattern: str, norms: list[float], limit: float = 1.0, kind: str = "
     [
         ("cdzfbs", "after the optimizer has used them"),
         ("hczfbs", "after the optimizer has used them"),
-        ("dzfcbs", "before they are there"),
+        ("dzfcbs", "before they exist"),
         ("dzfbcus", "still scaled"),
     ],
 )

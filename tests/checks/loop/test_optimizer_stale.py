@@ -19,7 +19,7 @@ def stale(*items: dict[str, Any], **more: Any) -> FakeRun:
 def test_an_optimizer_of_parameters_that_nothing_uses_is_an_error_where_it_was_made() -> None:
     (found,) = findings(CHECK, stale())
     assert (found.severity, found.site.file, found.site.line) == (Severity.ERROR, "train.py", 12)
-    assert "none of the 4 it holds is in" in found.message
+    assert "none of its 4 is in" in found.message
 
 
 def test_a_replaced_layer_is_a_warning_that_names_it() -> None:

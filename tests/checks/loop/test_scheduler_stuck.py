@@ -56,7 +56,7 @@ def test_a_scheduler_is_only_never_stepped_once_the_run_has_ended_well() -> None
     assert not findings(CHECK, run)
     run.end = {"state": "finished"}
     (found,) = findings(CHECK, run)
-    assert "made and never stepped" in found.message
+    assert "created but never stepped" in found.message
     assert not findings(CHECK, finished(rates(*[0.1] * 20, steps=0, inner=True)))
 
 

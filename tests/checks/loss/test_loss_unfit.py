@@ -93,7 +93,7 @@ NINE = {"target_min": 0, "target_max": 9.0, "target_dtype": "float32"}
             "as integers",
             "target.long()",
         ),
-        (LOGITS, "can't be cast to Long", {"target_dtype": "int64"}, "of a float type", "target.float()"),
+        (LOGITS, "can't be cast to Long", {"target_dtype": "int64"}, "takes float targets", "target.float()"),
         (LOGITS, SIZE, {**FLAT, "input_shape": [8, 5]}, "yes-or-no question", "nn.CrossEntropyLoss()"),
         (LOGITS, SIZE, {**FLAT, "input_shape": [8, 1]}, "(8, 1) for targets of (8,)", "target.unsqueeze(1)"),
         ("binary_cross_entropy", RANGE, NINE, "got 0 to 9", "nn.CrossEntropyLoss()"),

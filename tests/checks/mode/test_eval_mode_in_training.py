@@ -20,7 +20,7 @@ def test_ten_steps_in_evaluation_mode_are_found_at_the_eval_call() -> None:
     (found,) = findings(CHECK, modes(1, 1, *[0] * 10))
     assert (found.severity, found.step) == (Severity.WARNING, 2)
     assert (found.site.file, found.site.line) == ("train.py", 44)
-    assert "Net has been training in evaluation mode since step 2: Dropout does not" in found.message
+    assert "Net has been trained in evaluation mode since step 2: Dropout does not" in found.message
 
 
 def test_nine_steps_give_no_verdict() -> None:

@@ -90,7 +90,7 @@ def test_growth_goes_on_after_the_last_sample() -> None:
     run.signal("loss", [1.0] * 78, Site(op="backward", phase="train"))
     (found,) = findings(CHECK, run)
     assert "4.9 bits below the limit of float16" in found.message
-    assert "growing: 14.1 bits at the start, none left at about step 86" in found.message
+    assert "growing: 14.1 bits at the start, 0 at about step 86" in found.message
 
 
 def test_a_line_is_not_drawn_further_than_it_was_seen_to_hold() -> None:

@@ -42,7 +42,7 @@ def test_a_bad_batch_is_blamed_before_the_computation() -> None:
     run = FakeRun().signal("loss", [2.0, NAN], LOSS)
     run.fact("nonfinite", 1, where="loss", bad_inputs=["input[0]"], bad_weights=["fc.weight"])
     (found,) = findings(NonFinite(), run)
-    assert "what the model was given was not finite already (input[0])" in found.message
+    assert "the model's input was already non-finite (input[0])" in found.message
     assert found.fix.startswith("clean the data")
     assert any("fc.weight" in e.text for e in found.evidence)
 
@@ -93,7 +93,7 @@ def test_a_loss_that_is_nan_in_evaluation_alone_is_a_warning_with_its_samples() 
 
 def test_spoilt_running_statistics_are_named() -> None:
     (found,) = findings(NonFinite(), evaluated(bad_weights=["bn.running_var"]))
-    assert found.evidence[0].text == "not finite in the model: bn.running_var"
+    assert found.evidence[0].text == "non-finite in the model: bn.running_var"
     assert "running statistics" in found.fix
 
 
@@ -108,6 +108,8 @@ def test_updates_that_a_scaler_skips_for_ever_are_an_error() -> None:
     run.fact("nonfinite", 0, where="gradient", kind="nan", skipped=11, scale=1.0, parameters=["fc.weight"])
     (found,) = findings(NonFinite(), run)
     assert found.severity is Severity.ERROR
-    assert found.message.startswith("the gradients are NaN, whatever the scale: 11 updates in a row skipped")
+    assert found.message.startswith(
+        "the gradients are NaN at any scale: GradScaler skipped 11 updates in a row"
+    )
     told = [e.text for e in found.evidence]
-    assert "skipped in a row until then: 11 updates, down to a scale of 1" in told
+    assert "11 updates skipped in a row before it, down to a scale of 1" in told

@@ -116,7 +116,7 @@ def test_a_loss_that_the_first_steps_blew_up_with_a_layer_they_killed_is_the_rat
 
     (found,) = findings(CHECK, run([0.01] + [1.0] * 40))
     assert found.severity is Severity.WARNING
-    assert "from 70 by way of 2e+04 to 27" in found.message
+    assert "from 70 via 2e+04 to 27" in found.message
     assert not findings(CHECK, run([0.01] + [0.6] * 40)), "a layer that lives"
     assert not findings(CHECK, run([1.0] * 41)), "silent before the first step"
 

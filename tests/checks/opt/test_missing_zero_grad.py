@@ -14,7 +14,7 @@ def stale(*values: float) -> FakeRun:
 def test_three_stale_steps_after_the_first_are_an_error_at_the_step_call() -> None:
     (found,) = findings(MissingZeroGrad(), stale(0, 1, 1, 1))
     assert (found.severity, found.step, found.site) == (Severity.ERROR, 1, STEP)
-    assert "3 of the 3 steps looked at" in found.message
+    assert "3 of the 3 sampled steps" in found.message
     assert found.fix.startswith("optimizer.zero_grad()")
 
 
@@ -66,5 +66,5 @@ def test_the_optimizer_whose_gradients_stay_is_named_where_another_one_is_zeroed
     run.parameters(parameter("net", optimizer=0), root="critic")
     run.parameters(parameter("net", optimizer=1), root="generator")
     (found,) = findings(MissingZeroGrad(), run)
-    assert "never for the optimizer of critic" in found.message
-    assert found.fix.startswith("zero_grad() of the Adam made on line 18, which steps here")
+    assert "never on the optimizer of critic" in found.message
+    assert found.fix.startswith("call zero_grad() on the Adam created on line 18, which steps here")

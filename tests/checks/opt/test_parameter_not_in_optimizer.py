@@ -13,7 +13,7 @@ def test_a_parameter_with_a_gradient_and_no_optimizer_is_found() -> None:
     (found,) = findings(CHECK, run)
     assert (found.severity, found.site.module, found.site.param) == (Severity.WARNING, "fc2", "weight")
     assert "fc2.weight gets gradients" in found.message
-    assert any("hold 2 of 3 parameters" in e.text for e in found.evidence)
+    assert any("2 of 3 parameters are in an optimizer" in e.text for e in found.evidence)
 
 
 def test_a_whole_module_is_named_instead_of_its_layers() -> None:
@@ -51,7 +51,7 @@ def two_models(**more: object) -> FakeRun:
 def test_a_forgotten_model_is_found_with_both_readings() -> None:
     (found,) = findings(CHECK, two_models(root_training=True))
     assert "encoder" in found.fix
-    assert "either it was forgotten, or it is meant to stay random" in found.message
+    assert "it was forgotten, or should stay random" in found.message
 
 
 def test_a_model_in_evaluation_mode_or_with_loaded_weights_is_not_missed() -> None:

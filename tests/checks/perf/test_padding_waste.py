@@ -31,7 +31,7 @@ def test_a_batch_that_is_mostly_filler_is_advice_with_the_gain() -> None:
     assert found.message.startswith("60% of ids is padding")
     assert "up to 2.2x" in found.message  # 0.4 / 0.9 of the elements remain
     assert (found.site.file, found.site.line) == ("train.py", 12)
-    assert "like length" in found.fix
+    assert "similar length" in found.fix
 
 
 def test_padding_to_a_fixed_length_has_a_fix_of_its_own() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.checks import catalog
+from clew.checks.needs import fact_kinds
 from clew.checks.perf.data_in_python_lists import DataInPythonLists
 from clew.checks.perf.double_precision import DoublePrecision
 from clew.checks.perf.eager_overhead import EagerOverhead
@@ -29,7 +30,7 @@ from clew.records.finding import Severity
 from clew.records.step_costs import LineCost, ModuleCost, OpCost, Part, Profile, Roof, Sync
 from clew.records.tried_changes import Attempt, BatchSizes, Break, SizeRow
 
-SPEED = [kind for kind in catalog.CHECKS if any("fact:profile" in need for need in kind.needs)]
+SPEED = [kind for kind in catalog.CHECKS if "profile" in fact_kinds(kind.needs)]
 SPEED += [MemoryGrowth]
 
 
@@ -104,7 +105,7 @@ def test_batches_that_are_there_at_once_are_not_worth_a_worker() -> None:
 def test_a_slow_loader_is_blamed_where_it_is_made_with_the_gain_and_the_milliseconds() -> None:
     finding = only(SlowLoader(), loaded(profiled(step=0.092, data=0.45)))
     assert (finding.site.file, finding.site.line) == ("train.py", 12)
-    assert finding.evidence[0].text == "expected gain 1.82x: 41 of 92 ms per step wait for data"
+    assert finding.evidence[0].text == "expected gain 1.82x: 41 of 92 ms per step waiting for data"
 
 
 def test_clews_own_time_is_no_part_of_the_step() -> None:
@@ -147,7 +148,7 @@ def test_wide_samples_are_named_with_the_type_that_would_hold_them() -> None:
     part = {"shape": [4, 3, 768, 1024], "dtype": "int64", "bytes": 8e7, "fits": "uint8", "narrow_bytes": 1e7}
     run = loaded(profiled(data=0.5), 2, samples=4, parts=[part], move=0.02, narrow_move=0.002)
     finding = only(LargeSampleTransfer(), run)
-    assert "20 MB for each sample as int64, and uint8 would hold it" in finding.message
+    assert "20 MB per sample as int64, but uint8 would be enough" in finding.message
     assert finding.evidence[0].values[0] == pytest.approx(1 / (1 - 0.36))
     alone = loaded(profiled(data=0.5), 0, samples=4, parts=[part], move=0.02, narrow_move=0.002)
     assert not findings(LargeSampleTransfer(), alone)
@@ -300,7 +301,10 @@ def test_compiling_is_recommended_only_if_it_was_measured_to_help() -> None:
     good = Attempt("torch.compile", before=0.1, after=0.05, gain=0.5, clear=True, once=10.0, rounds=5,
                    same=True, difference={"loss": 1e-7}, breaks=(Break("print", "t.py", 4),))  # fmt: skip
     finding = only(EagerOverhead(), profiled().fact("attempt", **good.to_json()))
-    assert "compiled, a step is 2x as fast; compiling takes 10 s, paid back in 200 steps" in finding.message
+    assert (
+        "compiled, a step is 2x as fast; compiling takes 10 s, which pays off after 200 steps"
+        in finding.message
+    )
     assert [e.site.line for e in finding.evidence if e.site] == [4]
     for change in ({"clear": False}, {"same": False}, {"gain": -0.2}):
         assert not findings(EagerOverhead(), profiled().fact("attempt", **{**good.to_json(), **change}))
@@ -335,7 +339,7 @@ def test_growth_with_an_owner_is_a_warning_that_names_it() -> None:
     growth = {"slope": 1e6, "owner": "list `losses` in train.py:31", "file": "train.py", "line": 31}
     run = FakeRun().signal("memory.rss", rising()).fact("growth", **growth, kind="graph")
     finding = only(MemoryGrowth(), run)
-    assert finding.message == "memory grows by 1 MB a step: list `losses` in train.py:31"
+    assert finding.message == "memory grows by 1 MB per step: list `losses` in train.py:31"
     assert (finding.site.line, finding.severity) == (31, Severity.WARNING)
 
 

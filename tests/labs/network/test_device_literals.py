@@ -21,7 +21,7 @@ def literals(model: nn.Module, *inputs: object) -> list[Finding]:
 
 def test_a_tensor_made_on_the_cpu_is_named_with_its_line() -> None:
     (found,) = literals(GPT(layers=1), (2, 5))
-    assert "arange makes its tensor on the CPU" in found.message
+    assert "arange creates its tensor on the CPU" in found.message
     assert "device=x.device" in found.fix
     assert (found.site.file or "").endswith("networks.py")
 

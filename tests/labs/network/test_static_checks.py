@@ -93,7 +93,7 @@ def test_zeros_that_let_nothing_through_are_told_and_zeros_at_the_end_are_not() 
         return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))
 
     finding = found(constant(net(), 0.0, 0, 2), (3, 6))["poor-initialisation"]
-    assert "nothing of the input gets through to 2" in finding.message
+    assert "none of the input reaches 2" in finding.message
     assert found(constant(net(), 0.0, 4), (3, 6)) == {}
     around = Net(
         lambda m, x: m.c(x + m.b(F.relu(m.a(x)))), a=nn.Linear(6, 8), b=nn.Linear(8, 6), c=nn.Linear(6, 2)

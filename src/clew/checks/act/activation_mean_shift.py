@@ -1,21 +1,20 @@
 """ACT005 activation-mean-shift
 
 ## What it detects
-A hidden layer all of whose outputs share an offset more than ten times as large as they spread,
-step after step.
+A hidden layer whose outputs have a mean more than ten times as large as their standard deviation, step
+after step.
 
 ## Why is this bad?
-The layer behind sees one large number with a little ripple on it. Its weights' gradients all
-point the same way, the curvature is that of the offset, and the learning rate has to be small
-enough for the offset rather than for the signal.
+The next layer sees one large constant with a small signal on top. The gradients of its weights all point
+the same way, and the learning rate has to be small enough for the offset rather than for the signal.
 
 ## How to fix
 Start biases at zero and weights around zero (`torch.randn`, not `torch.rand`); centre the input;
-or put a normalisation layer behind.
+or add a normalisation layer after it.
 
 ## Known problems
-A warning only where the loss has made no progress, else advice. Judged at linear and convolution
-layers, not at functions such as a sigmoid, whose outputs are positive by nature.
+It is a warning only where the loss has made no progress, and advice otherwise. Only linear and
+convolution layers are checked, not functions such as sigmoid, whose outputs are always positive.
 
 ## References
 - LeCun et al., Efficient BackProp, 1998, section 4.3.
@@ -33,6 +32,8 @@ from clew.checks.evidence.hidden_layers import hidden_layers, no_progress, norma
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Finding, Severity
 
 
@@ -40,8 +41,15 @@ from clew.records.finding import Finding, Severity
 class ActivationMeanShift(Check):
     id = "ACT005"
     name = "activation-mean-shift"
-    needs = ("activation.mean", "activation.std", "loss", "fact:model")
+    needs = (
+        signals.ACTIVATION.mean,
+        signals.ACTIVATION.std,
+        signals.LOSS,
+        ModelFact,
+    )
     scope = FIT
+
+    caused_by = ("poor-initialisation", "dead-units", "weights-diverging", "step-size-faults", "scale-faults")
 
     shift: float = 10.0  # mean over standard deviation of a layer's outputs; below 1 is healthy
     window: int = 20  # sampled steps judged, the last ones
@@ -58,11 +66,11 @@ class ActivationMeanShift(Check):
                 yield self.finding(
                     Severity.WARNING if bad else Severity.ADVICE,
                     message=f"the outputs of {run.name(means.site)} have a mean of "
-                    f"{means.last(1).median:.3g}, {size:.0f} times their spread",
-                    fix="nn.init.zeros_(layer.bias), weights centred on zero, or nn.BatchNorm1d() behind it",
+                    f"{means.last(1).median:.3g}, {size:.0f} times their standard deviation",
+                    fix="nn.init.zeros_(layer.bias), weights centred on zero, or nn.BatchNorm1d() after it",
                     site=means.site,
                     step=shifts.onset(shifts.values > self.shift, self.sustained),
-                    evidence=shifts.evidence(f"mean over standard deviation at {run.name(means.site)}"),
+                    evidence=shifts.evidence(f"mean divided by standard deviation at {run.name(means.site)}"),
                 )
 
     def _shifts(self, means: Series, stds: Series) -> Series | None:

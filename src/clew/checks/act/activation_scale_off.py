@@ -4,18 +4,18 @@
 A hidden layer whose outputs have a standard deviation above a hundred, step after step.
 
 ## Why is this bad?
-Layers, losses and learning rates are made for values of about unit size. Outputs in the hundreds
-make the logits or predictions behind them as large, the gradients with them, and leave no digits
-to half precision.
+Layers, losses and learning rates are designed for values of about unit size. Outputs in the hundreds
+make the logits or predictions after them as large, and the gradients too, and lose precision in 16-bit
+formats.
 
 ## How to fix
-Find what multiplies: a sum over many elements where a mean was meant, a missing division by the
-square root of the width, inputs in raw units. A normalisation layer puts the scale right.
+Find what makes them large: a sum over many elements where a mean was intended, a missing division by the
+square root of the width, inputs in raw units. A normalisation layer restores the scale.
 
 ## Known problems
-A warning only where the loss has made no progress; else training has found a way around, and it
-is advice. Models with normalisation layers get advice at most. The output layer is exempt: a
-regression in raw units needs what it needs.
+It is a warning only where the loss has made no progress; otherwise training copes, and it is advice.
+Models with normalisation layers get advice at most. The output layer is exempt: a regression in raw
+units needs large outputs.
 
 ## References
 - LeCun et al., Efficient BackProp, 1998, section 4.
@@ -31,6 +31,8 @@ from clew.checks.evidence.hidden_layers import hidden_layers, no_progress, norma
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Finding, Severity
 
 
@@ -38,8 +40,20 @@ from clew.records.finding import Finding, Severity
 class ActivationScaleOff(Check):
     id = "ACT004"
     name = "activation-scale-off"
-    needs = ("activation.std", "loss", "fact:model")
+    needs = (
+        signals.ACTIVATION.std,
+        signals.LOSS,
+        ModelFact,
+    )
     scope = FIT
+
+    caused_by = (
+        "half-precision-overflow",
+        "poor-initialisation",
+        "weights-diverging",
+        "step-size-faults",
+        "scale-faults",
+    )
 
     large: float = 100.0  # standard deviation of a hidden layer's outputs; 0.5 to 2 is meant
     window: int = 20  # sampled steps judged, the last ones
@@ -52,7 +66,8 @@ class ActivationScaleOff(Check):
             std = series.last(self.window).median
             yield self.finding(
                 Severity.WARNING if bad else Severity.ADVICE,
-                message=f"the outputs of {run.name(series.site)} spread {std:.3g}, where about 1 is meant",
+                message=f"the outputs of {run.name(series.site)} have a standard deviation of "
+                f"{std:.3g}; about 1 is normal",
                 fix="x.mean(1) instead of x.sum(1), a division by sqrt(width), or nn.LayerNorm before it",
                 site=series.site,
                 step=series.onset(series.values > self.large, self.sustained),

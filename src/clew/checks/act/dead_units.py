@@ -9,12 +9,12 @@ compute and trains at a fraction of its width.
 
 ## How to fix
 Lower the learning rate or lengthen the warm-up; check the initial weights and biases (a bias far
-below zero keeps a ReLU shut); normalise the input; try LeakyReLU or GELU.
+below zero keeps a ReLU closed); normalise the input; try LeakyReLU or GELU.
 
 ## Known problems
-Layers that are sparse by design (top-k gates, expert routers) look dead: ignore the check for
-them. With fewer than eight samples in a batch a silent unit can't be told from a dead one, and
-nothing is judged.
+Layers that are sparse by design (top-k gates, expert routers) look dead: ignore the check for them. With
+fewer than eight samples in a batch, a unit that happens to be silent looks the same as a dead one, so
+nothing is reported.
 
 ## References
 - Lu et al., Dying ReLU and initialization: theory and numerical examples, 2019.
@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -37,7 +38,18 @@ from clew.records.site import Site
 class DeadUnits(Check):
     id = "ACT001"
     name = "dead-units"
-    needs = ("activation.dead_fraction",)
+    needs = (signals.ACTIVATION_DEAD_FRACTION,)
+
+    groups = ("layer-faults",)
+    # A layer that gets no gradient keeps the units that its first weights left silent.
+    caused_by = (
+        "poor-initialisation",
+        "step-size-faults",
+        "wiring-faults",
+        "loss-faults",
+        "scale-faults",
+        "data-faults",
+    )
 
     # Half of a ReLU layer's outputs are zero, but hardly a unit is zero for a whole batch: one that
     # fires for one sample in ten stays silent for all of 32 with a chance of 3 %.
@@ -65,7 +77,7 @@ class DeadUnits(Check):
         share = series.last(self.window).median
         return self.finding(
             Severity.WARNING,
-            message=f"{share:.0%} of the units of {run.name(site)} stay at zero for every sample",
+            message=f"{share:.0%} of the units of {run.name(site)} output zero for every sample",
             fix="a lower learning rate or a longer warm-up; check the biases before it; or nn.LeakyReLU()",
             site=site,
             step=series.onset(series.values > self.dead_fraction, self.sustained),

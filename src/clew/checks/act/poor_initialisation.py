@@ -1,27 +1,27 @@
 """ACT002 poor-initialisation
 
 ## What it detects
-Weights that start so that training can hardly begin. Either all units of a layer have the same
-weights and are still alike after several steps; or weights are many times larger than their
-layer's fan-in allows, so that signals grow from layer to layer or saturate what squashes them; or
-they are so small that signals die out and the loss stands still. `clew check` tries it out: where first
-weights are out of scale or all alike, the same short training from newly drawn standard weights ends
-at less than half of the loss, for each of three draws. `clew show` tells of hidden layers whose units
-start as copies of one another, and of zeros that let nothing of the input through.
+Initial weights that keep training from starting. Either all units of a layer have the same weights and
+are still identical after several steps; or the weights are many times larger than the layer's fan-in
+allows, so that signals grow from layer to layer or saturate the activations; or they are so small that
+signals die out and the loss does not move. `clew check` runs an experiment: where initial weights are
+out of scale or identical, it repeats the same short training from default initial weights and reports if
+that ends at less than half of the loss, for each of three random draws. `clew show` reports hidden
+layers whose units start as copies of one another, and weights of zero that block the input.
 
 ## Why is this bad?
-Units that start alike get the same gradient and stay alike: a layer of a hundred has the power
-of one. And a network passes signals and gradients on in scale only if the weights have a spread
-of about 1/sqrt(fan_in).
+Units that start identical get the same gradient and stay identical: a layer of a hundred units can do no
+more than one unit. And a network keeps the scale of signals and gradients only if the weights have a
+standard deviation of about 1/sqrt(fan_in).
 
 ## How to fix
-Take the default initialisation, or `nn.init.kaiming_normal_` for ReLU and `nn.init.xavier_normal_`
+Use the default initialisation, or `nn.init.kaiming_normal_` for ReLU and `nn.init.xavier_normal_`
 for tanh and sigmoid. Constants are for biases, and for the last layer of a residual branch.
 
 ## Known problems
-Models with normalisation layers, and those loaded from a checkpoint, are not judged by scale.
-Layers that start at zero on purpose (heads, residual branches, LoRA) part in the first steps and
-are not reported.
+The scale is not checked in models with normalisation layers or loaded from a checkpoint. Layers that
+start at zero on purpose (heads, residual branches, LoRA) become different in the first steps and are not
+reported.
 
 ## References
 - Glorot and Bengio, Understanding the difficulty of training deep feedforward networks, 2010.
@@ -41,8 +41,12 @@ from clew.checks.evidence.gradient_depth import is_weight
 from clew.checks.evidence.loss_trend import only_loss, pretrained, start_and_end
 from clew.checks.evidence.parameter_shapes import shape_of
 from clew.checks.evidence.recorded_facts import flag, rows, text
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records import signals
+from clew.records.facts.experiment_facts import PoorInitialisationFact
+from clew.records.facts.model_facts import ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -61,9 +65,12 @@ class PoorInitialisation(Check):
     id = "ACT002"
     name = "poor-initialisation"
     needs = (
-        "fact:parameters|fact:experiment.poor-initialisation",
-        "weight.norm|fact:experiment.poor-initialisation",
+        any_of(ParametersFact, PoorInitialisationFact),
+        any_of(signals.WEIGHT.norm, PoorInitialisationFact),
     )
+
+    groups = ("layer-faults",)
+    caused_by = ("unnormalised-input", "pretrained-preprocessing-mismatch")
 
     alike_steps: int = 8  # steps after which units that should part have parted
     large: float = 4.0  # root mean square times sqrt(fan_in); torch's default is 0.6, He's 1.4
@@ -91,11 +98,11 @@ class PoorInitialisation(Check):
         alike = [row for row in layers if flag(row.get("alike"))]
         worst = alike[0] if alike else max(layers, key=lambda row: abs(_log(row.get("gain"))))
         path, gain = text(worst.get("module")) or "", number(worst.get("gain"))
-        what = "the same for every unit" if alike else f"{gain:.2g} times what keeps the scale"
+        what = "the same for every unit" if alike else f"{gain:.2g} times the usual size"
         yield self.finding(
             Severity.WARNING,
             message=f"the initial weights of {path or 'the model'} are {what}: on a snapshot, "
-            f"{data.get('steps')} steps end at a loss of {median(ends):.3g}, and from newly drawn weights "
+            f"{data.get('steps')} steps end at a loss of {median(ends):.3g}; from default initial weights "
             f"at {median(fresh):.3g}",
             fix=f"nn.init.kaiming_normal_(model.{path}.weight)"
             if path
@@ -132,9 +139,9 @@ class PoorInitialisation(Check):
                 site = Site(module=text(row.get("module")) or "", root=root, param=text(row.get("param")))
                 behind = run.name(Site(module=text(row.get("behind")) or "", root=root))
                 what = (
-                    f"are all zero: nothing of the input gets through to {behind}"
+                    f"are all zero: none of the input reaches {behind}"
                     if flag(row.get("zero"))
-                    else f"are the same for every unit: all that {behind} gets are copies of one value"
+                    else f"are the same for every unit: {behind} gets only copies of one value"
                 )
                 yield self.finding(
                     Severity.WARNING,
@@ -142,7 +149,7 @@ class PoorInitialisation(Check):
                     fix=f"nn.init.kaiming_normal_(model.{site.module}.{site.param})  # not a constant",
                     site=site,
                     step=0,
-                    evidence=Evidence("compared as they are: the rows are identical"),
+                    evidence=Evidence("the rows of the weight are identical"),
                 )
 
     def _alike(self, run: RunView) -> Iterator[Finding]:
@@ -168,7 +175,7 @@ class PoorInitialisation(Check):
         what = "are all zero" if zero else "are the same for every unit"
         return self.finding(
             Severity.ERROR,
-            message=f"the weights of {run.name(site)} {what} and stay so: "
+            message=f"the weights of {run.name(site)} {what} and stay the same: "
             "its units can never become different",
             fix=f"nn.init.kaiming_normal_(model.{site.module}.{site.param})  # not a constant",
             site=site,
@@ -195,7 +202,9 @@ class PoorInitialisation(Check):
         if spread <= self.grown and flat <= self.saturated:
             return
         effect = (
-            f"a first output spreads {spread:.3g}" if spread > self.grown else f"{flat:.0%} saturate at once"
+            f"the first outputs have a standard deviation of {spread:.3g}"
+            if spread > self.grown
+            else f"{flat:.0%} of the first outputs are saturated"
         )
         yield self._scale_finding(run, Severity.WARNING, hidden, f"too large, and {effect}")
 
@@ -206,7 +215,10 @@ class PoorInitialisation(Check):
         start, end = start_and_end(loss)
         narrowest = min(_first_stds(run, hidden), default=1.0)
         if narrowest < self.shrunk and end >= self.stuck * start:
-            effect = f"a first output spreads {narrowest:.2g}, and the loss stands at {end:.3g}"
+            effect = (
+                f"the first outputs have a standard deviation of {narrowest:.2g}, and the loss "
+                f"stays at {end:.3g}"
+            )
             yield self._scale_finding(run, Severity.WARNING, hidden, f"too small: {effect}")
 
     def _scale_finding(self, run: RunView, severity: Severity, hidden: list[Gain], what: str) -> Finding:
@@ -216,8 +228,8 @@ class PoorInitialisation(Check):
         path = worst.site.module
         return self.finding(
             severity,
-            message=f"the initial weights of {run.name(worst.site)} are {what}: {rms:.2g} where {usual:.2g} "
-            f"keeps the scale at a fan-in of {worst.fan_in}",
+            message=f"the initial weights of {run.name(worst.site)} are {what}: {rms:.2g}, where {usual:.2g} "
+            f"is usual for a fan-in of {worst.fan_in}",
             fix=f"nn.init.kaiming_normal_(model.{path}.{worst.site.param})",
             site=worst.site,
             step=0,

@@ -1,20 +1,20 @@
 """ACT003 saturated-activation
 
 ## What it detects
-A sigmoid or tanh between two layers most of whose outputs lie at the flat ends of the curve, from
-the first steps on, or at the end of a training that has come to a standstill.
+A sigmoid or tanh between two layers whose outputs mostly lie at the flat ends of the curve, from the
+first steps on, or at the end of a training that makes no more progress.
 
 ## Why is this bad?
-At the flat ends the slope is below a twentieth of its maximum: hardly any gradient passes, and
-the layers before learn at a crawl. The layer behind sees little more than signs.
+At the flat ends the slope is below a twentieth of its maximum: hardly any gradient passes, and the
+layers before it learn very slowly. The layer after it sees little more than signs.
 
 ## How to fix
-Normalise the input, and start with smaller weights, `nn.init.xavier_uniform_`. A normalisation
-before the activation keeps it in its range; `nn.ReLU()` and `nn.GELU()` do not saturate.
+Normalise the input, and start with smaller weights, `nn.init.xavier_uniform_`. A normalisation layer
+before the activation keeps it in range; `nn.ReLU()` and `nn.GELU()` do not saturate.
 
 ## Known problems
-Only functions whose output is the input of another layer are judged. Gates (LSTM, squeeze and
-excitation, anything that is multiplied) and the output of the model do well to saturate.
+Only functions whose output is the input of another layer are checked. Gates (LSTM, squeeze and
+excitation, anything that is multiplied) and the output of the model are meant to saturate.
 
 ## References
 - Glorot and Bengio, Understanding the difficulty of training deep feedforward networks, 2010.
@@ -30,6 +30,8 @@ from clew.checks.evidence.layer_pairs import feeding
 from clew.checks.evidence.loss_trend import only_loss, start_and_end
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.model_facts import StructureFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -38,7 +40,14 @@ from clew.records.site import Site
 class SaturatedActivation(Check):
     id = "ACT003"
     name = "saturated-activation"
-    needs = ("activation.saturated", "fact:structure")
+    needs = (
+        signals.ACTIVATION_SATURATED,
+        StructureFact,
+    )
+
+    groups = ("layer-faults",)
+    # Large inputs saturate what squashes them.
+    caused_by = ("poor-initialisation", "step-size-faults", "scale-faults")
 
     # Unit normal input puts 3 % of a tanh's outputs there; networks that learn well stay below half.
     share: float = 0.6  # of a layer's outputs at the flat ends

@@ -1,23 +1,23 @@
 """ADV003 hyperparameters-off
 
 ## What it detects
-Two or more settings that other checks found wrong, or doubtful, together: learning rate, weight
-decay, dropout, or the pace of the updates. `clew check` adds a learning-rate range test: the rate is
-raised from step to step over eight powers of ten, and the program's own lies far below where the loss
-begins to fall, or above where it leaves.
+Two or more settings that other checks found wrong or doubtful: learning rate, weight decay, dropout, or
+the size of the updates. `clew check` adds a learning-rate range test: the rate is raised from step to
+step over eight powers of ten, and the program's own rate lies far below where the loss begins to fall,
+or above where it diverges.
 
 ## Why is this bad?
-Settings depend on each other: a lower learning rate wants less decay and more steps. Mending one
-after the other by hand takes many runs and often ends where it began.
+Settings depend on each other: a lower learning rate needs less decay and more steps. Tuning one after
+the other by hand takes many runs and often ends where it started.
 
 ## How to fix
-A sweep over the settings named, on a logarithmic scale, two powers of ten to each side, judged by
-the evaluation loss after a short run. For the learning rate a range test
-is quicker: raise it from step to step, and take a tenth of where the loss turns up.
+A sweep over the settings named, on a logarithmic scale, two powers of ten to each side, compared by the
+evaluation loss after a short run. For the learning rate a range test is quicker: raise it from step to
+step, and take a tenth of the rate at which the loss starts to rise.
 
 ## Known problems
-Advice, drawn from other findings and from a test of about a hundred steps: what is best after a
-hundred steps may be too fast for a long training, so a rate somewhat below the region is left alone.
+Advice, based on other findings and on a test of about a hundred steps: the best rate after a hundred
+steps may be too high for a long training, so a rate slightly below the range is not reported.
 
 ## References
 - Bergstra and Bengio, Random search for hyper-parameter optimization, 2012.
@@ -35,6 +35,7 @@ from clew.checks.evidence.experiment_outcome import curve, number, why_not
 from clew.checks.evidence.loss_trend import highest_rate, pretrained
 from clew.checks.evidence.rate_trials import where
 from clew.checks.evidence.recorded_facts import flag
+from clew.checks.needs import any_of
 from clew.checks.opt.learning_rate_too_high import LearningRateTooHigh
 from clew.checks.opt.learning_rate_too_low import LearningRateTooLow
 from clew.checks.opt.over_regularised import OverRegularised
@@ -42,6 +43,8 @@ from clew.checks.opt.update_ratio_off import UpdateRatioOff
 from clew.checks.run_view import RunView
 from clew.checks.str.dropout_misplaced import DropoutMisplaced
 from clew.checks.wording import listed
+from clew.records import signals
+from clew.records.facts.experiment_facts import HyperparametersOffFact
 from clew.records.finding import Evidence, Finding, Severity
 
 SETTINGS: tuple[type[Check], ...] = (
@@ -57,7 +60,12 @@ SETTINGS: tuple[type[Check], ...] = (
 class HyperparametersOff(Check):
     id = "ADV003"
     name = "hyperparameters-off"
-    needs = ("loss|fact:experiment.hyperparameters-off", "lr|fact:experiment.hyperparameters-off")
+    needs = (
+        any_of(signals.LOSS, HyperparametersOffFact),
+        any_of(signals.LR, HyperparametersOffFact),
+    )
+
+    caused_by = ("rate-faults", "network-faults", "optimizer-unfit", "poor-initialisation")
 
     least: int = 2  # findings of settings, hints among them; a single one has its own fix
     below: float = 50.0  # times that the rate is below where the loss begins to fall; Adam's 1e-4 is often 30
@@ -79,11 +87,11 @@ class HyperparametersOff(Check):
         high = rate > diverges and not flag(data.get("warms_up"))
         if not high and not rate < low / self.below:
             return
-        what = f"loss leaves above {diverges:.1g}" if high else f"loss only falls from {low:.1g} on"
+        what = f"loss diverges above {diverges:.1g}" if high else f"loss falls only from {low:.1g} on"
         yield self.finding(
             Severity.ADVICE,
-            message=f"learning rate {rate:.2g} is far from where this network learns: in a range test "
-            f"the {what}",
+            message=f"learning rate {rate:.2g} is far from the range in which this network learns: in a "
+            f"range test the {what}",
             fix=f"lr={math.sqrt(low * best):.1g}  # instead of {rate:.2g}; then sweep around it",
             site=where(run, self.name),
             step=0,
@@ -106,8 +114,8 @@ class HyperparametersOff(Check):
         yield self.finding(
             Severity.ADVICE,
             message=f"several settings are off at once ({listed([f.check for f in found])}): a sweep finds "
-            "them faster than mending one by one",
-            fix=f"sweep {span} on a logarithmic scale, with the other settings beside it; "
+            "good values faster than tuning them one by one",
+            fix=f"sweep {span} on a logarithmic scale, together with the other settings; "
             "clew check --only hyperparameters-off train.py shows at which rates the loss falls",
             site=site,
             step=min((f.step for f in found if f.step is not None), default=None),

@@ -1,19 +1,19 @@
 """ADV001 still-improving
 
 ## What it detects
-A run that ended in the ordinary way while its loss was still falling steadily.
+A run that ended normally while its loss was still falling steadily.
 
 ## Why is this bad?
-It is not: it is the cheapest improvement there is. The model has not yet learned what it could
-with the same data and settings.
+It is not: longer training is the cheapest improvement there is. The model has not yet learned all that
+it could with the same data and settings.
 
 ## How to fix
-More epochs. With a schedule, stretch it: a learning rate that has been taken down to nothing
-can't use them.
+Train for more epochs. Stretch the learning rate schedule too: a rate that has decayed to zero makes
+extra epochs useless.
 
 ## Known problems
-Advice only. A training loss may fall for ever while the evaluation loss has had enough: where
-that rises, nothing is said.
+Advice only. A training loss may keep falling while the model overfits: where the evaluation loss rises,
+nothing is reported.
 
 ## References
 - Karpathy, A recipe for training neural networks, 2019, "leave it training".
@@ -28,6 +28,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.loss_trend import eval_loss, noise, only_loss
 from clew.checks.run_view import RunView
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -35,7 +36,7 @@ from clew.records.finding import Finding, Severity
 class StillImproving(Check):
     id = "ADV001"
     name = "still-improving"
-    needs = ("loss",)
+    needs = (signals.LOSS,)
     scope = FIT
 
     patience: int = 50  # losses before it is judged
@@ -60,9 +61,9 @@ class StillImproving(Check):
             return
         yield self.finding(
             Severity.ADVICE,
-            message=f"the run ended while the loss was falling: {before.median:.3g}, then {end.median:.3g} "
-            f"over its last {fifth} steps",
-            fix="more epochs",
+            message=f"the run ended while the loss was still falling: {before.median:.3g}, then "
+            f"{end.median:.3g} over its last {fifth} steps",
+            fix="train for more epochs",
             site=loss.site,
             step=int(end.steps[0]),
             evidence=loss.evidence("loss"),

@@ -1,21 +1,22 @@
 """ADV002 too-few-examples
 
 ## What it detects
-Ten times more parameters than training samples, together with an evaluation loss that has parted
-from the training loss: it stands still or rises while the other goes on falling. `clew check` asks
-directly: the model is trained on a quarter, a half and all of the samples, over several splits, and
-reported is a loss on held-out samples that still falls clearly with every sample that is added.
+Ten times more parameters than training samples, and an evaluation loss that stops falling or rises while
+the training loss keeps falling. `clew check` runs an experiment: it trains the model on a quarter, a
+half and all of the samples, over several splits, and reports if the loss on held-out samples still falls
+clearly as samples are added.
 
 ## Why is this bad?
-There is room to learn every sample by heart, and the growing gap says that this is what happens.
-What is learned from the next sample is worth more than what is learned from the next epoch.
+The model is large enough to memorise every sample, and the growing gap shows that it does. More samples
+would help more than more epochs.
 
 ## How to fix
-More samples, augmentation, or a pretrained model; else a smaller model, weight decay and dropout.
+Add samples, use augmentation, or start from a pretrained model; otherwise try a smaller model, weight
+decay and dropout.
 
 ## Known problems
-Advice only: large models generalise well from few samples more often than their size suggests.
-The number of samples is that of the largest DataLoader; without one nothing is said.
+Advice only: large models often generalise well from few samples. The number of samples is that of the
+largest DataLoader; without a DataLoader nothing is reported.
 
 ## References
 - Zhang et al., Understanding deep learning requires rethinking generalization, 2017.
@@ -33,7 +34,12 @@ from clew.checks.evidence.experiment_outcome import curve, number, numbers, plac
 from clew.checks.evidence.loss_trend import eval_loss, only_loss, pretrained
 from clew.checks.evidence.parameter_shapes import parameter_count
 from clew.checks.evidence.recorded_facts import Data, rows, whole
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records import signals
+from clew.records.facts.experiment_facts import TooFewExamplesFact
+from clew.records.facts.model_facts import ModelFact
+from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -42,9 +48,9 @@ class TooFewExamples(Check):
     id = "ADV002"
     name = "too-few-examples"
     needs = (
-        "loss|fact:experiment.too-few-examples",
-        "fact:loader|fact:experiment.too-few-examples",
-        "fact:model|fact:experiment.too-few-examples",
+        any_of(signals.LOSS, TooFewExamplesFact),
+        any_of(LoaderFact, TooFewExamplesFact),
+        any_of(ModelFact, TooFewExamplesFact),
     )
 
     more: float = 10.0  # parameters for each training sample
@@ -81,14 +87,14 @@ class TooFewExamples(Check):
         yield self.finding(
             Severity.ADVICE,
             message=f"{count:,} parameters for {max(lengths):,} samples, and the evaluation loss ({now:.3g}) "
-            f"has parted from the training loss ({late:.3g})",
-            fix="more samples or augmentation; a pretrained or a smaller model",
+            f"no longer follows the training loss ({late:.3g})",
+            fix="add samples or augmentation; use a pretrained or a smaller model",
             site=evaluation.site,
             step=begin,
             evidence=[
                 evaluation.evidence("evaluation loss"),
                 loss.evidence("training loss"),
-                Evidence(f"{count / max(lengths):.0f} parameters for each sample"),
+                Evidence(f"{count / max(lengths):.0f} parameters per sample"),
             ],
         )
 
@@ -112,14 +118,16 @@ class TooFewExamples(Check):
             return
         yield self.finding(
             Severity.ADVICE,
-            message=f"more samples would help: the loss on others is {mean(h[-2] for h in held):.3g} "
-            f"after training on {sizes[-2]:.0f}, {last:.3g} after {sizes[-1]:.0f}, and still falling",
-            fix="more samples or augmentation; a pretrained or a smaller model",
+            message="more samples would help: the loss on held-out samples is "
+            f"{mean(h[-2] for h in held):.3g} "
+            f"after training on {sizes[-2]:.0f}, {last:.3g} after training on {sizes[-1]:.0f}, and "
+            "still falling",
+            fix="add samples or augmentation; use a pretrained or a smaller model",
             site=place(data),
             step=0,
             evidence=[
                 *curve(run, self.name),
-                Evidence(f"the loss on the samples trained on is {own:.3g}"),
+                Evidence(f"the loss on the training samples is {own:.3g}"),
                 Evidence(f"{number(data.get('parameters')):,.0f} parameters"),
             ],
         )

@@ -1,4 +1,4 @@
-"""The loss that a model has which knows nothing but how often each target occurs."""
+"""The loss of a model that knows only how often each target occurs."""
 
 from __future__ import annotations
 

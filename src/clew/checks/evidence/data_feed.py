@@ -1,4 +1,4 @@
-"""What fed the models of a run: loaders, evaluation sources, and the labels that came along."""
+"""The data that the models of a run got: loaders, evaluation sources, and labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading what an experiment found, with care: a run may come from another version of Clew."""
+"""Reads the results of an experiment defensively: a run may come from another version of Clew."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def why_not(run: RunView, name: str) -> str | None:
     facts = run.facts(f"experiment.{name}")
     if not facts or facts[-1].data.get("status") == "done":
         return None
-    return text(facts[-1].data.get("reason")) or "the experiment could not be made"
+    return text(facts[-1].data.get("reason")) or "the experiment could not be run"
 
 
 def number(value: object) -> float:

@@ -1,4 +1,4 @@
-"""Where an experiment saw something: the module, operation and line that it recorded."""
+"""Where an experiment found something: the module, operation and line that it recorded."""
 
 from __future__ import annotations
 

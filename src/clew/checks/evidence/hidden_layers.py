@@ -1,4 +1,4 @@
-"""Hidden layers and what became of the training that they are part of."""
+"""Hidden layers, and whether the training that they are part of made progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in which labels come: mixed, sorted, or one class a batch."""
+"""The order of the labels: mixed, sorted, or one class per batch."""
 
 from __future__ import annotations
 

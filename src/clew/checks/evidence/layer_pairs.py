@@ -1,4 +1,4 @@
-"""The `structure` fact as the checks read it: what one layer hands to the next."""
+"""The `structure` fact as the checks read it: which layer passes its output to which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors that a program builds from lists, as the `profile.tensors` facts have them."""
+"""Tensors that a program builds from lists, read from the `profile.tensors` facts."""
 
 from __future__ import annotations
 

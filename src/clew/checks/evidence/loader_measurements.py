@@ -1,4 +1,4 @@
-"""What `clew data` measured of a program's loaders, as checks of speed read it."""
+"""What `clew data` measured about a program's loaders, as the speed checks read it."""
 
 from __future__ import annotations
 
@@ -88,15 +88,18 @@ def _because(stage: Stage | None) -> str:
 
 
 def _fix(stage: Stage | None, workers: int, sweep: Sweep | None) -> str:
-    less = "do less for each sample"
+    less = "do less per sample"
     if stage is not None and stage.kind == PICKLE:
-        less = "hand over less: smaller types, fewer fields, tensors rather than other objects"
+        less = "send less: smaller dtypes, fewer fields, tensors instead of other objects"
     elif stage is not None:
-        less = f"make {stage.name} cheaper, or do it once and keep the result"
+        less = f"make {stage.name} cheaper, or do it once and cache the result"
     if sweep is not None and sweep.gain is not None:
         return less  # what other settings bring is known, and said by loader-worker-count
     if workers == 0:
-        return f"load in the background: DataLoader(..., num_workers=N), N by clew data --sweep; or {less}"
+        return (
+            "load in the background: DataLoader(..., num_workers=N), with N from clew data --sweep; "
+            f"or {less}"
+        )
     return f"{less}; clew data --sweep tries more workers"
 
 
@@ -142,7 +145,9 @@ def worker_count(check: Check, run: RunView) -> Iterator[Finding]:
             site=site_of(one),
             evidence=[
                 expected(
-                    gain, f"{_rate(now.rate)} samples a second now, {_rate(best.rate)} so", measured=True
+                    gain,
+                    f"{_rate(now.rate)} samples a second now, {_rate(best.rate)} with that",
+                    measured=True,
                 ),
                 Evidence(
                     "samples a second by workers: "
@@ -182,17 +187,17 @@ def _transfer(check: Check, one: Measured, worst: FieldSize, severity: Severity,
     assert sizes.moving is not None
     return check.finding(
         severity,
-        message=f"workers hand over {size(worst.bytes)} for each sample as {worst.dtype} "
-        f"({named(worst.field)}), and {worst.fits} would hold it; "
+        message=f"workers send {size(worst.bytes)} per sample as {worst.dtype} "
+        f"({named(worst.field)}), but {worst.fits} would be enough; "
         f"a step would be about {times(gain)} as fast",
         fix=f"return {worst.fits} from the dataset, and convert the batch on arrival: batch.float()"
         + (" / 255" if "255" in worst.how else ""),
         site=site_of(one),
         evidence=[
-            expected(gain, f"a sample of {size(worst.bytes)} would be one of {size(worst.fits_bytes)}"),
+            expected(gain, f"a sample would take {size(worst.fits_bytes)} instead of {size(worst.bytes)}"),
             Evidence(
                 f"moving a batch from worker to parent takes {duration(sizes.moving.seconds or 0.0)}; "
-                f"in {counted(sizes.samples, 'sample')} {named(worst.field)} holds {worst.how}"
+                f"in {counted(sizes.samples, 'sample')} {named(worst.field)} contains {worst.how}"
             ),
         ],
     )

@@ -1,4 +1,4 @@
-"""The facts about the training loop and the graph, read with care like those of `facts`."""
+"""Reads the facts about the training loop and the graph, as defensively as `facts` does."""
 
 from __future__ import annotations
 

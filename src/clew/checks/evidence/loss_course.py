@@ -1,4 +1,4 @@
-"""Where the training loss went: falling, flat, or away."""
+"""The course of the training loss: falling, flat, or diverging."""
 
 from __future__ import annotations
 

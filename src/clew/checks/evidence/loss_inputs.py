@@ -1,4 +1,4 @@
-"""Loss calls as the checks see them: what was given to them, and what made it."""
+"""Loss calls as the checks see them: their inputs, and what produced those."""
 
 from __future__ import annotations
 

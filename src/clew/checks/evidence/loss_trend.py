@@ -1,4 +1,4 @@
-"""Where losses and learning rates are heading, for the checks that judge a whole course."""
+"""Trends of losses and learning rates, for the checks that look at a whole training."""
 
 from __future__ import annotations
 

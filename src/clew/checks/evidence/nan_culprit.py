@@ -1,4 +1,5 @@
-"""The fact `culprit`: which operation made the first NaN or infinity, as a replay of the step saw it."""
+"""The fact `culprit`: which operation produced the first NaN or infinity, as seen in a replay of the
+step."""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ class Culprit:
             return self.why
         place = f" in {module}" if module else ""
         what = f"the gradient of {self.op}{place}" if self.phase == "backward" else f"{self.op}{place}"
-        which = [f"call {self.call[0]} of {self.call[1]} of this line"] if self.call else []
+        which = [f"call {self.call[0]} of {self.call[1]} on this line"] if self.call else []
         which += [f"micro-batch {self.micro_batch[0]}"] if self.micro_batch else []
         when = f" ({', '.join(which)})" if which else ""
         return f"{what} is {self.result}{when}: {self.why}"
@@ -150,7 +151,7 @@ def growth(run: RunView, step: int, culprit: Culprit | None, shown: Series | Non
                 yield from _chain(series.before(step), signal)
     for site, series in run.series("update.ratio"):
         if culprit.op in (f"{site.module}.{site.param}", site.param):
-            yield from _chain(series.before(step), f"change of {culprit.op} over its size")
+            yield from _chain(series.before(step), f"relative change of {culprit.op}")
 
 
 def _chain(series: Series, what: str) -> Iterator[Evidence]:
@@ -166,7 +167,7 @@ def _input(row: Mapping[str, Any]) -> str:
     low, high, bad = row.get("min"), row.get("max"), whole(row.get("nonfinite")) or 0
     if isinstance(low, (int, float)) and isinstance(high, (int, float)):
         told += f", from {low:.4g} to {high:.4g}"
-    return told + (f", {bad} not finite" if bad else "")
+    return told + (f", {bad} non-finite" if bad else "")
 
 
 def _elements(data: Mapping[str, Any]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Parameters that should have got a gradient and never did."""
+"""Parameters that should have had a gradient but never did."""
 
 from __future__ import annotations
 

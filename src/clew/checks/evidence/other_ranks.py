@@ -1,4 +1,4 @@
-"""The loss of another process that was NaN first: gradients are averaged, so that all of them break."""
+"""The loss of another process that was NaN first: gradients are averaged, so all processes fail."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Elsewhere:
 
     def evidence(self) -> Iterator[Evidence]:
         if self.replay:
-            yield Evidence(f"rank {self.rank}: its step is saved and can be run again: {self.replay}")
+            yield Evidence(f"rank {self.rank}: its step is saved; replay it with: {self.replay}")
         for row in self.culprit.evidence() if self.culprit is not None else ():
             yield Evidence(f"rank {self.rank}: {row.text}")
 

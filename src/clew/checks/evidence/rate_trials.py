@@ -1,4 +1,5 @@
-"""Reading the trials of learning rates: what the user's gained, and what the best other one did."""
+"""Reads the experiments with learning rates: what the user's rate gained, and what the best other rate
+gained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the recorded facts say, read with care: a field may be missing or of another type.
+"""Reads the recorded facts defensively: a field may be missing or of another type.
 
 A run may come from another version of Clew, or from a damaged disk, so nothing here raises.
 The fields are described in docs/signals.md.

@@ -1,4 +1,4 @@
-"""What checks of speed share: a step's parts in seconds, and what a saving is worth."""
+"""What the speed checks share: the parts of a step in seconds, and the gain from a saving."""
 
 from __future__ import annotations
 

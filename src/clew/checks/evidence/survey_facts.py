@@ -1,4 +1,4 @@
-"""What `clew data` found when it looked through the datasets, as the checks read it."""
+"""What `clew data` found in the datasets, as the checks read it."""
 
 from __future__ import annotations
 

@@ -2,23 +2,23 @@
 
 ## What it detects
 A model whose output for one sample depends on the other samples of the batch. In evaluation mode, with
-running statistics and without dropout, all samples but one are replaced by others: the output of the
-one that stayed must not change. The first operation whose result changes is named.
+running statistics and without dropout, all samples but one are replaced: the output for the one that
+stayed must not change. The finding names the first operation whose result changes.
 
 ## Why is this bad?
-What the model says of a sample then depends on its neighbours, which are others in every epoch and none
-when a single sample is asked for. Mostly it means that a `view`, `reshape`, `softmax(dim=0)` or a matrix
-product has mixed up the batch with time or features: the layers after it see parts of several samples.
+The prediction for a sample then depends on its neighbours, which differ in every epoch and are absent
+when you predict a single sample. Usually a `view`, `reshape`, `softmax(dim=0)` or a matrix product has
+mixed up the batch with time or features, and the layers after it see parts of several samples.
 
 ## How to fix
-Use `transpose` or `permute` to change the order of dimensions; `view` and `reshape` only cut the same
-numbers differently. Name the dimension of a softmax, mean or norm counted from the end (`dim=-1`).
+Use `transpose` or `permute` to change the order of dimensions; `view` and `reshape` only regroup the
+same numbers. Count the dimension of a softmax, mean or norm from the end (`dim=-1`).
 
 ## Known problems
-Batch interaction that is meant is said to be so and is no finding: a table of all samples with all
-others as output, batch normalisation that keeps no running statistics, edges of a graph as input. Where
-it can't be told which dimension holds the samples (data that comes time first, without a loader), it
-is not judged. Losses may compare samples: only the outputs of models are looked at.
+Intended batch interaction is not a finding: an output that compares all samples with all others, batch
+normalisation without running statistics, edges of a graph as input. Nothing is checked where it is
+unknown which dimension holds the samples (time-first data without a loader). Losses may compare samples:
+only the outputs of models are checked.
 
 ## References
 - Karpathy, A recipe for training neural networks, 2019: use backprop to chart dependencies.
@@ -34,6 +34,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number
 from clew.checks.evidence.experiment_site import named, site_at
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import BatchLeakFact
 from clew.records.finding import Evidence, Finding, Severity
 
 _CUTS = ("view", "reshape")
@@ -44,8 +45,11 @@ _STATISTICS = ("mean", "std", "var", "sub", "div", "norm", "batch_norm")
 class BatchLeak(Check):
     id = "EXP040"
     name = "batch-leak"
-    needs = ("fact:experiment.batch-leak",)
+    needs = (BatchLeakFact,)
     confidence = "certain"
+
+    groups = ("network-faults",)
+    caused_by = ("wrong-softmax-dim", "dimension-mixup")
 
     effect: float = 1e-3  # of what the sample itself changes; rounding is a hundred times smaller
 
@@ -65,7 +69,7 @@ class BatchLeak(Check):
             step=0,
             evidence=[
                 Evidence(
-                    f"with sample {data.get('row')} as it was and all others replaced, its output changes by "
+                    f"with sample {data.get('row')} unchanged and all others replaced, its output changes by "
                     f"{number(data.get('effect')):.2g} of what replacing the sample itself does"
                 ),
                 *curve(run, self.name),
@@ -75,16 +79,16 @@ class BatchLeak(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         data = run.experiment(self.name) or {}
-        return f"batch interaction is meant here: {data.get('meant')}" if data.get("meant") else None
+        return f"batch interaction is intended here: {data.get('meant')}" if data.get("meant") else None
 
 
 def _fix(op: str | None, data: Mapping[str, Any]) -> str:
     if data.get("time_first"):
         return f"{data.get('time_first')}(…, batch_first=True)  # the samples come first here"
     if op in _CUTS:
-        return "x.transpose(0, 1)  # view and reshape cut numbers differently, they do not swap dimensions"
+        return "x.transpose(0, 1)  # view and reshape regroup numbers, they do not swap dimensions"
     if op in ("softmax", "log_softmax"):
         return "softmax(x, dim=-1)  # not over the batch"
     if op in _STATISTICS:
         return "take means over dim=-1, or keep running statistics for evaluation (nn.BatchNorm1d)"
-    return "keep the batch dimension out of this operation: let it run over the others only"
+    return "keep the batch dimension out of this operation"

@@ -1,25 +1,25 @@
 """EXP001 cannot-overfit-batch
 
 ## What it detects
-A network that can't learn a handful of samples by heart. On a snapshot, it is trained on the same
-few samples for some hundred steps: as the program does it, then without dropout, weight decay and
-noise, then at ten times and a tenth of the learning rate, and at last with Adam. Reported if none of
-these comes half of the way from what a constant answer gives to the lowest loss there can be.
+A network that can't memorise a handful of samples. On a snapshot, it is trained on the same few samples
+for a few hundred steps: as the program does it, then without dropout, weight decay and noise, then at
+ten times and a tenth of the learning rate, and finally with Adam. It is reported if none of these gets
+halfway from the loss of a constant prediction to the lowest possible loss.
 
 ## Why is this bad?
-Any network that is wired right can memorise eight samples. One that can't does not get what it needs:
-the input does not reach the output, the loss does not ask for the target, the gradient does not reach
-the weights, or the output can't take the values that are asked for. No amount of data mends that.
+Any correctly built network can memorise eight samples. If it can't, the input does not reach the output,
+the loss does not reward the target, the gradient does not reach the weights, or the output can't take
+the required values. No amount of data fixes that.
 
 ## How to fix
-Look at the first rung of toy-task-failed if that failed too: it says how much the network can do at
-all. Then look at what lies between the output and the loss (activation, shape, `detach`), at which
-parameters the optimizer holds, and at whether the labels belong to the inputs.
+If toy-task-failed is reported too, look at the first task that failed: it shows how much the network can
+learn at all. Then check what lies between the output and the loss (activation, shape, `detach`), which
+parameters the optimizer has, and whether the labels belong to the inputs.
 
 ## Known problems
-Where the lowest possible loss is not known (a loss of the program's own, a variational bound, a
-contrastive loss), only a loss that hardly falls at all is reported. Inputs that are alike and have
-different targets can't be told apart by any network. Programs with several optimizers are not judged.
+Where the lowest possible loss is not known (a custom loss, a variational bound, a contrastive loss),
+only a loss that hardly falls at all is reported. No network can tell identical inputs with different
+targets apart. Programs with several optimizers are not checked.
 
 ## References
 - Karpathy, A recipe for training neural networks, 2019: overfit a single batch.
@@ -37,6 +37,7 @@ from clew.checks.evidence.experiment_outcome import curve, number, place, why_no
 from clew.checks.evidence.recorded_facts import rows, whole
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
+from clew.records.facts.experiment_facts import CannotOverfitBatchFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -44,7 +45,10 @@ from clew.records.finding import Evidence, Finding, Severity
 class CannotOverfitBatch(Check):
     id = "EXP001"
     name = "cannot-overfit-batch"
-    needs = ("fact:experiment.cannot-overfit-batch",)
+    needs = (CannotOverfitBatchFact,)
+
+    # A network that can't learn a toy can't learn a batch either.
+    caused_by = ("learning-faults", "input-ignored", "toy-task-failed", "capacity-too-small")
 
     remaining: float = 0.5  # share of the way from a constant answer to the floor; who learns leaves 0.1
     accuracy: float = 0.8  # of the answers on those samples, above which it has learned something
@@ -62,7 +66,7 @@ class CannotOverfitBatch(Check):
             return
         yield self.finding(
             Severity.ERROR,
-            message=f"it can't learn {counted(samples, 'sample')} by heart: {_course(start, best)}",
+            message=f"the network can't memorise {counted(samples, 'sample')}: {_course(start, best)}",
             fix="check what lies between output and loss: the activation, the shapes, and whether a gradient "
             "reaches the weights",
             site=place(data),
@@ -97,7 +101,7 @@ def _course(start: float, best: Mapping[str, Any]) -> str:
     floor, constant = number(best.get("floor")), number(best.get("constant"))
     if math.isnan(floor):
         return told
-    guess = "" if math.isnan(constant) else f"; answering the same for all gives {constant:.3g}"
+    guess = "" if math.isnan(constant) else f"; a constant prediction gives {constant:.3g}"
     return f"{told}, where {floor:.3g} is possible{guess}"
 
 

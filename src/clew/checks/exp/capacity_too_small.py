@@ -3,20 +3,20 @@
 ## What it detects
 A network too narrow for its task. On a snapshot it is trained on the same few dozen samples, without
 dropout, weight decay and noise, at several learning rates: its loss levels off well above the lowest
-there can be, while a copy with hidden layers several times as wide learns the samples by heart.
+possible loss, while a copy with hidden layers several times as wide memorises the samples.
 
 ## Why is this bad?
-What can't be learned by heart can't be learned at all: no data, no patience and no tuning makes up for
-units that are not there.
+A network that can't memorise a few samples can't learn the task: no amount of data, training or tuning
+makes up for missing units.
 
 ## How to fix
-Widen the hidden layers, the narrowest first, or add one. Then see whether the training loss comes down;
+Widen the hidden layers, the narrowest first, or add one. Then check whether the training loss falls;
 regularise only after that.
 
 ## Known problems
-A model may be small on purpose: exempt it. Autoencoders, whose narrow layer is their point, are not
-judged, and of the others only those of linear, convolutional, recurrent, embedding and
-batch-normalisation layers, of which a wider copy can be made.
+A model may be small on purpose: ignore the check for it. Autoencoders, which are narrow by design, are
+not checked. Other models are checked only if a wider copy can be built: linear, convolutional,
+recurrent, embedding and batch normalisation layers.
 
 ## References
 - Zhang et al., Understanding deep learning requires rethinking generalization, 2017.
@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import CapacityTooSmallFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -37,7 +38,10 @@ from clew.records.finding import Evidence, Finding, Severity
 class CapacityTooSmall(Check):
     id = "EXP003"
     name = "capacity-too-small"
-    needs = ("fact:experiment.capacity-too-small",)
+    needs = (CapacityTooSmallFact,)
+
+    caused_by = ("learning-faults",)
+    not_caused_by = ("rate-faults",)
 
     left: float = 0.5  # share of the way to the floor that the network leaves; enough capacity leaves 0.1
     right: float = 0.8  # share of right answers above which it is not too small
@@ -70,7 +74,9 @@ class CapacityTooSmall(Check):
             evidence=[
                 *curve(run, self.name, 0),
                 *curve(run, self.name, 1),
-                Evidence(f"it leaves {left:.0%} of the way to the lowest loss, the wider copy {wider:.0%}"),
+                Evidence(
+                    f"it misses the lowest loss by {left:.0%} of the way, the wider copy by {wider:.0%}"
+                ),
             ],
         )
 

@@ -1,23 +1,23 @@
 """EXP046 custom-layer-broken
 
 ## What it detects
-A layer of the program's own that does not hold what a layer must. Each module class that the user wrote
-is tried alone, with the inputs it got: tensors kept in plain attributes that its output depends on, a
-state that `state_dict` does not bring back, a gradient that disagrees with finite differences, and an
-output for one sample that depends on the others.
+A custom layer that breaks the rules for layers. Each module class that the user wrote is tested alone,
+with the inputs it got. Reported are tensors in plain attributes that its output depends on, state that
+`state_dict` does not restore, a gradient that disagrees with finite differences, and an output for one
+sample that depends on the others.
 
 ## Why is this bad?
-A tensor in a plain attribute is not trained, stays behind when the model is moved to a GPU and is missing
-from checkpoints: the model that is loaded is not the one that was saved. The other faults make a layer
-compute something else than it seems to.
+A tensor in a plain attribute is not trained, is not moved to a GPU with the model and is missing from
+checkpoints: the loaded model differs from the saved one. With the other faults, a layer does not compute
+what it seems to.
 
 ## How to fix
 `self.scale = nn.Parameter(torch.ones(n))` for what is learned, `self.register_buffer("mean",
 torch.zeros(n))` for what is not.
 
 ## Known problems
-Attributes that hold something of the batch itself (a hidden state) are left out. Gradients are not
-judged where the code stops them itself, and independence not where batch-leak has found none.
+Attributes that hold something of the batch itself (a hidden state) are skipped. Gradients are not
+checked where the code stops them itself, nor independence of samples where batch-leak has found none.
 
 ## References
 - PyTorch docs, torch.nn.Module.register_buffer; torch.autograd.gradcheck.
@@ -34,6 +34,7 @@ from clew.checks.evidence.experiment_outcome import number
 from clew.checks.evidence.experiment_site import site_at
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import CustomLayerBrokenFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -41,7 +42,10 @@ from clew.records.finding import Evidence, Finding, Severity
 class CustomLayerBroken(Check):
     id = "EXP046"
     name = "custom-layer-broken"
-    needs = ("fact:experiment.custom-layer-broken",)
+    needs = (CustomLayerBrokenFact,)
+
+    groups = ("network-faults",)
+    caused_by = ("dimension-mixup", "batch-leak", "gradient-mismatch", "module-not-registered")
 
     error: float = 1e-3  # of a gradient, relative; right ones come to 1e-6
     effect: float = 1e-3  # of other samples, relative to the sample's own
@@ -70,14 +74,15 @@ class CustomLayerBroken(Check):
             return (
                 Severity.WARNING,
                 f"{kind} is not the same after its state_dict was loaded into a copy",
-                "keep all that the output depends on in parameters and buffers",
-                "a copy with the loaded state gives other outputs for the same input",
+                "keep everything that the output depends on in parameters and buffers",
+                "a copy with the loaded state gives a different output for the same input",
             )
         if what == "gradient" and number(fault.get("error")) > self.error:
             return (
                 Severity.ERROR,
-                f"the gradient of {kind} does not fit its forward",
-                "look at what autograd can't see in this forward: values changed in place, an own backward",
+                f"the gradient of {kind} does not match its forward",
+                "look for what autograd can't see in this forward: values changed in place, a custom "
+                "backward",
                 f"for {fault.get('of')}, backward() gives a slope of {number(fault.get('autograd')):.4g}, "
                 f"finite differences {number(fault.get('finite')):.4g}",
             )
@@ -103,14 +108,13 @@ def _plain(fault: Mapping[str, Any]) -> tuple[Severity, str, str, str]:
     buffer = f'self.register_buffer("{name}", …)'
     seen = f"the output depends on self.{name}, of shape {shape}, which is in no parameter or buffer"
     if fault.get("use") == "trained":
-        told = f"self.{name} of {kind} wants a gradient and is no parameter: no optimizer finds it"
+        told = f"self.{name} of {kind} requires a gradient but is not a parameter: no optimizer gets it"
         return Severity.ERROR, told, f"self.{name} = nn.Parameter(…)", seen
     if fault.get("use") == "state":
         told = (
-            f"self.{name} of {kind} is learned in training and kept in a plain attribute: checkpoints lose it"
+            f"self.{name} of {kind} changes in training but is a plain attribute: checkpoints do not "
+            "contain it"
         )
         return Severity.WARNING, told, buffer, seen
-    told = (
-        f"self.{name} of {kind} is a plain tensor: it stays behind when the model is moved to another device"
-    )
+    told = f"self.{name} of {kind} is a plain tensor: it is not moved to another device with the model"
     return Severity.ADVICE, told, f"{buffer[:-1]}, persistent=False)", seen

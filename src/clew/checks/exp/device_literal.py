@@ -1,21 +1,21 @@
 """EXP047 device-literal
 
 ## What it detects
-A tensor that a forward makes on a fixed device, or of a fixed type, or that a module holds as a plain
-attribute, which `.to()` does not move. The model and its inputs are put on torch's meta device, where
-nothing is computed: a tensor that stayed on the CPU then meets the others as it would on a GPU. The model
-is also run in float64.
+A tensor that a forward creates on a fixed device or with a fixed dtype, or that a module keeps as a
+plain attribute, which `.to()` does not move. The model and its inputs are put on torch's meta device,
+where nothing is computed: a tensor that stays on the CPU then fails as it would on a GPU. The model is
+also run in float64.
 
 ## Why is this bad?
-The program works until it is moved: to a GPU, to several of them, or to another precision. There it fails
-in the middle of a run, or copies in every step.
+The program works until it is moved: to a GPU, to several of them, or to another precision. There it
+fails in the middle of a run, or copies data in every step.
 
 ## How to fix
-Make new tensors like those that are there: `torch.arange(n, device=x.device)`, `x.new_zeros(n)`,
+Create new tensors like the inputs: `torch.arange(n, device=x.device)`, `x.new_zeros(n)`,
 `torch.zeros_like(x)`; keep constants in buffers: `self.register_buffer("scale", scale)`.
 
 ## Known problems
-Only what runs in the tried forward is seen. A single number may come from any device and is no fault.
+Only code that runs in the tested forward is seen. A scalar may be on any device and is not reported.
 
 ## References
 - PyTorch docs, CUDA semantics: device-agnostic code.
@@ -31,6 +31,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_site import named, site_at
 from clew.checks.evidence.recorded_facts import text
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import DeviceLiteralFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -39,7 +40,7 @@ from clew.records.site import Site
 class DeviceLiteral(Check):
     id = "EXP047"
     name = "device-literal"
-    needs = ("fact:experiment.device-literal",)
+    needs = (DeviceLiteralFact,)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         data = run.experiment(self.name) or {}
@@ -56,11 +57,11 @@ class DeviceLiteral(Check):
             return self._held(run, site, held)
         return self.finding(
             Severity.ADVICE,
-            message=f"on a GPU this forward would fail: {named(run, site)} makes its tensor on the CPU",
+            message=f"on a GPU this forward would fail: {named(run, site)} creates its tensor on the CPU",
             fix="give it the device of an input: device=x.device",
             site=site,
             step=0,
-            evidence=Evidence("with the model on the meta device, this tensor is left on the CPU"),
+            evidence=Evidence("with the model on the meta device, this tensor stays on the CPU"),
             confidence="certain",
         )
 
@@ -69,19 +70,19 @@ class DeviceLiteral(Check):
         return self.finding(
             Severity.ADVICE,
             message=f"on a GPU this forward would fail: {name} of {owner} is a plain tensor, "
-            "which .to() leaves on the CPU",
+            "which .to() does not move",
             fix=f'self.register_buffer("{name}", …)  # moves with the model; persistent=False to not save it',
             site=site,
             step=0,
-            evidence=Evidence("with the model on the meta device, this tensor is left on the CPU"),
+            evidence=Evidence("with the model on the meta device, this tensor stays on the CPU"),
             confidence="certain",
         )
 
     def _dtype(self, place: Mapping[str, Any]) -> Finding:
         return self.finding(
             Severity.ADVICE,
-            message="the forward works in single precision only: a tensor of a fixed type meets others",
-            fix="make it of the type of an input: dtype=x.dtype, or x.new_zeros(…)",
+            message="the forward works only in single precision: one of its tensors has a fixed dtype",
+            fix="use the dtype of an input: dtype=x.dtype, or x.new_zeros(…)",
             site=site_at(place),
             step=0,
             evidence=Evidence(f"in float64: {place.get('message')}"),

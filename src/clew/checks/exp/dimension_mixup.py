@@ -1,15 +1,15 @@
 """EXP044 dimension-mixup
 
 ## What it detects
-A model that takes one dimension for another: a sequence layer that is given the samples where it
-expects time, positions that are counted along the batch, an output that does not follow the number of
-samples, or code that works with one batch size only. Tried with fewer samples, a prime number of them
-that occurs nowhere else, and with the same samples in another order.
+A model that confuses two dimensions: a sequence layer that gets the samples where it expects time,
+positions that are counted along the batch, an output that does not follow the number of samples, or code
+that works with only one batch size. It is tested with fewer samples, a prime number that occurs nowhere
+else, and with the same samples in a different order.
 
 ## Why is this bad?
 Where two sizes happen to be equal, nothing fails and nothing warns: an LSTM then reads the batch as a
-sequence, and each sample remembers those before it. With another size, as in the last batch of an epoch,
-it fails, or broadcasts.
+sequence, and each sample remembers those before it. With a different size, as in the last batch of an
+epoch, it fails, or broadcasts.
 
 ## How to fix
 Say which dimension comes first: `nn.LSTM(…, batch_first=True)`, `nn.TransformerEncoderLayer(…,
@@ -17,8 +17,8 @@ batch_first=True)`; `out[:, -1]` for the last step of a sequence that has the sa
 from the input (`x.shape[0]`), not from constants.
 
 ## Known problems
-Data that comes time first is not judged where nothing tells which dimension holds the samples. States
-carried over from one batch to the next fix the batch size on purpose and are passed over.
+Time-first data is not checked where it is unknown which dimension holds the samples. States carried over
+from one batch to the next fix the batch size on purpose and are not reported.
 
 ## References
 - PyTorch docs, torch.nn.LSTM: batch_first.
@@ -34,6 +34,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import number
 from clew.checks.evidence.experiment_site import named, site_at
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import DimensionMixupFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -41,7 +42,9 @@ from clew.records.finding import Evidence, Finding, Severity
 class DimensionMixup(Check):
     id = "EXP044"
     name = "dimension-mixup"
-    needs = ("fact:experiment.dimension-mixup",)
+    needs = (DimensionMixupFact,)
+
+    groups = ("network-faults",)
 
     effect: float = 1e-3  # of the output; rounding in another order is ten times smaller
 
@@ -62,12 +65,13 @@ class DimensionMixup(Check):
         layer, site = data.get("time_first"), site_at(data.get("place"))
         return self.finding(
             Severity.ERROR,
-            message=f"{layer} takes the samples for time steps: it expects time first, and gets the samples",
+            message=f"{layer} reads the samples as time steps: it expects time first, but gets the "
+            "samples first",
             fix=f"nn.{layer}(…, batch_first=True)",
             site=site,
             step=0,
             evidence=Evidence(
-                "with one sample as it was and all others replaced, its output changes by "
+                "with one sample unchanged and all others replaced, its output changes by "
                 f"{number(data.get('effect')):.2g} of what replacing the sample itself does"
             ),
             confidence="certain",
@@ -77,13 +81,13 @@ class DimensionMixup(Check):
         site = site_at(data.get("place"))
         return self.finding(
             Severity.ERROR,
-            message="the output for a sample depends on its place in the batch: "
+            message="the output for a sample depends on its position in the batch: "
             f"{named(run, site)} counts along the samples",
             fix="index positions by the time dimension: positions[: x.shape[1]] where the samples come first",
             site=site,
             step=0,
             evidence=Evidence(
-                "the same samples in the opposite order give other outputs: they differ by "
+                "the same samples in reverse order give different outputs: they differ by "
                 f"{number(data.get('effect')):.2g} of their size"
             ),
             confidence="certain",
@@ -93,7 +97,8 @@ class DimensionMixup(Check):
         few, full = data.get("tried"), data.get("samples")
         return self.finding(
             Severity.ERROR,
-            message=f"the output does not follow the batch: {full} rows for {full} samples, and for {few}",
+            message=f"the output does not follow the batch size: {full} rows for {full} samples, and "
+            f"also for {few}",
             fix="out[:, -1] takes the last step where the samples come first; out[-1] takes the last sample",
             site=site_at({"root": stuck.get("model"), "module": ""}),
             step=0,
@@ -102,7 +107,7 @@ class DimensionMixup(Check):
 
     def _failed(self, data: Mapping[str, Any], failed: Mapping[str, Any]) -> Finding:
         full, equal = data.get("samples"), data.get("equal") is True
-        also = ", which is also another size of its data or layers" if equal else ""
+        also = ", which is also the size of another dimension of its data or layers" if equal else ""
         return self.finding(
             Severity.WARNING if equal else Severity.ADVICE,
             message=f"the step works only with {full} samples{also}",

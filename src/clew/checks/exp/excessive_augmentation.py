@@ -1,23 +1,23 @@
 """EXP024 excessive-augmentation
 
 ## What it detects
-Random transforms that leave little of the samples. On a copy of the dataset they are switched off, and
-the program's own model is trained for some dozens of steps with and without them, over three seeds.
-Reported if training with them brings less than a third of the progress on plain samples that were held
-out, and the transforms move a sample about as far as it is from another one.
+Random transforms that destroy too much of the samples. On a copy of the dataset they are switched off,
+and the program's own model is trained for a few dozen steps with and without them, over three seeds. It
+is reported if training with them makes less than a third of the progress on held-out samples without
+augmentation, and the transforms change a sample about as much as two samples differ.
 
 ## Why is this bad?
-Augmentation should make variants that a person would still recognise. Beyond that the labels no longer fit
-the inputs: the model learns slowly or not at all, and what it learns is not what it meets in use.
+Augmentation should make variants that a person would still recognise. Beyond that the labels no longer
+match the inputs: the model learns slowly or not at all, and on data unlike what it will see in use.
 
 ## How to fix
 Look at a few augmented samples. Lower the strength or the probability of the transforms named, one at a
 time; check units (degrees or radians, 0–1 or 0–255) and whether one is applied twice.
 
 ## Known problems
-Found are transforms in attributes of the dataset whose names contain `transform` or `aug`; what is
-random inside `__getitem__` itself, or happens in the training step, can't be switched off and is not
-judged. Strong augmentation may pay in a long training: a short one shows the beginning only.
+Only transforms in dataset attributes whose names contain `transform` or `aug` are found; randomness
+inside `__getitem__` itself or in the training step can't be switched off and is not checked. Strong
+augmentation may pay off in a long training: a short one shows only the beginning.
 
 ## References
 - Shorten and Khoshgoftaar, A survey on image data augmentation for deep learning, 2019.
@@ -35,6 +35,7 @@ from clew.checks.evidence.experiment_outcome import curve, number, place, why_no
 from clew.checks.evidence.recorded_facts import names, rows
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.experiment_facts import ExcessiveAugmentationFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -42,7 +43,9 @@ from clew.records.finding import Evidence, Finding, Severity
 class ExcessiveAugmentation(Check):
     id = "EXP024"
     name = "excessive-augmentation"
-    needs = ("fact:experiment.excessive-augmentation",)
+    needs = (ExcessiveAugmentationFact,)
+
+    caused_by = ("labels-misaligned", "dataset-mutates")
 
     progress: float = 0.33  # share of the progress without it; flips, crops and mild noise leave 0.7 to 1
     distance: float = 0.5  # of a sample from its augmented self, over that from another sample
@@ -60,17 +63,17 @@ class ExcessiveAugmentation(Check):
         yield self.finding(
             Severity.WARNING,
             message=f"augmentation leaves little to learn: after {number(trials[0].get('steps')):.0f} steps "
-            f"the loss on plain samples is {on:.3g} with it and {off:.3g} without",
+            f"the loss on unaugmented samples is {on:.3g} with it and {off:.3g} without",
             fix=f"lower the strength or the probability of {listed(list(names(data.get('transforms'))))}",
             site=place(data),
             step=0,
             evidence=[
                 *curve(run, self.name, 0),
                 *curve(run, self.name, 1),
-                Evidence(f"share of the progress that is left: {_percentages(shares)} (by seed)"),
+                Evidence(f"share of the progress that remains: {_percentages(shares)} (by seed)"),
                 Evidence(
-                    f"an augmented sample is {number(data.get('distance')):.2f} times as far from itself as "
-                    "from another sample"
+                    f"an augmented sample is {number(data.get('distance')):.2f} times as far from the "
+                    "original as another sample is"
                 ),
             ],
         )
@@ -86,7 +89,7 @@ class ExcessiveAugmentation(Check):
     def unjudged(self, run: RunView) -> str | None:
         data = run.experiment(self.name)
         if data is not None and data.get("random") is True and not self._judged(rows(data.get("trials"))):
-            return "in so few steps nothing is learned without augmentation either"
+            return "the model learned nothing in so few steps without augmentation either"
         return why_not(run, self.name)
 
 

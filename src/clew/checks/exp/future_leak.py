@@ -1,21 +1,21 @@
 """EXP041 future-leak
 
 ## What it detects
-A model that is meant to look back only and yet sees what comes after: in evaluation mode, all inputs
-after one place are replaced, and the outputs up to that place change. The first operation whose result
-changes is named. A model counts as meant to be causal if its targets are its inputs moved by one, if
-its attention is given a causal mask, or by its name.
+A causal model that sees later inputs: in evaluation mode, all inputs after one position are replaced,
+and the outputs up to that position change. The finding names the first operation whose result changes. A
+model counts as causal if its targets are its inputs shifted by one, if its attention gets a causal mask,
+or by its name.
 
 ## Why is this bad?
-The model is shown the answer it is to predict. Its loss falls far below what is possible, and when it
-generates, where there is no future to look at, it fails.
+The model sees the answer it should predict. Its loss falls far below what is possible, and generation,
+where there is no future to see, fails.
 
 ## How to fix
 Give every attention a causal mask (`is_causal=True`, `src_mask=`), use recurrent layers in one direction,
 pad convolutions on the left only, and normalise over features, not over time.
 
 ## Known problems
-Models that may see everything (taggers, encoders) are not judged: nothing says that they must not.
+Models that may see the whole sequence (taggers, encoders) are not checked.
 
 ## References
 - Vaswani et al., Attention is all you need, 2017, section 3.2.3.
@@ -31,6 +31,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number
 from clew.checks.evidence.experiment_site import named, site_at
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import FutureLeakFact
 from clew.records.finding import Evidence, Finding, Severity
 
 SURE = "the targets are the inputs moved by one"
@@ -48,8 +49,11 @@ _FIXES = {
 class FutureLeak(Check):
     id = "EXP041"
     name = "future-leak"
-    needs = ("fact:experiment.future-leak",)
+    needs = (FutureLeakFact,)
     confidence = "certain"
+
+    groups = ("network-faults",)
+    caused_by = ("mask-inverted",)
 
     effect: float = 1e-3  # of what the inputs do to the outputs after them; rounding is far below
 
@@ -67,10 +71,10 @@ class FutureLeak(Check):
             step=0,
             evidence=[
                 Evidence(
-                    f"with other inputs after position {last}, the outputs up to it change by "
+                    f"with different inputs after position {last}, the outputs up to it change by "
                     f"{number(data.get('effect')):.2g} of what those after it do"
                 ),
-                Evidence(f"it is meant to look back only: {data.get('why')}"),
+                Evidence(f"it should only look back: {data.get('why')}"),
                 *curve(run, self.name),
             ],
             confidence=None if sure else "possible",

@@ -2,23 +2,23 @@
 
 ## What it detects
 A gradient that is not the gradient of the loss. The user's own step is run in double precision; each
-parameter is moved a little along a random direction, and the change of the loss is compared with what
-`backward()` says. Every `autograd.Function` of the program's own is tried alone, too, with the inputs
-that it got.
+parameter is moved a little in a random direction, and the change of the loss is compared with the
+gradient from `backward()`. Every custom `autograd.Function` is also tested alone, with the inputs that
+it got.
 
 ## Why is this bad?
-The optimizer goes where the gradient points. With a wrong one the loss still falls for a while, and
-ends far above what is possible, without any error.
+The optimizer follows the gradient. With a wrong one the loss still falls for a while, but ends far above
+what is possible, without any error.
 
 ## How to fix
-Work out the derivative in the named `backward` again, and test it: `torch.autograd.gradcheck(F.apply,
+Derive the gradient in the named `backward` again, and test it: `torch.autograd.gradcheck(F.apply,
 (x.double().requires_grad_(),))`. Better, leave it to autograd: write the forward with torch functions.
 
 ## Known problems
 Gradients that are stopped or replaced on purpose (`detach`, a straight-through estimator, gradient
-reversal, sampling) are no mismatch: then only Functions whose forward is smooth and does something are
-judged. Kinks and drawn numbers show as step sizes that disagree with each other, and are passed
-over.
+reversal, sampling) are not a mismatch: then only Functions with a smooth forward that is not the
+identity are checked. Kinks and random numbers make the results of different step sizes disagree, and are
+skipped.
 
 ## References
 - PyTorch docs, torch.autograd.gradcheck.
@@ -36,6 +36,7 @@ from clew.checks.evidence.experiment_outcome import number
 from clew.checks.evidence.experiment_site import named, site_at
 from clew.checks.evidence.recorded_facts import rows, text
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import GradientMismatchFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -46,8 +47,10 @@ WRONG = "wrong"
 class GradientMismatch(Check):
     id = "EXP042"
     name = "gradient-mismatch"
-    needs = ("fact:experiment.gradient-mismatch",)
+    needs = (GradientMismatchFact,)
     confidence = "certain"
+
+    groups = ("network-faults",)
 
     error: float = 1e-3  # relative, on which the step sizes agree; right gradients come to 1e-6
 
@@ -73,14 +76,14 @@ class GradientMismatch(Check):
         used = f" It is used in {run.module_name(site)}." if site.module else ""
         return self.finding(
             Severity.ERROR,
-            message=f"the backward of {name} is wrong: it does not give the derivative of its forward",
+            message=f"the backward of {name} is wrong: it does not return the derivative of its forward",
             fix=f"correct {name}.backward; torch.autograd.gradcheck({name}.apply, "
-            "(x.double().requires_grad_(),)) tells when it is right",
+            "(x.double().requires_grad_(),)) shows when it is right",
             site=Site(site.module, name, site.file, site.line, root=site.root),
             step=0,
             evidence=[
-                Evidence(f"along a random direction, {_numbers(data)}.{used}"),
-                *(Evidence(f"so is the gradient of {_full(w)}: {_numbers(w)}") for w in wrong[:3]),
+                Evidence(f"in a random direction, {_numbers(data)}.{used}"),
+                *(Evidence(f"the gradient of {_full(w)} is wrong too: {_numbers(w)}") for w in wrong[:3]),
             ],
         )
 
@@ -92,7 +95,7 @@ class GradientMismatch(Check):
             Severity.ERROR,
             message=f"backward() does not give the gradient of the loss for {run.name(site)}",
             fix="look for what autograd can't see between this parameter and the loss: values written in "
-            "place through .data or numpy, hooks, or a backward of your own",
+            "place through .data or numpy, hooks, or a custom backward",
             site=site,
             step=0,
             evidence=[Evidence(f"{_full(w)}: {_numbers(w)}") for w in wrong[:4]],
@@ -105,7 +108,7 @@ class GradientMismatch(Check):
             return None
         meant = [f for f in rows(data.get("functions")) if self._wrong(f)]
         if meant:
-            return f"{meant[0].get('name')} has a gradient of its own: {meant[0].get('meant')}"
+            return f"{meant[0].get('name')} has a custom gradient: {meant[0].get('meant')}"
         stop = rows(data.get("stops"))[0]
         where = f" ({named(run, site_at(stop))}, line {stop.get('line')})" if stop.get("line") else ""
         return f"the step stops gradients itself: {stop.get('what')}{where}"

@@ -1,23 +1,23 @@
 """EXP020 input-ignored
 
 ## What it detects
-A model whose output has nothing to do with its input. On a snapshot it is trained for some dozens of
-steps on a few samples; then the samples' inputs are exchanged, and replaced by random inputs of the
-same statistics (each position takes its values from other samples). Reported if the outputs do not
-change at all, or if they hardly change and the loss is as good with the wrong inputs as with the right.
+A model whose output does not depend on its input. On a snapshot it is trained for a few dozen steps on a
+few samples; then the samples' inputs are swapped, and replaced by random inputs with the same statistics
+(each position takes its values from other samples). It is reported if the outputs do not change at all,
+or if they hardly change and the loss is as good with the wrong inputs as with the right ones.
 
 ## Why is this bad?
-What remains to be learned is a constant: the most frequent class, the mean of the targets. The loss
-falls a little at first, as if something were learned, and stays there.
+The model can only learn a constant: the most frequent class, or the mean of the targets. The loss falls
+a little at first, as if it were learning, and stays there.
 
 ## How to fix
-Print what the model is given, and follow it to the output: a variable of an earlier batch, a tensor of
-zeros made in place of the input, a cast to whole numbers, a division too many, a mask that covers all.
+Print what the model gets, and follow it to the output: a variable of an earlier batch, a tensor of zeros
+in place of the input, a cast to integers, one division too many, a mask that covers everything.
 
 ## Known problems
-A model that learns very slowly is not judged: if both the program's optimizer and Adam leave the
-loss as it is with any input, it can't be told from one that does not look. Samples that all have the
-same target, and batches of less than eight, are not judged either.
+A model that learns very slowly is not checked: if neither the program's optimizer nor Adam lowers the
+loss, it looks the same as one that ignores its input. Samples that all have the same target, and batches
+of fewer than eight samples, are not checked either.
 
 ## References
 - Ivanov, 37 reasons why your neural network is not working, 2017: try random input.
@@ -34,6 +34,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, place, why_not
 from clew.checks.evidence.recorded_facts import flag, rows
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import InputIgnoredFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -41,7 +42,9 @@ from clew.records.finding import Evidence, Finding, Severity
 class InputIgnored(Check):
     id = "EXP020"
     name = "input-ignored"
-    needs = ("fact:experiment.input-ignored",)
+    needs = (InputIgnoredFact,)
+
+    caused_by = ("constant-input", "loader-corrupts-data", "dataset-mutates", "mask-inverted", "dead-units")
 
     nothing: float = 1e-6  # change of the output, as a share of it, that rounding makes
     hardly: float = 1e-2  # the same, for inputs that are squashed; about 1 in models that learn
@@ -60,8 +63,8 @@ class InputIgnored(Check):
         yield self.finding(
             Severity.ERROR if sure else Severity.WARNING,
             message=message,
-            fix="print what the model is given and follow it to the output: the wrong variable, zeros, a "
-            "cast to whole numbers, a scaling too many",
+            fix="print what the model gets and follow it to the output: the wrong variable, zeros, a "
+            "cast to integers, one scaling too many",
             site=place(data),
             step=0,
             evidence=[*curve(run, self.name), *(Evidence(_losses(t)) for t in tries)],
@@ -70,15 +73,15 @@ class InputIgnored(Check):
 
     def _reason(self, tries: list[Mapping[str, Any]]) -> tuple[str, bool] | None:
         if all(flag(t.get("alike")) for t in tries):
-            return "every sample gives the model the same input", True
+            return "the model gets the same input for every sample", True
         given, data = _largest(tries, "given"), _largest(tries, "data")
         if given is not None and given <= self.nothing:
             return "the model's output does not depend on its input", True
         if data is not None and data <= self.nothing:
-            return "the output stays the same whatever input the batch holds", True
+            return "the output stays the same for any input", True
         if given is not None and given <= self.hardly and all(self._tried(t) for t in tries):
             return (
-                f"the model hardly looks at its input: other inputs change the output by {given:.1%}, and "
+                f"the model hardly uses its input: other inputs change the output by {given:.1%}, and "
                 "the loss is as good with the inputs of other samples as with the right ones"
             ), False
         return None

@@ -1,23 +1,23 @@
 """EXP023 label-noise
 
 ## What it detects
-Samples whose labels look wrong. Cheap learners (ridge regression, straight and with a kernel, and
-nearest neighbours) predict each sample from those of other folds, and the share of samples that are
-labelled otherwise is taken where the learners are surest. The suspects are listed with the label they
-have and the one they look like. `clew data` counts samples that are the same and labelled differently.
+Samples whose labels look wrong. Simple learners (linear and kernel ridge regression, nearest neighbours)
+predict each sample from the other folds. Among the samples they are most confident about, the check
+counts those with a different label, and lists them with their label and the predicted one. `clew data`
+counts identical samples with different labels.
 
 ## Why is this bad?
-The network has to learn each of the wrong labels by heart, which takes capacity and training time from
-what is there to be learned; and a validation set of the same origin measures the wrong thing.
+The network has to memorise each wrong label, which costs capacity and training time; and a validation
+set from the same source measures the wrong thing.
 
 ## How to fix
-Look at the samples shown. Correct or drop them (`Subset(dataset, kept)`); if two classes are confused
-again and again, look at how the labels were made. Label smoothing helps the model to bear the rest.
+Look at the samples shown. Correct or drop them (`Subset(dataset, kept)`); if the same two classes are
+often confused, check how the labels were made. Label smoothing helps with the rest.
 
 ## Known problems
-An estimate, from at most 800 samples. Hard samples can look like wrong ones: where the learners are
-sure of few samples only, nothing is said. Regression, tags and targets by position are not judged, nor
-data of which a cheap learner understands little.
+An estimate from at most 800 samples. Hard samples can look like wrong ones: where the learners are
+confident about only a few samples, nothing is reported. Regression, tags and targets per position are
+not checked, nor data that simple learners can't predict.
 
 ## References
 - Northcutt et al., Confident learning: estimating uncertainty in dataset labels, 2021.
@@ -36,8 +36,11 @@ from clew.checks.evidence.experiment_outcome import curve, number, place, why_no
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.evidence.survey_facts import by_nature, exhibits, looked, surveys
 from clew.checks.evidence.survey_facts import site as line_of
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.document_facts import SurveyFact
+from clew.records.facts.experiment_facts import LabelNoiseFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -45,8 +48,10 @@ from clew.records.finding import Evidence, Finding, Severity
 class LabelNoise(Check):
     id = "EXP023"
     name = "label-noise"
-    needs = ("fact:experiment.label-noise|fact:data.survey",)
+    needs = (any_of(LabelNoiseFact, SurveyFact),)
     confidence = "possible"
+
+    caused_by = ("labels-misaligned", "loader-corrupts-data", "dataset-mutates")
 
     rate: float = 0.05  # share of wrong labels; well-kept data sets have 1 to 3 per cent
     errors: float = 2.0  # standard errors by which the share found must exceed half of that
@@ -71,7 +76,7 @@ class LabelNoise(Check):
             told = [f"{p.first} ({p.first_label}) and {p.second} ({p.second_label})" for p in copies.pairs]
             yield self.finding(
                 Severity.WARNING,
-                message=f"{copies.conflicting:,} samples of {survey.split} are there twice, with different "
+                message=f"{copies.conflicting:,} samples of {survey.split} occur twice, with different "
                 "labels",
                 fix="look at the pairs shown, then correct or drop them: Subset(dataset, kept)",
                 site=line_of(survey),
@@ -113,7 +118,8 @@ class LabelNoise(Check):
         data = run.experiment(self.name)
         if data is not None and self._weak(data):
             return (
-                f"a simple learner is right on {number(data.get('accuracy')):.0%} of the samples and clear "
+                f"a simple learner is right on {number(data.get('accuracy')):.0%} of the samples and "
+                "confident "
                 f"about {number(data.get('clear')):.0%}: too little to tell wrong labels from hard samples"
             )
         return why_not(run, self.name)
@@ -126,8 +132,8 @@ def _share(data: Mapping[str, Any]) -> float:
 
 def _evidence(data: Mapping[str, Any]) -> Iterator[Evidence]:
     yield Evidence(
-        f"of the {number(data.get('judged')):.0f} samples that the learners are surest of, "
-        f"{number(data.get('wrong')):.0f} are labelled otherwise"
+        f"of the {number(data.get('judged')):.0f} samples that the learners are most confident about, "
+        f"{number(data.get('wrong')):.0f} have a different label"
     )
     pairs = data.get("pairs")
     told = [

@@ -2,22 +2,22 @@
 
 ## What it detects
 A loss that is not lowest where the prediction is right. The model's output is replaced by predictions
-that move to the target and beyond, and the program's own loss code says what it thinks of them: right
-answers must cost less than wrong ones, and nothing may cost less than the target itself. Also a loss
-that falls without bound, and one whose gradient points away from where it falls.
+that move to the target and beyond, and the program's own loss code is evaluated on them: right answers
+must have a lower loss than wrong ones, and the target itself the lowest. Also a loss that falls without
+bound, and one whose gradient points in the wrong direction.
 
 ## Why is this bad?
-Training does what the loss asks for. With a forgotten minus sign it learns the opposite; with a missing
-square or absolute value it runs off to infinity while the loss looks better and better.
+Training minimises the loss as written. With a missing minus sign it learns the opposite; with a missing
+square or absolute value it diverges to infinity while the loss looks better and better.
 
 ## How to fix
 Write the loss so that it is zero, or lowest, at the target: `1 - overlap`, `-log_probability`,
 `(prediction - target) ** 2`. Where torch has the loss, use torch's.
 
 ## Known problems
-Losses of several models, losses made inside the model, and samples with signed weights (rewards) are not
-judged. Where the program rescales the target on the way to a loss of its own, a lowest point away from
-the target is taken for that and passed over.
+Losses of several models, losses computed inside the model, and samples with signed weights (rewards) are
+not checked. Where the program rescales the target before a custom loss, a minimum away from the target
+is attributed to that and not reported.
 
 ## References
 - Karpathy, A recipe for training neural networks, 2019: verify loss.
@@ -33,6 +33,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers
 from clew.checks.evidence.experiment_site import site_at
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import LossPrefersWrongFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -40,7 +41,10 @@ from clew.records.finding import Evidence, Finding, Severity
 class LossPrefersWrong(Check):
     id = "EXP043"
     name = "loss-prefers-wrong"
-    needs = ("fact:experiment.loss-prefers-wrong",)
+    needs = (LossPrefersWrongFact,)
+
+    groups = ("network-faults",)
+    caused_by = ("loss-faults",)
 
     margin: float = 0.01  # of the losses' size: rounding and a smoothed label stay far below
     mirrored: float = 0.01  # of the loss at the target, that is left at its negative
@@ -96,11 +100,14 @@ class LossPrefersWrong(Check):
         size = self.margin * max(abs(number(data.get("start"))), 1e-12)
         clear = min(abs(slope), abs(told)) > size and abs(slope - coarse) < 0.2 * abs(slope)
         if clear and slope * told < 0:
-            return "the gradient of the loss points away from where the loss falls", _GRADIENT
+            return (
+                "the gradient of the loss points the wrong way: following it raises the loss",
+                _GRADIENT,
+            )
         return None
 
 
-_FLIP = "turn the sign of the loss around: minimise 1 - score, or -log_likelihood"
+_FLIP = "flip the sign of the loss: minimise 1 - score, or -log_likelihood"
 _SIGN = "(prediction - target), not their sum"
 _BOUND = "bound it below: a square or an absolute value of the difference, log_softmax before NLLLoss"
 _GRADIENT = "look at what is detached or written by hand between the prediction and the loss"

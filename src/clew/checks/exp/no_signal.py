@@ -1,24 +1,25 @@
 """EXP022 no-signal
 
 ## What it detects
-Inputs that say nothing about their labels. Cheap learners (ridge regression, straight and with a
-kernel, and nearest neighbours) are cross-validated on the data as it is and on forty permutations of
-the labels. Reported if none of them does better than with permuted labels, and the program's own model,
-trained briefly, learns its samples by heart and yet does no better on samples it has not seen.
+Inputs that say nothing about their labels. Simple learners (linear and kernel ridge regression, nearest
+neighbours) are cross-validated on the data as it is and on forty permutations of the labels. It is
+reported if none of them does better than with permuted labels, and the program's own model, trained
+briefly, memorises its samples but does no better on samples it has not seen.
 
 ## Why is this bad?
 There is nothing to learn but the frequency of the labels. The training loss may still fall, because the
-samples are learned by heart; the validation loss never does.
+model memorises the samples; the validation loss never does.
 
 ## How to fix
-Look at a few samples together with their labels. Were inputs and labels shuffled apart, read from
-files in different orders, joined on the wrong column? Is what the labels depend on in the inputs at all?
+Look at a few samples together with their labels. Were inputs and labels shuffled separately, read from
+files in different orders, or joined on the wrong column? Do the inputs contain what the labels depend
+on?
 
 ## Known problems
-A cheap learner can be too weak: what follows from the order of words, from exact arithmetic or from fine
-detail of an image is beyond it. Hence the program's own model is asked too, and the finding is one of
-two readings: no signal, or one that neither found in so short a time. Targets for every position
-(segmentation, sequences) are not judged.
+A simple learner can be too weak: it can't use the order of words, exact arithmetic or fine detail of an
+image. So the program's own model is tried too. The finding still has two explanations: there is no
+signal, or neither found it in so short a time. Targets for every position (segmentation, sequences) are
+not checked.
 
 ## References
 - Ojala and Garriga, Permutation tests for studying classifier performance, 2010.
@@ -36,6 +37,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, place, why_not
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import NoSignalFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -43,8 +45,18 @@ from clew.records.finding import Evidence, Finding, Severity
 class NoSignal(Check):
     id = "EXP022"
     name = "no-signal"
-    needs = ("fact:experiment.no-signal",)
+    needs = (NoSignalFact,)
     confidence = "possible"
+
+    # Labels that do not fit, or inputs of which nothing is left, tell a learner nothing.
+    caused_by = (
+        "labels-misaligned",
+        "loader-corrupts-data",
+        "excessive-augmentation",
+        "dataset-mutates",
+        "input-ignored",
+        "constant-input",
+    )
 
     deviations: float = 2.5  # of the best learner from the permuted labels, in their standard deviations
     held_out: float = 2.5  # the same for the model's loss on samples it has not seen
@@ -62,10 +74,12 @@ class NoSignal(Check):
             return
         yield self.finding(
             Severity.WARNING,
-            message=f"nothing in the inputs of {number(data.get('samples')):.0f} samples tells their labels: "
+            message=f"nothing in the inputs of {number(data.get('samples')):.0f} samples predicts their "
+            "labels: "
             "simple learners do no better than with the labels shuffled, and neither does the model on "
             "samples it has not seen",
-            fix="look at samples with their labels: were they shuffled apart, or joined on the wrong column?",
+            fix="look at samples with their labels: were they shuffled separately, or joined on the "
+            "wrong column?",
             site=place(data),
             step=0,
             evidence=[*curve(run, self.name), *_evidence(data, model)],
@@ -92,7 +106,8 @@ class NoSignal(Check):
         if isinstance(model, Mapping) and self._gain(model, "held_out") >= self.held_out:
             return None
         return (
-            "simple learners found nothing, which may be their weakness: the model has not learned enough yet"
+            "simple learners found nothing, but they may be too weak, and the model has not learned "
+            "enough yet"
         )
 
 
@@ -104,12 +119,13 @@ def _evidence(data: Mapping[str, Any], model: Mapping[str, Any]) -> Iterator[Evi
                 f"{score.get('learner')} learner: correlation {number(score.get('real')):.3f}; with permuted "
                 f"labels {min(permuted):.3f} to {max(permuted):.3f}"
             )
-    for key, words in (("trained", "samples trained on"), ("held_out", "samples not seen")):
+    for key, words in (("trained", "training samples"), ("held_out", "unseen samples")):
         found = model.get(key)
         read = found if isinstance(found, Mapping) else {}
         permuted = numbers(read.get("permuted"))
         if permuted:
             yield Evidence(
                 f"the model after {number(model.get('steps')):.0f} steps, {words}: loss "
-                f"{number(read.get('real')):.3g}; {min(permuted):.3g} to {max(permuted):.3g} if permuted"
+                f"{number(read.get('real')):.3g}; {min(permuted):.3g} to {max(permuted):.3g} with "
+                "permuted labels"
             )

@@ -1,22 +1,22 @@
 """EXP045 nondeterministic-step
 
 ## What it detects
-A step that gives other numbers when it is run again from the same state, with the same batch and the
-same seeds of torch, numpy and Python. The first operation that gives something else is named. Also, as
-hints, random generators of the program's own, and state in plain attributes that makes the second call
-differ from the first.
+A step that gives different numbers when it is run again from the same state, with the same batch and the
+same seeds for torch, NumPy and Python. The finding names the first operation whose result differs. The
+check also gives a hint about the program's own random generators, and about state in plain attributes
+that makes the second call differ from the first.
 
 ## Why is this bad?
-A run that can't be repeated can't be compared: whether a change helped, or the dice fell differently, is
-anybody's guess, and a rare failure can't be looked at again.
+Runs that can't be reproduced can't be compared: you can't tell whether a change helped or the random
+numbers differed, and you can't debug a rare failure.
 
 ## How to fix
-Draw from the generators that a seed reaches: `torch.randn_like(x)` instead of
+Use the generators that a seed controls: `torch.randn_like(x)` instead of
 `np.random.default_rng().normal(…)`. Don't let results depend on the time, on memory addresses or on the
 order of a set. Keep state that matters in buffers (`register_buffer`).
 
 ## Known problems
-Tiny differences are usual on GPUs, where sums are made in any order: they are a hint only.
+Tiny differences are normal on GPUs, where the order of sums varies: they are only a hint.
 
 ## References
 - PyTorch docs, Reproducibility.
@@ -35,6 +35,7 @@ from clew.checks.evidence.experiment_site import named, site_at
 from clew.checks.evidence.recorded_facts import names
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.experiment_facts import NondeterministicStepFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -42,7 +43,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class NondeterministicStep(Check):
     id = "EXP045"
     name = "nondeterministic-step"
-    needs = ("fact:experiment.nondeterministic-step",)
+    needs = (NondeterministicStepFact,)
 
     relative: float = 1e-5  # difference of the losses: sums in another order stay below in single precision
 
@@ -65,23 +66,23 @@ class NondeterministicStep(Check):
 
     def _told(self, run: RunView, data: Mapping[str, Any]) -> tuple[str, str, Severity]:
         site = site_at(data.get("place"))
-        where = f"{named(run, site)} gives something else" if site.op else "the gradients differ"
+        where = f"{named(run, site)} gives a different result" if site.op else "the gradients differ"
         if data.get("kind") == "generator":
             owned = listed(names(data.get("generators")))
             return (
-                f"the step draws from a generator of its own ({owned}), which no torch.manual_seed reaches",
-                "draw from torch's generator, or give this one a seed and save its state with checkpoints",
+                f"the step uses its own random generator ({owned}), which torch.manual_seed does not control",
+                "use torch's generator, or seed this one and save its state with checkpoints",
                 Severity.ADVICE,
             )
         if data.get("kind") == "kept":
             return (
                 f"the same step differs the second time: {where}; some state is kept in an attribute",
-                'self.register_buffer("state", …)  # if it is meant to be kept: checkpoints then hold it',
+                'self.register_buffer("state", …)  # if it should be kept: checkpoints then contain it',
                 Severity.ADVICE,
             )
         large = number(data.get("relative")) > self.relative
         return (
-            f"the same step from the same state and seeds gives other numbers: {where}",
-            "draw from generators that a seed reaches: torch.randn_like(x), not np.random.default_rng()",
+            f"the same step from the same state and seeds gives different numbers: {where}",
+            "use generators that a seed controls: torch.randn_like(x), not np.random.default_rng()",
             Severity.WARNING if large else Severity.ADVICE,
         )

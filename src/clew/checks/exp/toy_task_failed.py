@@ -1,25 +1,25 @@
 """EXP002 toy-task-failed
 
 ## What it detects
-A network that can't learn a task made easy. The program's own step runs on a snapshot with targets
-replaced by toys of the same kind and range: the same answer for every sample; one answer for each of
-two samples; whether one feature of the input is large; a linear rule of the input. The first of these
+A network that can't learn an easy task. The program's own step runs on a snapshot with its targets
+replaced by simple ones of the same kind and range: the same answer for every sample; one answer for each
+of two samples; whether one feature of the input is large; a linear rule of the input. The first task
 that it can't learn, with its own optimizer and with Adam, is reported.
 
 ## Why is this bad?
-A rung tells what works and what does not. If a constant answer can't be learned, the output can't take
-the value, or nothing that counts is trained. If that works and two samples can't be told apart, the
-input does not reach the output. If the rules fail, too little of the input does.
+Each task shows what works and what does not. If the network can't learn a constant answer, the output
+can't take the value, or the layers that matter are not trained. If that works but it can't tell two
+samples apart, the input does not reach the output. If the rules fail, too little of the input does.
 
 ## How to fix
-Constant: look at the last layer (its activation, its bias, its scale) and at what the optimizer holds.
-Two samples: follow one input through the forward pass, and look for pooling over the wrong dimension,
-`detach`, or a feature lost. Rules: look at what the first layers throw away.
+Constant: check the last layer (its activation, its bias, its scale) and which parameters the optimizer
+has. Two samples: follow one input through the forward pass, and look for pooling over the wrong
+dimension, `detach`, or a feature lost. Rules: check what the first layers discard.
 
 ## Known problems
-A network that is meant to be blind to what the toy asks for (the mean of the input, say, behind an
-instance normalisation) fails the last rungs by design: these are warnings, and only where next to
-nothing is learned. Autoencoders and language models, whose input is their target, are not judged.
+A network that ignores what the task asks for by design (the mean of the input, say, after an instance
+normalisation) fails the last tasks: these are warnings, and only where it learns next to nothing.
+Autoencoders and language models, whose input is their target, are not checked.
 
 ## References
 - Slav Ivanov, 37 reasons why your neural network is not working, 2017: reduce the problem first.
@@ -36,6 +36,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
 from clew.checks.evidence.recorded_facts import flag, rows, text
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import ToyTaskFailedFact
 from clew.records.finding import Evidence, Finding, Severity
 
 FIXES = {
@@ -48,7 +49,9 @@ FIXES = {
 class ToyTaskFailed(Check):
     id = "EXP002"
     name = "toy-task-failed"
-    needs = ("fact:experiment.toy-task-failed",)
+    needs = (ToyTaskFailedFact,)
+
+    caused_by = ("learning-faults", "input-ignored")
 
     failed: float = 0.8  # share of the way to the floor still ahead; networks that learn leave less than 0.1
     wrong: float = 0.75  # share of right answers that guessing between two may reach on so few samples
@@ -62,9 +65,10 @@ class ToyTaskFailed(Check):
         name, words = text(bad.get("name")) or "", text(bad.get("words")) or "learn a toy task"
         yield self.finding(
             Severity.ERROR if name in FIXES else Severity.WARNING,  # a rule may be one it is meant not to see
-            message=f"it can't learn to {words}: the loss goes from {number(bad.get('start')):.3g} to "
+            message=f"the network can't learn to {words}: the loss goes from "
+            f"{number(bad.get('start')):.3g} to "
             f"{number(bad.get('end')):.3g} at best{_possible(bad)}",
-            fix=FIXES.get(name, "look at what the first layers throw away"),
+            fix=FIXES.get(name, "check what the first layers discard"),
             site=place(data),
             step=0,
             evidence=[
@@ -84,7 +88,7 @@ class ToyTaskFailed(Check):
         rungs = rows(data.get("rungs")) if data else []
         unclear = [r for r in rungs if not flag(r.get("taken"))]
         if unclear:
-            return f"it learned only partly to {unclear[0].get('words')}"
+            return f"the network learned only partly to {unclear[0].get('words')}"
         return why_not(run, self.name)
 
 

@@ -1,14 +1,14 @@
 """GRAD002 exploding-gradient
 
 ## What it detects
-A gradient norm that grows by orders of magnitude: a thousandfold up to the step at which
-numbers stop being finite, or a hundredfold and sustained while the loss gets no better; or
-gradients that grow a thousandfold from the last layers back to the first. The norm is that of
-the gradients the optimizer uses, after any clipping.
+A gradient norm that grows by orders of magnitude: a thousandfold up to the step at which values become
+non-finite, or a hundredfold and sustained while the loss does not improve; or gradients that grow a
+thousandfold from the last layers back to the first. The norm is that of the gradients the optimizer
+uses, after any clipping.
 
 ## Why is this bad?
-One step along such a gradient throws the weights far away from everything learned; the next
-gradient is larger still, until numbers overflow.
+One step along such a gradient destroys what the weights have learned; the next gradient is even larger,
+until numbers overflow.
 
 ## How to fix
 Clip the gradient, `nn.utils.clip_grad_norm_(model.parameters(), 1.0)`, between `backward()` and
@@ -16,8 +16,8 @@ Clip the gradient, `nn.utils.clip_grad_norm_(model.parameters(), 1.0)`, between 
 recurrent networks: normalisation layers, orthogonal initialisation, gated cells.
 
 ## Known problems
-A loss that starts large and falls is not reported, nor is a single spike that training gets
-over, nor growth while the loss falls (a likelihood whose variance shrinks).
+A loss that starts large and falls is not reported, nor is a single spike that training recovers from,
+nor growth while the loss falls (a likelihood whose variance shrinks).
 
 ## References
 - Pascanu, Mikolov and Bengio, On the difficulty of training recurrent neural networks, 2013.
@@ -36,6 +36,7 @@ from clew.checks.evidence.loss_course import lead_loss
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -46,8 +47,17 @@ FIX = "nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # between loss.backwar
 class ExplodingGradient(Check):
     id = "GRAD002"
     name = "exploding-gradient"
-    needs = ("grad.norm",)
+    needs = (signals.GRAD_NORM,)
     scope = FIT
+
+    groups = ("layer-faults",)
+    caused_by = (
+        "half-precision-overflow",
+        "clip-ineffective",
+        "poor-initialisation",
+        "step-size-faults",
+        "scale-faults",
+    )
 
     blow_up: float = 1e3  # growth up to a NaN; gradients of one run differ by tens, hardly by a thousand
     growth: float = 100.0  # sustained growth over the first steps
@@ -76,7 +86,7 @@ class ExplodingGradient(Check):
         if recent.share_above(self.growth * start) < self.sustained or self._improves(run):
             return None
         message = (
-            f"the gradient norm grew from {start:.3g} to {recent.median:.3g} and the loss gets no better"
+            f"the gradient norm grew from {start:.3g} to {recent.median:.3g} and the loss does not improve"
         )
         return self._finding(Severity.WARNING, site, norms, start, self.growth, message)
 
@@ -86,7 +96,7 @@ class ExplodingGradient(Check):
         if not start > 0 or not peak >= self.blow_up * start:
             return None
         message = (
-            f"the gradient norm grew from {start:.3g} to {peak:.3g}, then was no longer finite (step {end})"
+            f"the gradient norm grew from {start:.3g} to {peak:.3g}, then became non-finite (step {end})"
         )
         return self._finding(Severity.ERROR, site, norms, start, self.growth, message)
 
@@ -97,12 +107,11 @@ class ExplodingGradient(Check):
             return None
         return self.finding(
             Severity.ERROR,
-            message=f"the first gradient is {size:.3g} times the weights, and at step {end} it is no longer "
-            "finite",
+            message=f"the first gradient is {size:.3g} times the weights, and at step {end} it is non-finite",
             fix=FIX,
             site=norms.site,
             step=int(norms.steps[0]),
-            evidence=norms.before(end).evidence("gradient norm, up to there"),
+            evidence=norms.before(end).evidence("gradient norm, up to that step"),
         )
 
     def _finding(

@@ -1,9 +1,9 @@
 """GRAD001 vanishing-gradient
 
 ## What it detects
-Gradients that shrink from the last layers to the first by a factor of a hundred or more, step
-after step. Each weight's gradient is taken relative to the weight itself, and a line is laid
-through all layers in forward order, the output layer left out.
+Gradients that shrink from the last layers to the first by a factor of a hundred or more, step after
+step. Each weight's gradient is measured relative to the weight itself, and a line is fitted through all
+layers in forward order, without the output layer.
 
 ## Why is this bad?
 The first layers hardly move: the network trains only its last layers, on features that are
@@ -11,13 +11,13 @@ still random. Saturating activations are the classic cause: a sigmoid passes on 
 quarter of the gradient per layer, so that ten of them leave a millionth.
 
 ## How to fix
-Use ReLU or GELU instead of sigmoid or tanh between layers, with an initialisation that fits
+Use ReLU or GELU instead of sigmoid or tanh between layers, with a suitable initialisation
 (`nn.init.kaiming_normal_`), normalisation layers, or residual connections.
 
 ## Known problems
-Judged along depth only, not along the time steps of a recurrent layer. Layers whose gradient is
-exactly zero (dead, frozen or zero-initialised branches) are left out. Deep networks can look
-like this for a few dozen steps before they find their way; only the latest samples count.
+Only depth is checked, not the time steps of a recurrent layer. Layers whose gradient is exactly zero
+(dead, frozen or zero-initialised branches) are skipped. Deep networks can look like this for the first
+few dozen steps; only the latest samples count.
 
 ## References
 - Hochreiter, Untersuchungen zu dynamischen neuronalen Netzen, 1991.
@@ -35,6 +35,8 @@ import numpy as np
 from clew.checks.base import Check
 from clew.checks.evidence.gradient_depth import Profile, profiles
 from clew.checks.run_view import RunView
+from clew.records import signals
+from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Evidence, Finding, Severity
 
 SQUASHING = {"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign"}  # flat at both ends
@@ -44,7 +46,25 @@ SQUASHING = {"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign"}  # flat a
 class VanishingGradient(Check):
     id = "GRAD001"
     name = "vanishing-gradient"
-    needs = ("gradient.norm", "weight.norm", "fact:model")
+    needs = (
+        signals.GRADIENT.norm,
+        signals.WEIGHT.norm,
+        ModelFact,
+    )
+
+    groups = ("layer-faults",)
+    # A layer of dead units passes nothing on.
+    caused_by = (
+        "mask-inverted",
+        "dead-units",
+        "saturated-activation",
+        "activation-scale-off",
+        "half-precision-underflow",
+        "poor-initialisation",
+        "step-size-faults",
+        "scale-faults",
+        "data-faults",
+    )
 
     # Networks that learn (deep ReLU, residual, normalised, attention, recurrent) stay within a factor
     # of ten along their depth; five sigmoid layers already make several hundred.

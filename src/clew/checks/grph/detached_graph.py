@@ -1,23 +1,23 @@
 """GRPH002 detached-graph
 
 ## What it detects
-Layers that run in the forward pass, that an optimizer holds, and that never get a gradient, because
-something between them and the loss cuts the graph: `.detach()`, `.data`, `.numpy()`, `.item()`,
-`torch.tensor(x)` or a `no_grad` block; and losses that have no history at all.
+Layers that run in the forward pass and are in an optimizer, but never get a gradient, because something
+between them and the loss cuts the graph: `.detach()`, `.data`, `.numpy()`, `.item()`, `torch.tensor(x)`
+or a `no_grad` block; and losses that have no history at all.
 
 ## Why is this bad?
 Everything before the cut keeps its initial weights; only what comes after it learns. With a loss
 that has no history nothing learns.
 
 ## How to fix
-Stay with tensors and differentiable functions from the input to the loss: take away the `detach()`
-or `no_grad`, replace numpy by torch functions, and never wrap a tensor in `torch.tensor(...)`.
-Setting `requires_grad` on the loss hides the error message and not the error.
+Use only tensors and differentiable functions from the input to the loss: remove the `detach()` or
+`no_grad`, replace NumPy by torch functions, and never wrap a tensor in `torch.tensor(...)`. Setting
+`requires_grad` on the loss hides the error message, not the error.
 
 ## Known problems
-Training on top of features that are detached on purpose: freeze those layers with
-`requires_grad_(False)`, or leave them out of the optimizer. Loaded layers that run under `no_grad`
-are not reported.
+Training on top of features that are detached on purpose is reported: freeze those layers with
+`requires_grad_(False)`, or keep them out of the optimizer. Loaded layers that run under `no_grad` are
+not reported.
 
 ## References
 - PyTorch docs, autograd mechanics: locally disabling gradient computation.
@@ -33,8 +33,12 @@ from clew.checks.evidence.loop_facts import Graph, graphs
 from clew.checks.evidence.never_trained import never_trained
 from clew.checks.evidence.parameter_holders import holders
 from clew.checks.evidence.recorded_facts import Parameter, flag, text, whole
+from clew.checks.needs import any_of
 from clew.checks.run_view import FactLike, RunView
 from clew.checks.wording import listed
+from clew.records.facts.loss_facts import LossCutFact
+from clew.records.facts.model_facts import GraphFact
+from clew.records.facts.run_facts import IdleFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -46,8 +50,11 @@ NO_GRAD = "does not require grad"  # torch's words when backward() is called on 
 class DetachedGraph(Check):
     id = "GRPH002"
     name = "detached-graph"
-    withdrawal = "the layers have got gradients since"
-    needs = ("fact:graph|fact:loss_cut|fact:idle",)
+    withdrawal = "the layers have had gradients since then"
+    needs = (any_of(GraphFact, LossCutFact, IdleFact),)
+
+    groups = ("wiring-faults",)
+    from_the_start = True
 
     turns: int = 50  # steps in which a whole model may wait for its turn: a critic is trained first
 
@@ -74,7 +81,7 @@ class DetachedGraph(Check):
                                            "gets a gradient")  # fmt: skip
                     return
             elif crashed:
-                yield self._loss(fact, "backward() fails, for the loss has no history")
+                yield self._loss(fact, "backward() fails because the loss has no history")
                 return
 
     def _loss(self, fact: FactLike, message: str) -> Finding:
@@ -124,14 +131,17 @@ class DetachedGraph(Check):
 def _why(fact: FactLike) -> tuple[str, str]:
     """What was seen of the program when the loss turned out to have no history."""
     if fact.data.get("grad_enabled") is False:
-        return "gradients are switched off here", "with torch.enable_grad():  # or leave the no_grad block"
+        return (
+            "gradients are switched off here",
+            "with torch.enable_grad():  # or move it out of the no_grad block",
+        )
     if fact.data.get("trainable") is False:
         return "no parameter of the model requires a gradient", "model.requires_grad_(True)"
     if fact.data.get("forwards") == 0:
-        return "the model ran under no_grad", "output = model(x)  # outside of torch.no_grad()"
+        return "the model ran under no_grad", "output = model(x)  # outside torch.no_grad()"
     return (
         "something after the model cut it (argmax, .item(), .detach(), torch.tensor(...), numpy)",
-        "loss = criterion(model(x), y)  # tensors all the way, without .item(), .detach() or torch.tensor()",
+        "loss = criterion(model(x), y)  # only tensors, without .item(), .detach() or torch.tensor()",
     )
 
 
@@ -149,14 +159,14 @@ def _cause(place: Site | None, asleep: list[Parameter]) -> str:
 def _repair(place: Site | None, asleep: list[Parameter]) -> str:
     if place is not None:
         call = ".data" if place.op == "data" else f".{place.op}()"
-        return f"without {call} here; or requires_grad_(False) on what is meant to stay as it is"
+        return f"remove {call} here; or set requires_grad_(False) on layers that should stay frozen"
     if asleep:
-        return "outside of torch.no_grad(); or requires_grad_(False), if it is meant to stay as it is"
-    return "no .detach(), .data, numpy or torch.tensor(...) on what these layers put out"
+        return "run it outside torch.no_grad(); or set requires_grad_(False) if it should stay frozen"
+    return "no .detach(), .data, numpy or torch.tensor(...) on the output of these layers"
 
 
 def _evidence(graph: Graph, parameters: list[Parameter]) -> Iterator[Evidence]:
-    yield Evidence(f"never a gradient: {listed([p.name for p in parameters], 8)}")
+    yield Evidence(f"never get a gradient: {listed([p.name for p in parameters], 8)}")
     yield Evidence(f"the loss depends on {graph.reached} parameters of the model")
     for site in graph.cuts[:5]:
         yield Evidence(f"taken out of the graph by {site.op}", site=site)

@@ -1,8 +1,8 @@
 """GRPH001 module-not-registered
 
 ## What it detects
-Layers or parameters that a model uses and that get gradients, but that are kept where torch does
-not see them (a plain list, tuple or dict), so that no optimizer holds them.
+Layers or parameters that a model uses and that get gradients, but that are stored where torch does not
+see them (a plain list, tuple or dict), so that they are in no optimizer.
 
 ## Why is this bad?
 `parameters()` does not contain them: they keep their random initial weights. They are also missing
@@ -13,8 +13,8 @@ Keep layers in `nn.ModuleList` or `nn.ModuleDict`, and parameters in `nn.Paramet
 `nn.ParameterDict`.
 
 ## Known problems
-A frozen helper network that is hidden in a list on purpose should have `requires_grad_(False)` or
-run under `no_grad`; then it is not reported. Nor are parameters that an optimizer was given.
+A frozen helper network that is kept in a list on purpose should have `requires_grad_(False)` or
+run under `no_grad`; then it is not reported. Nor are parameters that an optimizer has.
 
 ## References
 - PyTorch docs, torch.nn.ModuleList.
@@ -28,8 +28,11 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import Graph, Unregistered, graphs, optimizer_uses
 from clew.checks.evidence.recorded_facts import text, whole
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted, listed
+from clew.records.facts.model_facts import GraphFact
+from clew.records.facts.run_facts import IdleFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -40,8 +43,11 @@ EMPTY = "optimizer got an empty parameter list"  # torch's words when nothing at
 class ModuleNotRegistered(Check):
     id = "GRPH001"
     name = "module-not-registered"
-    withdrawal = "the optimizer has got hold of them since"
-    needs = ("fact:graph|fact:idle",)
+    withdrawal = "the optimizer has had them since then"
+    needs = (any_of(GraphFact, IdleFact),)
+
+    groups = ("wiring-faults",)
+    from_the_start = True
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         yield from self._nothing_registered(run)
@@ -59,14 +65,13 @@ class ModuleNotRegistered(Check):
         owner = model if bare else run.module_name(within) or model
         return self.finding(
             Severity.WARNING,
-            message=f"{owner} uses {what} not registered in it: absent from parameters(), so no optimizer "
-            "updates it",
+            message=f"{owner} uses {what} that parameters() does not contain and no optimizer updates",
             fix="nn.ParameterList([...])  # instead of a plain list"
             if bare
             else "nn.ModuleList([...])  # instead of a plain list; nn.ModuleDict instead of a dict",
             site=Site(module=within.module, root=graph.root, file=found.file, line=found.line),
             step=graph.step,
-            evidence=Evidence(f"with gradients, in no optimizer: {listed(found.parameters, 8)}"),
+            evidence=Evidence(f"have gradients, but are in no optimizer: {listed(found.parameters, 8)}"),
         )
 
     def _nothing_registered(self, run: RunView) -> Iterator[Finding]:
@@ -74,8 +79,8 @@ class ModuleNotRegistered(Check):
             if EMPTY in (text(event.data.get("message")) or ""):
                 yield self.finding(
                     Severity.ERROR,
-                    message="the model has no parameters: its layers are kept in a plain list or dict, or "
-                    "were never made",
+                    message="the model has no parameters: its layers are in a plain list or dict, or "
+                    "were never created",
                     fix="nn.ModuleList([...])  # instead of a plain list; nn.ModuleDict instead of a dict",
                     site=Site(
                         file=text(event.data.get("user_file")), line=whole(event.data.get("user_line"))

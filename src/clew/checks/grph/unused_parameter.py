@@ -1,22 +1,21 @@
 """GRPH003 unused-parameter
 
 ## What it detects
-Layers that are registered in the model and held by the optimizer, but that no forward pass calls:
-they never get a gradient. `clew show` tells of parameters that one forward does not read.
+Layers that are registered in the model and are in the optimizer, but that no forward pass calls: they
+never get a gradient. `clew show` reports parameters that one forward does not read.
 
 ## Why is this bad?
-The model is smaller than it looks. Most often a layer was added to `__init__` and forgotten in
-`forward`, or the wrong one is called twice. DistributedDataParallel stops with an error on such a
-model.
+The model is smaller than it looks. Usually a layer was added to `__init__` and forgotten in `forward`,
+or the wrong one is called twice. DistributedDataParallel stops with an error on such a model.
 
 ## How to fix
-Call the layer in `forward`, or take it away.
+Call the layer in `forward`, or remove it.
 
 ## Known problems
-Heads that are trained in a later phase are reported until then. Parameters of a module of your own
-that are used on some inputs only, layers of installed packages, and models with loaded weights
-(which often bring a head that is not needed) are mentioned as advice. So are, in `clew show`, those
-that the code mentions in another place than `forward`.
+Heads that are trained in a later phase are reported until then. Parameters of your own modules that are
+used only on some inputs, layers of installed packages, and models with loaded weights (which often
+include a head that is not needed) are mentioned as advice. So are, in `clew show`, parameters that the
+code mentions elsewhere than in `forward`.
 
 ## References
 - PyTorch docs, DistributedDataParallel: find_unused_parameters.
@@ -34,6 +33,7 @@ from clew.checks.evidence.parameter_holders import holders
 from clew.checks.evidence.recorded_facts import Parameter
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import GraphFact, ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -42,7 +42,12 @@ from clew.records.site import Site
 class UnusedParameter(Check):
     id = "GRPH003"
     name = "unused-parameter"
-    needs = ("fact:graph", "fact:parameters")
+    needs = (
+        GraphFact,
+        ParametersFact,
+    )
+
+    caused_by = ("optimizer-stale", "module-not-registered", "detached-graph", "half-precision-underflow")
 
     steps: int = 16  # of the run; layers that are used now and then have had their turn
 
@@ -72,9 +77,9 @@ class UnusedParameter(Check):
         return self.finding(
             Severity.WARNING if clear else Severity.ADVICE,
             message=f"{run.name(site)} is {'not' if graph.forward_only else 'never'} used: {why}",
-            fix=f"x = self.{module}(x)  # in forward; or take the layer away"
+            fix=f"x = self.{module}(x)  # in forward; or remove the layer"
             if module and whole
-            else "use it in forward, or take it away",
+            else "use it in forward, or remove it",
             site=site,
             step=known.step,
             evidence=Evidence(

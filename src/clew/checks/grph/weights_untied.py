@@ -1,22 +1,22 @@
 """GRPH004 weights-untied
 
 ## What it detects
-Weights that two layers shared and no longer do, because one of them was assigned anew or its layer
+Weights that two layers shared and no longer do, because one of them was reassigned or its layer
 replaced; an output layer that got a copy of the embedding instead of the embedding itself; and
-checkpoints of which a large part did not fit (`strict=False`).
+checkpoints of which a large part did not match (`strict=False`).
 
 ## Why is this bad?
-Two layers that are meant to be one drift apart: the model has more parameters and less to learn
-them from. A checkpoint whose keys do not match leaves layers at their random weights, silently.
+Two layers that should share a weight drift apart: the model has more parameters and fewer gradients for
+each. A checkpoint whose keys do not match silently leaves layers at their random weights.
 
 ## How to fix
 Tie the weights last, after every replacement: `model.head.weight = model.embed.weight`. Look at
 what `load_state_dict(..., strict=False)` returns, and rename the keys of the checkpoint.
 
 ## Known problems
-Leaving a head or a backbone out of a checkpoint is normal in fine-tuning and is not reported, as
-long as most keys match and no unmatched key looks like a renamed one. Untying on purpose can't be
-told from a mistake.
+Leaving a head or a backbone out of a checkpoint is normal in fine-tuning and is not reported, as long as
+most keys match and no unmatched key looks like a renamed one. Untying on purpose looks the same as a
+mistake.
 
 ## References
 - Press & Wolf 2017, Using the output embedding to improve language models.
@@ -32,13 +32,14 @@ from clew.checks.base import Check
 from clew.checks.evidence.recorded_facts import names, text, whole
 from clew.checks.run_view import FactLike, RunView
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
 HOW = {
-    "copied": "starts as a copy of {first}, and is updated on its own",
-    "assigned": "was {first}, and one of the two has been assigned anew",
-    "replaced": "took the place of a layer whose weight was {first}, and is not tied to it",
+    "copied": "starts as a copy of {first}, and is updated separately",
+    "assigned": "was {first}, and one of the two has been reassigned",
+    "replaced": "replaced a layer whose weight was {first}, and is not tied to it",
 }
 
 
@@ -46,7 +47,7 @@ HOW = {
 class WeightsUntied(Check):
     id = "GRPH004"
     name = "weights-untied"
-    needs = ("fact:parameters",)
+    needs = (ParametersFact,)
 
     matched: float = 0.5  # share of the model's keys that a partial checkpoint fills, at least
 
@@ -65,7 +66,7 @@ class WeightsUntied(Check):
             Severity.WARNING,
             message=f"{second} is no longer tied: it {how}"
             if fact.data.get("how") != "copied"
-            else f"{second} {how}: equal at the start, not tied",
+            else f"{second} {how}: they are equal at the start, but not tied",
             fix=f"model.{second} = model.{first}  # last, after every replacement",
             site=Site(
                 module=module,
@@ -87,10 +88,10 @@ class WeightsUntied(Check):
         if not keys or not unexpected or not (renamed or fills < self.matched):
             return
         evidence = [
-            Evidence(f"left at their initial values: {listed(missing, 6)}"),
-            Evidence(f"in the checkpoint, and not used: {listed(unexpected, 6)}"),
+            Evidence(f"keep their initial values: {listed(missing, 6)}"),
+            Evidence(f"in the checkpoint, but not used: {listed(unexpected, 6)}"),
         ]
-        prefix = f"; {renamed[0]} is called {renamed[1]} there" if renamed else ""
+        prefix = f"; {renamed[0]} is called {renamed[1]} in the checkpoint" if renamed else ""
         yield self.finding(
             Severity.WARNING,
             message=f"the checkpoint fills {keys - count} of {keys} entries of {fact.data.get('class')}; the "

@@ -1,13 +1,13 @@
 """LOOP003 accumulation-lost
 
 ## What it detects
-Several backwards before each optimizer step, with the gradients cleared in between, so that the
-step uses the last one only. No other optimizer uses them, the weights do not change in between,
-and the gradients used are the ones of the last backward.
+Several backwards before each optimizer step, with the gradients cleared in between, so that the step
+uses only the last one. No other optimizer uses them, the weights do not change in between, and the
+gradients used are those of the last backward.
 
 ## Why is this bad?
-The work of all other batches is thrown away: with a step every 4 batches, three quarters of the
-compute and of the data. The effective batch is a quarter of the intended one.
+The work on all other batches is wasted: with a step every 4 batches, three quarters of the compute and
+of the data. The effective batch size is a quarter of the intended one.
 
 ## How to fix
 Clear the gradients once per optimizer step, right after `optimizer.step()`, not once per batch.
@@ -30,6 +30,7 @@ from clew.checks.base import Check
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -37,8 +38,10 @@ from clew.records.finding import Finding, Severity
 class AccumulationLost(Check):
     id = "LOOP003"
     name = "accumulation-lost"
-    needs = ("grad.lost",)
+    needs = (signals.GRAD_LOST,)
     scope = PHASE
+
+    groups = ("loop-faults",)
 
     window: int = 5  # sampled optimizer steps; a trial run before the loop loses one
     sustained: float = 0.8  # share of them that lose a backward; the last of an epoch may be complete
@@ -57,12 +60,12 @@ class AccumulationLost(Check):
         typical = round(lost.median)
         return self.finding(
             Severity.WARNING,
-            message=f"{typical} of {typical + 1} backwards are thrown away: the gradients are cleared "
+            message=f"{typical} of {typical + 1} backwards are wasted: the gradients are cleared "
             "between the backwards of one optimizer step",
             fix="optimizer.zero_grad()  # once, right after optimizer.step(), not before every backward()",
             site=lost.site,
             step=int(lost.steps[0]),
-            evidence=lost.evidence("backwards whose gradients nobody used, per optimizer step"),
+            evidence=lost.evidence("backwards whose gradients were not used, per optimizer step"),
         )
 
     def unjudged(self, run: RunView) -> str | None:

@@ -5,17 +5,17 @@ Gradient accumulation, k batches and backwards of the same mean loss for each op
 which the loss is not divided by k.
 
 ## Why is this bad?
-`backward()` adds up: the step uses k times the gradient of the batch that was meant. For SGD that
-is a learning rate k times as high; for Adam and its like, which divide by the gradient's size, it
-changes little, but gradient clipping and thresholds still see values k times as large.
+`backward()` adds up gradients: the step uses k times the intended gradient. For SGD that is a learning
+rate k times as high; for Adam and similar optimizers, which divide by the gradient's size, it changes
+little, but gradient clipping and thresholds still see values k times as large.
 
 ## How to fix
-`(loss / k).backward()`, or a learning rate that is meant for the sum.
+`(loss / k).backward()`, or a learning rate chosen for the sum.
 
 ## Known problems
-There are two readings: the division was forgotten, or the learning rate was chosen for the sum.
-Losses with `reduction="sum"`, sums of several terms, and optimizers with a closure are not judged.
-With Adam-like optimizers, without a loader, or where clipping takes the size away, it is advice.
+There are two explanations: the division was forgotten, or the learning rate was chosen for the sum.
+Losses with `reduction="sum"`, sums of several terms, and optimizers with a closure are not checked. With
+Adam-like optimizers, without a loader, or where clipping removes the size, it is advice.
 
 ## References
 - PyTorch docs, Automatic mixed precision examples: gradient accumulation.
@@ -33,6 +33,8 @@ from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
+from clew.records import signals
+from clew.records.facts.step_facts import BackwardFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -49,8 +51,13 @@ BATCHES = re.compile(r"\([^()]*d[^()]*b[^()]*\)\+|d[^s]*b[^s]*d[^s]*b[^s]*s")
 class AccumulationUnscaled(Check):
     id = "LOOP004"
     name = "accumulation-unscaled"
-    needs = ("loss", "fact:backward")
+    needs = (
+        signals.LOSS,
+        BackwardFact,
+    )
     scope = PHASE
+
+    groups = ("step-size-faults",)
 
     least: int = 5  # steps with several backwards
     sustained: float = 0.8  # share of the steps that have them; the last of an epoch may be alone
@@ -68,9 +75,9 @@ class AccumulationUnscaled(Check):
         k = round(counts.median)
         sensitive = not scale_free(run) and _from_loader(run) and not _clipped(run)
         effect = (
-            f"the effective learning rate is {k} times what is written"
+            f"the effective learning rate is {k} times the one in the code"
             if sensitive
-            else "which only matters where the size of the gradient does, as in clipping"
+            else "which only matters where the size of the gradient does, such as in clipping"
         )
         return self.finding(
             Severity.WARNING if sensitive else Severity.ADVICE,

@@ -1,23 +1,22 @@
 """LOOP008 clip-ineffective
 
 ## What it detects
-Gradient clipping that does not do what it is for: after the optimizer's step or before the
-backward, when there is nothing to clip; before a GradScaler has unscaled the gradients; on no
-gradients at all; or at a limit so low that every step is cut to a small fraction.
+Gradient clipping that does not work: after the optimizer's step or before the backward, when there is
+nothing to clip; before a GradScaler has unscaled the gradients; on no gradients at all; or at a limit so
+low that every step is cut to a small fraction.
 
 ## Why is this bad?
-In the first cases a gradient that explodes reaches the weights unclipped (or scaled gradients are
-cut to almost nothing). In the last, the length of each update is the limit times the learning rate,
-whatever the gradient says.
+In the first cases a gradient that explodes reaches the weights unclipped (or scaled gradients are cut to
+almost nothing). In the last, the size of each update is always the limit times the learning rate.
 
 ## How to fix
 Between `backward()` and `step()`: `scaler.unscale_(optimizer)` if there is a scaler, then
-`clip_grad_norm_(model.parameters(), max_norm)`, then the step. Choose a limit near the usual norm
-of a good phase of training, so that it cuts outliers.
+`clip_grad_norm_(model.parameters(), max_norm)`, then the step. Choose a limit near the usual gradient
+norm, so that it cuts only outliers.
 
 ## Known problems
-Clipping every step by a moderate factor is common practice, and not reported. With Adam-like
-optimizers a low limit hardly changes the update, so it is advice only.
+Clipping every step by a moderate factor is common practice and is not reported. With Adam-like
+optimizers a low limit hardly changes the update, so it is only advice.
 
 ## References
 - Pascanu et al. 2013, On the difficulty of training recurrent neural networks.
@@ -37,6 +36,7 @@ from clew.checks.loop.accumulation_unscaled import SCALE_FREE
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -45,7 +45,7 @@ from clew.records.site import Site
 class ClipIneffective(Check):
     id = "LOOP008"
     name = "clip-ineffective"
-    needs = ("events.pattern",)
+    needs = (signals.EVENTS_PATTERN,)
     scope = PHASE
 
     least: int = 10  # clip calls; fewer may be a warm-up
@@ -89,7 +89,7 @@ class ClipIneffective(Check):
             evidence=[
                 Evidence(f"order of events in {usual.count} steps: {usual.pattern} ({LEGEND})"),
                 *(
-                    s.evidence("norm of what was clipped")
+                    s.evidence("norm of the clipped gradients")
                     for place, s in run.series("clip.norm")
                     if place == site
                 ),
@@ -101,12 +101,13 @@ class ClipIneffective(Check):
         if len(norm) >= self.least and norm.max == 0.0 and used:
             yield self.finding(
                 Severity.WARNING,
-                message=f"clipping finds no gradients in {len(norm)} calls, while the optimizer uses some of "
-                f"norm {used[0].median:.3g}: it is given other parameters, or a generator that is used up",
-                fix="clip_grad_norm_(model.parameters(), max_norm)  # a fresh call of parameters()",
+                message=f"clipping finds no gradients in {len(norm)} calls, while the optimizer uses "
+                f"gradients of norm {used[0].median:.3g}: it gets other parameters, or an exhausted "
+                "generator",
+                fix="clip_grad_norm_(model.parameters(), max_norm)  # call parameters() again each time",
                 site=norm.site,
                 step=int(norm.steps[0]),
-                evidence=norm.evidence("norm of what was clipped"),
+                evidence=norm.evidence("norm of the clipped gradients"),
             )
 
     def _far_too_low(self, run: RunView, norm: Series, limit: float) -> Iterator[Finding]:
@@ -119,7 +120,7 @@ class ClipIneffective(Check):
         yield self.finding(
             Severity.ADVICE if free else Severity.WARNING,
             message=f"nearly every step is clipped by a factor of about {recent.median / limit:.0f}: the "
-            f"limit {limit:.3g} decides the size of the updates (unless a fixed step is wanted)",
+            f"limit {limit:.3g} determines the size of the updates (unless you want a fixed step size)",
             fix=f"max_norm={recent.median:.2g}  # near the usual norm, to cut outliers only",
             site=norm.site,
             step=int(recent.steps[0]),
@@ -140,7 +141,7 @@ WRONG = (
     ),
     (
         re.compile(r"^[^bc]*[zfd][^bc]*c[^b]*b[^c]*s$"),
-        "gradients are clipped before they are there: clip_grad_ comes before backward()",
+        "gradients are clipped before they exist: clip_grad_ comes before backward()",
         "clip_grad_norm_(model.parameters(), max_norm)  # between backward() and step()",
     ),
     (

@@ -1,20 +1,20 @@
 """LOOP001 missing-backward
 
 ## What it detects
-An optimizer that steps again and again without any gradient: `backward()` is never called, or
-`zero_grad()` clears its result before `step()` can use it.
+An optimizer that steps repeatedly without any gradient: `backward()` is never called, or `zero_grad()`
+clears its result before `step()` can use it.
 
 ## Why is this bad?
-Optimizers skip parameters whose gradient is `None`. No weight changes, and nothing says so: the
-loop runs, the loss is that of the initial weights with the noise of the batches.
+Optimizers skip parameters whose gradient is `None`. No weight changes, and there is no error: the loop
+runs, and the loss stays that of the initial weights, plus the noise of the batches.
 
 ## How to fix
 Call `loss.backward()` between the forward pass and `optimizer.step()`, and `zero_grad()` before
 the backward or after the step, never between the two.
 
 ## Known problems
-Optimizers that work without gradients (evolution strategies, finite differences) change the
-weights, and are not reported for that reason.
+Optimizers that work without gradients (evolution strategies, finite differences) do change the weights,
+so they are not reported.
 
 ## References
 - PyTorch tutorials, Optimizing model parameters: the optimization loop.
@@ -31,6 +31,7 @@ from clew.checks.evidence.loop_facts import letters, optimizer_uses, orders
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 
 CLEARED = re.compile(r"b[^bs]*z[^bs]*s")
@@ -40,8 +41,13 @@ CLEARED = re.compile(r"b[^bs]*z[^bs]*s")
 class MissingBackward(Check):
     id = "LOOP001"
     name = "missing-backward"
-    needs = ("grad.norm", "grad.present")
+    needs = (
+        signals.GRAD_NORM,
+        signals.GRAD_PRESENT,
+    )
     scope = PHASE
+
+    groups = ("loop-faults",)
 
     least: int = 5  # optimizer steps without a gradient; one or two may be a trial before the loop
     sustained: float = 0.9  # share of the steps that have the same order of events
@@ -75,7 +81,7 @@ class MissingBackward(Check):
         return self.finding(
             Severity.ERROR,
             message="zero_grad() comes between backward() and step(): the gradients are cleared before the "
-            f"optimizer uses them, in all of its {len(norm)} steps",
+            f"optimizer uses them, in all {len(norm)} steps",
             fix="optimizer.zero_grad()  # before loss.backward(), not after it",
             site=norm.site,
             step=int(norm.steps[0]),

@@ -1,19 +1,19 @@
 """LOOP002 missing-optimizer-step
 
 ## What it detects
-An optimizer that never steps although backward after backward fills the gradients of its
-parameters, and nothing else updates them.
+An optimizer that never steps although `backward()` keeps filling the gradients of its parameters, and
+nothing else updates them.
 
 ## Why is this bad?
-The weights stay as they were initialised. The loss is flat but for the noise of the batches.
+The weights keep their initial values. The loss is flat apart from the noise of the batches.
 
 ## How to fix
 Call `optimizer.step()` after `loss.backward()`. With gradient accumulation make sure that the
 condition for a step is ever met: `(i + 1) % 64 == 0` never is in an epoch of 50 batches.
 
 ## Known problems
-A program that only wants gradients (attributions, gradient statistics) and makes an optimizer all
-the same looks like this.
+A program that only needs gradients (attributions, gradient statistics) but creates an optimizer looks
+the same.
 
 ## References
 - PyTorch tutorials, Optimizing model parameters: the optimization loop.
@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import OptimizerUse, optimizer_uses
 from clew.checks.run_view import RunView
+from clew.records.facts.step_facts import OptimizerUseFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -35,8 +36,10 @@ from clew.records.site import Site
 class MissingOptimizerStep(Check):
     id = "LOOP002"
     name = "missing-optimizer-step"
-    withdrawal = "the optimizer has stepped since"
-    needs = ("fact:optimizer_use",)
+    withdrawal = "the optimizer has stepped since then"
+    needs = (OptimizerUseFact,)
+
+    groups = ("loop-faults",)
 
     backwards: int = 20  # without a step; more than most programs accumulate, and an epoch of few
     phases: int = 200  # backwards after which an optimizer that waits for its phase has waited too long
@@ -63,7 +66,7 @@ class MissingOptimizerStep(Check):
             step=0,
             evidence=[
                 Evidence(
-                    f"{use.with_grad} of its {use.held} parameters have a gradient, none has changed",
+                    f"{use.with_grad} of its {use.held} parameters have a gradient, but none has changed",
                     site=made,
                 ),
                 *(series.evidence("loss") for _, series in calls[:1]),

@@ -1,21 +1,20 @@
 """LOOP005 optimizer-stale
 
 ## What it detects
-An optimizer that holds parameters which no model in use has, and which get no gradient, while a
-model that is trained has parameters with gradients that no optimizer holds: the model (or a layer
-of it) was replaced, copied or made anew after the optimizer was built.
+An optimizer whose parameters belong to no model in use and get no gradient, while the model that is
+trained has parameters with gradients that are in no optimizer: the model (or one of its layers) was
+replaced, copied or recreated after the optimizer was created.
 
 ## Why is this bad?
 The optimizer updates the old object. The one that computes the loss never changes.
 
 ## How to fix
-Build the optimizer after the model has its final form, and again whenever it is replaced. To
-restore weights use `model.load_state_dict(...)`, which keeps the parameters the same objects.
+Create the optimizer after the model has its final form, and again whenever the model is replaced. To
+restore weights use `model.load_state_dict(...)`, which keeps the same parameter objects.
 
 ## Known problems
-Mixing an optimizer of parameters that wait for a later phase with others that are forgotten looks
-the same; both are worth a look. Optimizers of bare tensors, as in style transfer, get gradients
-and are not reported.
+An optimizer for a later phase, together with parameters that were forgotten, looks the same; check both.
+Optimizers of plain tensors, as in style transfer, get gradients and are not reported.
 
 ## References
 - PyTorch docs, torch.optim: constructing an optimizer.
@@ -32,6 +31,8 @@ from clew.checks.evidence.parameter_holders import holders
 from clew.checks.evidence.recorded_facts import Parameter, Parameters
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import ParametersFact
+from clew.records.facts.step_facts import OptimizerUseFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -40,8 +41,14 @@ from clew.records.site import Site
 class OptimizerStale(Check):
     id = "LOOP005"
     name = "optimizer-stale"
-    withdrawal = "a model in use has come to hold the parameters since"
-    needs = ("fact:optimizer_use", "fact:parameters")
+    withdrawal = "a model in use has had these parameters since then"
+    needs = (
+        OptimizerUseFact,
+        ParametersFact,
+    )
+
+    groups = ("wiring-faults",)
+    from_the_start = True
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         forgotten = [
@@ -60,17 +67,18 @@ class OptimizerStale(Check):
         model = run.module_name(Site(module="", root=known.root))
         groups = holders(missing, known.items)
         parts = listed([path or "parameters" for path, _ in groups])
-        what = f"none of the {use.held} it holds is" if whole else f"{use.outside} of {use.held} are not"
+        what = f"none of its {use.held} is" if whole else f"{use.outside} of {use.held} are not"
         return self.finding(
             Severity.ERROR if whole else Severity.WARNING,
             message=f"{use.kind} updates parameters that no forward uses: {what} in {model}, and "
             f"its {parts} {'is' if len(groups) == 1 else 'are'} in no optimizer",
-            fix=f"optimizer = {use.kind}(model.parameters(), ...)  # after the model was last replaced",
+            fix=f"optimizer = {use.kind}(model.parameters(), ...)  # after the last time the model is "
+            "replaced",
             site=Site(op="step", file=use.file, line=use.line),
             step=known.step,
             evidence=[
-                Evidence(f"held and without a gradient: {use.outside} of {use.held}"),
-                Evidence(f"with gradients and without an optimizer: {listed([p.name for p in missing], 8)}"),
+                Evidence(f"in the optimizer without a gradient: {use.outside} of {use.held}"),
+                Evidence(f"with a gradient but in no optimizer: {listed([p.name for p in missing], 8)}"),
             ],
         )
 

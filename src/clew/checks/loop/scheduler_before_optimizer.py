@@ -4,15 +4,15 @@
 A scheduler whose `step()` comes before that of its optimizer, from the first step (or epoch) on.
 
 ## Why is this bad?
-The first learning rate of the schedule is never used, and every later one comes a step or an
-epoch too early: a schedule that decays per epoch trains its best epoch at the second rate.
+The first learning rate of the schedule is never used, and every later one comes a step or an epoch too
+early: with a schedule that decays per epoch, the first epoch already trains at the second rate.
 
 ## How to fix
 Call `scheduler.step()` after `optimizer.step()`: at the end of the batch or of the epoch.
 
 ## Known problems
 Fast-forwarding a schedule when a run is resumed calls it several times before training and is not
-reported; nor is a first step that a GradScaler left out.
+reported; nor is a first step that a GradScaler skipped.
 
 ## References
 - PyTorch docs, torch.optim: how to adjust learning rate.
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import optimizer_uses, schedulers
 from clew.checks.run_view import RunView
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -34,7 +35,7 @@ from clew.records.site import Site
 class SchedulerBeforeOptimizer(Check):
     id = "LOOP006"
     name = "scheduler-before-optimizer"
-    needs = ("lr",)
+    needs = (signals.LR,)
 
     steps: int = 2  # of the scheduler; a single one before training may set a first rate on purpose
 

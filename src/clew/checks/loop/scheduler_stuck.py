@@ -1,22 +1,22 @@
 """LOOP007 scheduler-stuck
 
 ## What it detects
-A learning rate that reaches (almost) zero long before the run ends and stays there; a scheduler
-that is stepped but belongs to an optimizer which is not the one that trains; a scheduler that is
-made and never stepped.
+A learning rate that reaches (almost) zero long before the run ends and stays there; a scheduler that is
+stepped but belongs to another optimizer than the one that trains; a scheduler that is created but never
+stepped.
 
 ## Why is this bad?
-With the rate at zero the rest of the run learns nothing: usually a schedule counted in epochs that
-is stepped once per batch. A scheduler of another optimizer, or one that never moves, leaves the
-rate at its first value, and the run without the schedule that was meant.
+With a rate of zero, the rest of the run learns nothing: usually a schedule counted in epochs is stepped
+once per batch. A scheduler of another optimizer, or one that is never stepped, leaves the rate at its
+first value, and the run does not follow the intended schedule.
 
 ## How to fix
-Step the scheduler in the unit that its arguments are counted in. Make the scheduler after, and
-from, the optimizer that trains. Call `scheduler.step()`.
+Step the scheduler in the unit that its arguments count. Create the scheduler after, and from, the
+optimizer that trains. Call `scheduler.step()`.
 
 ## Known problems
-`ReduceLROnPlateau` lowers the rate when training has stalled, which is not its fault: it is not
-judged for a low rate. A schedule that is meant to be flat is not reported.
+`ReduceLROnPlateau` lowers the rate when training has stalled, so a low rate is not reported for it. A
+schedule that is flat on purpose is not reported.
 
 ## References
 - PyTorch docs, torch.optim: how to adjust learning rate.
@@ -34,6 +34,7 @@ from clew.checks.evidence.loop_facts import Scheduler, orders, schedulers
 from clew.checks.run_view import RunView
 from clew.checks.series import BoolArray, Series
 from clew.checks.trainings import PHASE
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -42,8 +43,10 @@ from clew.records.site import Site
 class SchedulerStuck(Check):
     id = "LOOP007"
     name = "scheduler-stuck"
-    needs = ("lr",)
+    needs = (signals.LR,)
     scope = PHASE
+
+    groups = ("rate-faults",)
 
     low: float = 1e-3  # of the highest rate; three tenfold decays, as usual, end at it
     low_share: float = 0.5  # of the run below that; usual schedules get there in the last tenth
@@ -84,9 +87,9 @@ class SchedulerStuck(Check):
         if known.optimizer is None and (known.steps or 0) > 0 and run.steps >= self.least:
             yield self.finding(
                 Severity.WARNING,
-                message=f"{known.kind} is stepped, but the optimizer that it was made from never steps: the "
-                "learning rate of the one that trains does not move",
-                fix=f"scheduler = {known.kind}(optimizer, ...)  # after the optimizer was last made",
+                message=f"{known.kind} is stepped, but its optimizer never steps: the "
+                "learning rate of the optimizer that trains does not change",
+                fix=f"scheduler = {known.kind}(optimizer, ...)  # after the optimizer is last created",
                 site=Site(op="scheduler", file=known.file, line=known.line),
                 step=0,
                 evidence=[s.evidence("learning rate") for _, s in list(run.series("lr"))[:1]],
@@ -98,8 +101,8 @@ class SchedulerStuck(Check):
         if ended_well and used and known.steps == 0:
             yield self.finding(
                 Severity.WARNING,
-                message=f"{known.kind} is made and never stepped: the learning rate stays at its first value "
-                f"for all {run.steps} steps",
+                message=f"{known.kind} is created but never stepped: the learning rate stays at its "
+                f"first value for all {run.steps} steps",
                 fix="scheduler.step()  # after every epoch (or batch, if its arguments count batches)",
                 site=Site(op="scheduler", file=known.file, line=known.line),
                 step=0,
@@ -127,12 +130,12 @@ def _fix(run: RunView, known: list[Scheduler]) -> str:
         return (
             "scheduler.step()  # after every epoch, not after every batch; or count its arguments in batches"
         )
-    return "a longer schedule: as many steps as the run has"
+    return "use a longer schedule: as many steps as the run has"
 
 
 def _schedule(known: list[Scheduler]) -> list[Evidence]:
     return [
-        Evidence(f"{s.kind} made here, stepped {s.steps} times", site=Site(file=s.file, line=s.line))
+        Evidence(f"{s.kind} created here, stepped {s.steps} times", site=Site(file=s.file, line=s.line))
         for s in known[:2]
         if s.steps is not None
     ]

@@ -1,21 +1,21 @@
 """LOSS007 initial-loss-off-chance
 
 ## What it detects
-A first loss many times above that of a model which knows nothing: ln C for C classes, ln 2 for yes-or-no
-questions, the mean square of the targets for squared errors.
+A first loss many times higher than guessing gives: ln C for C classes, ln 2 for yes-or-no questions, the
+mean square of the targets for squared errors.
 
 ## Why is this bad?
-A fresh model should be unsure. One that starts out sure and wrong has far too large outputs: weights
-drawn too large, a scale or temperature that is off, or inputs of huge size. The first steps are then
-spent on shrinking the outputs, with gradients large enough to do damage.
+An untrained model should be uncertain. One that starts out confident and wrong has outputs that are far
+too large: because of large initial weights, a wrong scale or temperature, or huge inputs. The first
+steps are then spent on shrinking the outputs, with gradients large enough to do damage.
 
 ## How to fix
 Scale down the last layer (`nn.init.normal_(head.weight, std=0.02)`, bias zero), the embedding of tied
 weights, or the factor that multiplies the scores; normalise the input.
 
 ## Known problems
-Models with loaded weights are not judged: they may well be sure of another task's answers. Squared
-errors give advice only: targets much smaller than 1 are common, and harmless.
+Models with loaded weights are not checked: they may be confident about another task. Squared errors give
+only advice: targets much smaller than 1 are common, and harmless.
 
 ## References
 - Karpathy, A recipe for training neural networks, 2019: verify loss at init.
@@ -34,6 +34,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import BINARY, CLASSES, series_at
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -42,7 +43,9 @@ from clew.records.site import Site
 class InitialLossOffChance(Check):
     id = "LOSS007"
     name = "initial-loss-off-chance"
-    needs = ("fact:loss",)
+    needs = (LossFact,)
+
+    caused_by = ("activation-scale-off", "poor-initialisation", "loss-faults", "scale-faults")
 
     # Default initialisations of healthy programs start at 1.0 to 1.5 times chance.
     times: float = 10.0  # first loss over that of chance, for classes: a warning
@@ -73,20 +76,20 @@ class InitialLossOffChance(Check):
     def _finding(self, severity: Severity, site: Site, values: Series, start: float, even: float) -> Finding:
         return self.finding(
             severity,
-            message=f"{site.op} starts at {start:.3g}, {start / even:.3g} times the {even:.3g} of a model "
-            "that knows nothing: its outputs are far too large",
+            message=f"the first loss ({site.op}) is {start:.3g}; guessing gives {even:.3g}: "
+            "the model's outputs are far too large",
             fix="nn.init.normal_(head.weight, std=0.02); nn.init.zeros_(head.bias)  # the last layer",
             site=site,
             step=0,
             evidence=[
-                values.first(20).evidence(f"the loss call's value, {start:.3g} at the first step"),
-                Evidence(f"chance is {even:.3g}"),
+                values.first(20).evidence(f"value of the loss, {start:.3g} at the first step"),
+                Evidence(f"guessing gives {even:.3g}"),
             ],
         )
 
     def unjudged(self, run: RunView) -> str | None:
         if _loaded(run):
-            return "weights were loaded: the first loss need not be that of chance"
+            return "weights were loaded: the first loss need not be at chance level"
         return None if run.steps >= self.inventory else f"needs {self.inventory} steps, has {run.steps}"
 
 

@@ -1,20 +1,20 @@
 """LOSS005 logits-into-bce
 
 ## What it detects
-Raw scores that go into `binary_cross_entropy`, which takes probabilities: torch refuses them, or they
-were cut off to the range from 0 to 1 by a clamp.
+Raw scores (logits) that go into `binary_cross_entropy`, which takes probabilities: torch rejects them,
+or they were clamped to the range from 0 to 1.
 
 ## Why is this bad?
-The logarithm of a negative number is undefined, so torch ends the script. A clamp only hides that:
-where it cuts, the gradient is zero, and those samples are never learned.
+The logarithm of a negative number is undefined, so torch raises an error. A clamp only hides that: where
+it cuts, the gradient is zero, and the model never learns those samples.
 
 ## How to fix
-Use `nn.BCEWithLogitsLoss()` on the raw scores, which is also the more exact one; or `torch.sigmoid`
+Use `nn.BCEWithLogitsLoss()` on the raw scores, which is also more accurate; or apply `torch.sigmoid`
 first.
 
 ## Known problems
-On an accelerator torch ends the process with a device-side assertion, and the values can't be read any
-more.
+On an accelerator torch ends the process with a device-side assertion, and the values can no longer be
+read.
 
 ## References
 - PyTorch docs, torch.nn.BCELoss and torch.nn.BCEWithLogitsLoss.
@@ -27,9 +27,11 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import Failure, failures, outputs, sampled, series_at
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact, LossFailedFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,8 +43,11 @@ FIX = "nn.BCEWithLogitsLoss() (F.binary_cross_entropy_with_logits); or torch.sig
 class LogitsIntoBce(Check):
     id = "LOSS005"
     name = "logits-into-bce"
-    needs = ("fact:loss|fact:output|fact:loss_failed",)
+    needs = (any_of(LossFact, OutputFact, LossFailedFact),)
     scope = FIT
+
+    groups = ("loss-faults",)
+    from_the_start = True
 
     # A sigmoid reaches exactly 0 or 1 in float32 only beyond scores of 17 in size.
     ends: float = 0.05  # share of values that a clamp cut to exactly 0 or 1, median of the samples
@@ -64,7 +69,7 @@ class LogitsIntoBce(Check):
         low, high = failure.number("input_min"), failure.number("input_max")
         return self.finding(
             Severity.ERROR,
-            message=f"binary_cross_entropy takes probabilities, and got values from {low:.3g} to {high:.3g}: "
+            message=f"binary_cross_entropy takes probabilities, but got values from {low:.3g} to {high:.3g}: "
             "the model returns raw scores",
             fix=FIX,
             site=failure.site,
@@ -75,8 +80,8 @@ class LogitsIntoBce(Check):
     def _clamped(self, site: Site, series: Series) -> Finding:
         return self.finding(
             Severity.ERROR,
-            message=f"binary_cross_entropy gets raw scores cut off at 0 and 1: {series.median:.0%} of them "
-            "sit on an end, where there is no gradient",
+            message=f"binary_cross_entropy gets raw scores clamped to 0 and 1: {series.median:.0%} of them "
+            "are at a limit, where there is no gradient",
             fix=FIX,
             site=site,
             step=int(series.steps[0]),

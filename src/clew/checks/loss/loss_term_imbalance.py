@@ -1,21 +1,21 @@
 """LOSS008 loss-term-imbalance
 
 ## What it detects
-A loss that is a sum of terms, of which one loss call (with targets of its own) makes up next to nothing,
-and stays unlearned.
+A loss that is a sum of terms, one of which (a loss call with its own targets) makes up next to nothing
+and is not learned.
 
 ## Why is this bad?
-The gradient is a sum as well: the large term decides what the shared layers learn, and the small one's
-gradient is lost in it. The task behind the small term is not learned, though its loss is in the code.
+The gradient is a sum as well: the large term decides what the shared layers learn, and the gradient of
+the small one is lost in it. The task of the small term is not learned, although its loss is in the code.
 
 ## How to fix
-Bring the terms to the same size: normalise the targets of the large one, or weigh the terms
-(`loss = a + 1e-4 * b`), so that both start within a factor of ten.
+Bring the terms to the same size: normalise the targets of the large one, or weight the terms (`loss = a
++ 1e-4 * b`), so that both start within a factor of ten.
 
 ## Known problems
-Values are compared, not gradients. Terms that are meant to be small are left alone as far as they can
-be told: `kl_div`, terms written by hand (penalties, KL terms of a VAE), terms towards a constant,
-anything in a run with two optimizers (adversarial terms), and terms that were learned in spite of it.
+Values are compared, not gradients. Terms that are probably small on purpose are not reported: `kl_div`,
+hand-written terms (penalties, KL terms of a VAE), terms with a constant target, anything in a run with
+two optimizers (adversarial terms), and terms that were learned anyway.
 
 ## References
 - Kendall, Gal and Cipolla, Multi-task learning using uncertainty to weigh losses, 2018.
@@ -29,8 +29,11 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import series_at
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +44,9 @@ MEANT_SMALL = ("kl_div", "cosine_embedding_loss")
 class LossTermImbalance(Check):
     id = "LOSS008"
     name = "loss-term-imbalance"
-    needs = ("loss|fact:loss",)
+    needs = (any_of(signals.LOSS, LossFact),)
+
+    caused_by = ("unnormalised-target", "unnormalised-input")
 
     # Weighted auxiliary terms of published recipes (0.01 to 1) make up one percent and more of the loss.
     share: float = 0.005  # of the whole loss, that the drowned term makes up
@@ -84,12 +89,13 @@ class LossTermImbalance(Check):
                 values.evidence(f"value of {site.op}: {values.last(self.window).median:.3g} at the end")
             )
         if known:
-            evidence.append(Evidence(f"drowned by {lead_site.op}", site=lead_site))
+            evidence.append(Evidence(f"the larger term: {lead_site.op}", site=lead_site))
         times = max(1.0 / max(series.median, 1e-12), 1.0)
         return self.finding(
             Severity.WARNING,
-            message=f"{site.op} is drowned: {what} of the loss, and it makes up {series.median:.1g} of it",
-            fix=f"weigh the terms: the larger one times about {1 / times:.0e}, or normalise its targets",
+            message=f"{site.op} has no effect: {what} of the loss, and its own share is {series.median:.1g}",
+            fix=f"weight the terms: multiply the larger one by about {1 / times:.0e}, or normalise its "
+            "targets",
             site=site,
             step=int(series.steps[0]),
             evidence=evidence,
@@ -97,7 +103,7 @@ class LossTermImbalance(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         if len(run.optimizers) > 1:
-            return "with several optimizers a small term may be meant so"
+            return "with several optimizers a small term may be intended"
         counts = [len(s) for _, s in run.series("term.share")]
         if not counts or max(counts) >= 2 * self.window:
             return None

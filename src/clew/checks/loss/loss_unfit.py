@@ -1,25 +1,24 @@
 """LOSS009 loss-unfit
 
 ## What it detects
-A loss that does not fit its targets: a regression loss on class indices, a binary loss with targets
-that are not between 0 and 1, cross-entropy over a single output, labels that the output has no unit
-for, or a type or shape of target that the loss refuses.
+A loss that does not suit its targets: a regression loss on class indices, a binary loss with targets
+that are not between 0 and 1, cross-entropy over a single output, labels that have no output unit, or
+targets whose dtype or shape the loss rejects.
 
 ## Why is this bad?
-Class indices have no order and no distance, so class 3 is not "more" than class 1. Binary losses of
-targets outside 0 to 1 have no minimum. The softmax over one output is always 1, so its loss is always
-0.
+Class indices have no order and no distance: class 3 is not "more" than class 1. Binary losses with
+targets outside 0 to 1 have no minimum. The softmax over one output is always 1, so its loss is always 0.
 
 ## How to fix
-Classes: `nn.CrossEntropyLoss` with one output for each class and integer targets. Yes or no:
+Classes: `nn.CrossEntropyLoss` with one output per class and integer targets. Yes or no:
 `nn.BCEWithLogitsLoss` with targets 0.0 and 1.0. Quantities: `nn.MSELoss` or another regression loss.
 
 ## Known problems
-Quantities that are whole numbers from 0 on, all about equally frequent, look like class indices. Counts,
-ratings and ages are usually not equally frequent.
+Quantities that are whole numbers starting at 0, all about equally frequent, look like class indices.
+Counts, ratings and ages are usually not equally frequent.
 
 ## References
-- PyTorch docs, torch.nn: loss functions, and the targets that they take.
+- PyTorch docs, torch.nn: loss functions, and their targets.
 """
 
 from __future__ import annotations
@@ -40,8 +39,10 @@ from clew.checks.evidence.loss_inputs import (
     series_at,
 )
 from clew.checks.evidence.recorded_facts import LossCall, text
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import shaped
+from clew.records.facts.loss_facts import LossFact, LossFailedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -52,7 +53,10 @@ PRETRAINED = (1000, 21841, 21843)  # outputs of ImageNet models
 class LossUnfit(Check):
     id = "LOSS009"
     name = "loss-unfit"
-    needs = ("fact:loss|fact:loss_failed",)
+    needs = (any_of(LossFact, LossFailedFact),)
+
+    groups = ("loss-faults",)
+    from_the_start = True
 
     samples: int = 5  # sampled batches, all of which must be so
     outside: float = 0.01  # share of a binary loss's targets that are not between 0 and 1
@@ -93,7 +97,7 @@ class LossUnfit(Check):
                     Severity.ERROR,
                     message=f"{site.op} over a single output {shaped(output.shape)} is always 0: there is "
                     "no other class to compare with",
-                    fix="nn.BCEWithLogitsLoss() with targets 0.0 and 1.0; or one output for each class",
+                    fix="nn.BCEWithLogitsLoss() with targets 0.0 and 1.0; or one output per class",
                     site=site,
                     step=output.step,
                     evidence=Evidence(f"the loss's input has shape {shaped(output.shape)}"),
@@ -107,7 +111,7 @@ class LossUnfit(Check):
                 low, high = _range(run, site)
                 yield self.finding(
                     Severity.ERROR,
-                    message=f"{site.op} takes targets between 0 and 1, and gets {low:.3g} to {high:.3g}: "
+                    message=f"{site.op} takes targets between 0 and 1, but gets {low:.3g} to {high:.3g}: "
                     "the loss has no minimum",
                     fix="nn.CrossEntropyLoss() for class indices; y / 255 for pixels; (y + 1) / 2 for ±1",
                     site=site,
@@ -129,7 +133,7 @@ class LossUnfit(Check):
                     message=f"{site.op} on targets that look like class indices: {kind}0 to {high:.0f}, each "
                     "about as frequent; classes have no order and no distance",
                     fix=f"nn.Linear(…, {high + 1:.0f}) and nn.CrossEntropyLoss()(scores, target.long()); "
-                    "if they are quantities, all is well",
+                    "if they are quantities, ignore this",
                     site=site,
                     step=int(series.steps[0]),
                     evidence=series.evidence("share of targets that are whole numbers"),
@@ -155,7 +159,7 @@ class LossUnfit(Check):
                 yield self.finding(
                     Severity.ADVICE,
                     message=f"the model has {output.classes} outputs, but labels only go up to "
-                    f"{highest.max:.0f}: the head of a pretrained model was kept",
+                    f"{highest.max:.0f}: is it the head of the pretrained model?",
                     fix=f"model.fc = nn.Linear(model.fc.in_features, {highest.max + 1:.0f})",
                     site=site,
                     step=output.step,
@@ -176,27 +180,27 @@ def _reason(failure: Failure) -> tuple[str, str] | None:
         what = f"{failure.kind} got labels {low:.0f} to {high:.0f} for {width} outputs (0 to {width - 1})"
         if low == 1 and high == width:
             return what, "target - 1  # labels start at 0"
-        return what, f"nn.Linear(…, {high + 1:.0f}) as the last layer: one output for each label"
+        return what, f"nn.Linear(…, {high + 1:.0f}) as the last layer: one output per label"
     dtype = failure.data.get("target_dtype")
     if (
         failure.kind in CLASSES
         and ("long" in message or "dtype" in message)
         and str(dtype).startswith("float")
     ):
-        return f"{failure.kind} takes class indices as integers, and got {dtype}", "target.long()"
+        return f"{failure.kind} takes class indices as integers, but got {dtype}", "target.long()"
     if failure.kind in BINARY and str(dtype).startswith(("int", "bool", "uint")):
-        return f"{failure.kind} takes targets 0.0 and 1.0 of a float type, and got {dtype}", "target.float()"
+        return f"{failure.kind} takes float targets 0.0 and 1.0, but got {dtype}", "target.float()"
     if failure.kind in BINARY and "size" in message:
         target = failure.shape("target")
         what = f"{failure.kind} got an output of {shaped(shape)} for targets of {shaped(target)}"
         if width > 1 and len(target) < len(shape):
             return (
-                f"{what}: it asks a yes-or-no question of every output",
+                f"{what}: it treats every output as a yes-or-no question",
                 "nn.CrossEntropyLoss() for classes",
             )
-        return what, "target.unsqueeze(1)  # or output.squeeze(1): both of one shape"
+        return what, "target.unsqueeze(1)  # or output.squeeze(1): both need the same shape"
     if failure.kind in BINARY and "target" in message and "between 0 and 1" in message:
-        return f"{failure.kind} takes targets between 0 and 1, and got {low:.3g} to {high:.3g}", (
+        return f"{failure.kind} takes targets between 0 and 1, but got {low:.3g} to {high:.3g}", (
             "nn.CrossEntropyLoss() for class indices; targets / 255 for pixels"
         )
     return None

@@ -4,16 +4,16 @@
 An input of `nll_loss` that is not log-probabilities: raw scores, or probabilities without the logarithm.
 
 ## Why is this bad?
-`nll_loss` only picks the entry of the right class and changes its sign. Of raw scores it can be made as
-negative as one likes by letting them grow, of probabilities its gradient does not depend on how wrong the
-answer is. Either way the model is not pushed towards the right class as against the others.
+`nll_loss` only picks the entry of the right class and flips its sign. With raw scores, the loss falls
+without bound as they grow; with probabilities, the gradient does not depend on how wrong the answer is.
+Either way the model does not learn to prefer the right class over the others.
 
 ## How to fix
 Give raw scores to `F.cross_entropy`, or take `F.log_softmax(scores, dim=1)` before `nll_loss`.
 
 ## Known problems
-Scores that are meant not to be normalised (energies with a partition function of their own) would be
-reported, too; they are rarely trained with `nll_loss`.
+Scores that are unnormalised on purpose (energies with their own partition function) would be reported
+too; they are rarely trained with `nll_loss`.
 
 ## References
 - PyTorch docs, torch.nn.NLLLoss: the input is expected to contain log-probabilities of each class.
@@ -26,9 +26,11 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import Output, outputs, sampled, series_at
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -39,8 +41,11 @@ NLL = ("nll_loss",)
 class RawScoresIntoNll(Check):
     id = "LOSS003"
     name = "raw-scores-into-nll"
-    needs = ("fact:loss|fact:output",)
+    needs = (any_of(LossFact, OutputFact),)
     scope = FIT
+
+    groups = ("loss-faults",)
+    from_the_start = True
 
     # Log-probabilities have a logsumexp of 0; rounding of bfloat16 moves it by a hundredth.
     logsum: float = 0.1  # size of the logsumexp over the classes, median of a batch

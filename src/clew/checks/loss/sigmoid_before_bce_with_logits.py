@@ -1,19 +1,19 @@
 """LOSS004 sigmoid-before-bce-with-logits
 
 ## What it detects
-The output of a sigmoid that goes into `binary_cross_entropy_with_logits`, which takes the sigmoid itself.
+The output of a sigmoid that goes into `binary_cross_entropy_with_logits`, which applies a sigmoid itself.
 
 ## Why is this bad?
-The sigmoid is taken twice. What the loss sees as logits lies between 0 and 1, so that the probability it
-works with stays between 0.5 and 0.73: a negative sample can't get a loss below 0.69, and the gradient
-shrinks to less than a quarter.
+The sigmoid is applied twice. The loss takes values between 0 and 1 as logits, so its probability stays
+between 0.5 and 0.73: a negative sample can't get a loss below 0.69, and the gradient shrinks to less
+than a quarter.
 
 ## How to fix
 Return the raw score from the model and use `torch.sigmoid` only where a probability is needed; or keep
 the sigmoid and use `nn.BCELoss()`.
 
 ## Known problems
-A model that was compiled hides what made its output, and is not judged.
+Compiled models are not checked: they hide which operation produced the output.
 
 ## References
 - PyTorch docs, torch.nn.BCEWithLogitsLoss: combines a Sigmoid layer and the BCELoss in one class.
@@ -26,9 +26,11 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import last_layer, outputs, sampled, series_at
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -39,8 +41,11 @@ WITH_LOGITS = ("binary_cross_entropy_with_logits",)
 class SigmoidBeforeBceWithLogits(Check):
     id = "LOSS004"
     name = "sigmoid-before-bce-with-logits"
-    needs = ("fact:loss|fact:output",)
+    needs = (any_of(LossFact, OutputFact),)
     scope = FIT
+
+    groups = ("loss-faults",)
+    from_the_start = True
 
     samples: int = 3  # sampled batches, all of which must lie between 0 and 1
 
@@ -65,10 +70,11 @@ class SigmoidBeforeBceWithLogits(Check):
             )
         ]
         if layer is not None:
-            evidence.append(Evidence(f"made by {run.name(layer)}", site=run.locate(layer)))
+            evidence.append(Evidence(f"produced by {run.name(layer)}", site=run.locate(layer)))
         return self.finding(
             Severity.ERROR,
-            message="binary_cross_entropy_with_logits gets the output of a sigmoid: it is taken twice",
+            message="binary_cross_entropy_with_logits gets the output of a sigmoid: the sigmoid is "
+            "applied twice",
             fix=f"remove {run.name(layer)} (Sigmoid): return the raw score"
             if layer is not None
             else "return x, without torch.sigmoid(x); or keep it and use nn.BCELoss()",

@@ -1,8 +1,8 @@
 """LOSS002 silent-broadcast
 
 ## What it detects
-A prediction and a target of different shapes, as (N, 1) and (N,), that broadcast against each
-other to something larger than both, as (N, N), inside a loss.
+A prediction and a target of different shapes, such as (N, 1) and (N,), that broadcast to a larger shape,
+such as (N, N), inside a loss.
 
 ## Why is this bad?
 Every prediction is compared with every target. The loss is then smallest when all predictions
@@ -12,8 +12,8 @@ equal the mean of the targets: the model learns a constant, and nothing fails.
 Give both the same shape: `prediction.squeeze(1)`, or `target.unsqueeze(1)`.
 
 ## Known problems
-Deliberate pairwise comparisons are left alone if the two sides differ in length or have the
-same number of dimensions in a loss written by hand.
+Deliberate pairwise comparisons are not reported if the two sides differ in length or have the same
+number of dimensions in a hand-written loss.
 
 ## References
 - NumPy docs, Broadcasting: general rules.
@@ -27,8 +27,11 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.recorded_facts import Broadcast, Shape
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import shaped
+from clew.records import signals
+from clew.records.facts.loss_facts import BroadcastFact, LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -39,8 +42,11 @@ HAND_WRITTEN = {"sub", "rsub", "add", "mul", "div", "pow"}
 class SilentBroadcast(Check):
     id = "LOSS002"
     name = "silent-broadcast"
-    needs = ("loss|fact:loss|fact:broadcast",)
+    needs = (any_of(signals.LOSS, LossFact, BroadcastFact),)
     confidence = "certain"
+
+    groups = ("loss-faults",)
+    from_the_start = True
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         seen: set[tuple[str | None, int | None]] = set()
@@ -52,7 +58,7 @@ class SilentBroadcast(Check):
 
     def _finding(self, case: Broadcast) -> Finding:
         prediction, result = shaped(case.prediction or ()), shaped(case.result or ())
-        target = shaped(case.target) if case.target is not None else "another shape"
+        target = shaped(case.target) if case.target is not None else "a different shape"
         return self.finding(
             Severity.ERROR,
             message=f"{case.kind} broadcasts a prediction of shape {prediction} against a target of "
@@ -78,9 +84,9 @@ def _mistaken(case: Broadcast) -> bool:
 
 def _fix(prediction: Shape, target: Shape | None) -> str:
     if len(prediction) == 2 and prediction[1] == 1:
-        return "prediction.squeeze(1)  # now as long as the target; or target.unsqueeze(1)"
+        return "prediction.squeeze(1)  # same shape as the target; or target.unsqueeze(1)"
     if target is not None and len(target) == 2 and target[1] == 1:
-        return "target.squeeze(1)  # now as long as the prediction; or prediction.unsqueeze(1)"
+        return "target.squeeze(1)  # same shape as the prediction; or prediction.unsqueeze(1)"
     if len(prediction) == 1:
-        return "prediction.unsqueeze(1)  # as the target's shape"
+        return "prediction.unsqueeze(1)  # same shape as the target"
     return "target = target.view_as(prediction)"

@@ -1,21 +1,21 @@
 """LOSS001 softmax-before-cross-entropy
 
 ## What it detects
-Probabilities (rows that are never negative and sum to 1) that go into `cross_entropy`, which
-takes the softmax of its input itself.
+Probabilities (rows that are never negative and sum to 1) that go into `cross_entropy`, which applies a
+softmax itself.
 
 ## Why is this bad?
-The softmax is taken twice. Its input then lies between 0 and 1, so that even a perfect
-prediction keeps a high loss (at least ln(1 + (C - 1) / e) for C classes, 1.46 for ten), and
-gradients become small: training is slow and stops early.
+The softmax is applied twice. Its input then lies between 0 and 1, so that even a perfect prediction has
+a high loss (at least ln(1 + (C - 1) / e) for C classes, 1.46 for ten), and gradients become small:
+training is slow and stalls early.
 
 ## How to fix
-Return the raw scores (logits) from the model and drop the softmax; take it only where
-probabilities are needed. Or keep log-probabilities: `log_softmax` and `nll_loss`.
+Return the raw scores (logits) from the model and remove the softmax; apply it only where you need
+probabilities. Or use log-probabilities: `log_softmax` and `nll_loss`.
 
 ## Known problems
-None known: logits that sum to 1 and are never negative in every row do not occur by chance.
-Log-probabilities, which are negative, pass: taking their softmax again changes nothing.
+None known: logits of which every row sums to 1 and is never negative do not occur by chance.
+Log-probabilities, which are negative, are not reported: another softmax does not change them.
 
 ## References
 - PyTorch docs, torch.nn.CrossEntropyLoss: the input is expected to contain unnormalised logits.
@@ -33,6 +33,7 @@ from clew.checks.evidence.recorded_facts import LossCall
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,9 +42,12 @@ from clew.records.site import Site
 class SoftmaxBeforeCrossEntropy(Check):
     id = "LOSS001"
     name = "softmax-before-cross-entropy"
-    needs = ("fact:loss",)
+    needs = (LossFact,)
     scope = FIT
     confidence = "certain"
+
+    groups = ("loss-faults",)
+    from_the_start = True
 
     simplex: float = 0.99  # share of rows that are probabilities; rounding may spoil a row
     samples: int = 3  # sampled batches, all of which must be so
@@ -61,7 +65,7 @@ class SoftmaxBeforeCrossEntropy(Check):
         evidence = [rows.evidence("share of the loss's input rows that are probabilities")]
         layers = _softmax_layers(run)
         if layers:
-            evidence.append(Evidence(f"made by {run.name(layers[0])}", site=run.locate(layers[0])))
+            evidence.append(Evidence(f"produced by {run.name(layers[0])}", site=run.locate(layers[0])))
         if call.classes:
             floor = math.log1p((call.classes - 1) / math.e)
             evidence.append(
@@ -69,10 +73,10 @@ class SoftmaxBeforeCrossEntropy(Check):
             )
         return self.finding(
             Severity.ERROR,
-            message="cross_entropy gets probabilities instead of logits, so softmax is taken twice",
+            message="cross_entropy gets probabilities instead of logits, so softmax runs twice",
             fix=f"remove {run.name(layers[0])} (Softmax): return the logits"
             if layers
-            else "drop the softmax: give cross_entropy what goes into it, the logits",
+            else "remove the softmax: give cross_entropy the logits",
             site=site,
             step=int(rows.steps[0]),
             evidence=evidence,

@@ -1,19 +1,19 @@
 """LOSS006 wrong-softmax-dim
 
 ## What it detects
-A softmax (or log_softmax) before the loss that was taken over another dimension than the classes, as
-`dim=0`, the batch.
+A softmax (or log_softmax) before the loss over a dimension other than the classes, such as `dim=0`, the
+batch.
 
 ## Why is this bad?
-The samples of a batch then compete with each other for a share of every class, instead of the classes
-for each sample. Predictions depend on who else is in the batch, and the loss can't come down.
+The samples of a batch then compete with each other for each class, instead of the classes for each
+sample. Predictions depend on the other samples of the batch, and the loss can't fall.
 
 ## How to fix
 `dim=1` for scores of shape (N, C) or (N, C, …); `dim=-1` where classes come last. Without a `dim`, torch
-guesses 0 for three dimensions.
+uses 0 for tensors with three dimensions.
 
 ## Known problems
-Softmaxes inside the model (attention) are not looked at, only the one that the loss receives.
+Only the softmax whose output goes into the loss is checked, not those inside the model (attention).
 
 ## References
 - PyTorch docs, torch.nn.functional.softmax: `dim`, a dimension along which softmax will be computed.
@@ -28,10 +28,12 @@ import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import BINARY, CLASSES, REGRESSION, Output, outputs, sampled, series_at
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
 from clew.checks.wording import shaped
+from clew.records.facts.loss_facts import LossFact, OutputFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -43,8 +45,11 @@ OTHERS = (*BINARY, *REGRESSION, "kl_div")
 class WrongSoftmaxDim(Check):
     id = "LOSS006"
     name = "wrong-softmax-dim"
-    needs = ("fact:loss|fact:output",)
+    needs = (any_of(LossFact, OutputFact),)
     scope = FIT
+
+    groups = ("loss-faults",)
+    from_the_start = True
 
     samples: int = 3  # sampled batches, all of which must be so
 
@@ -63,7 +68,7 @@ class WrongSoftmaxDim(Check):
         batch = " (the batch)" if axis == 0 else ""
         return self.finding(
             Severity.ERROR,
-            message=f"the {name} before {site.op} was taken over {over}{batch} of {shaped(output.shape)}, "
+            message=f"the {name} before {site.op} runs over {over}{batch} of {shaped(output.shape)}, "
             "not over the classes",
             fix=_fix(site.op or "", name),
             site=site,
@@ -94,5 +99,5 @@ def _axis(output: Output, axes: Series) -> int | None:
 
 def _fix(op: str, name: str) -> str:
     if op == "cross_entropy":
-        return "drop it: cross_entropy takes the raw scores and knows the class dimension"
-    return f"torch.{name}(x, dim=1)  # the classes of (N, C)"
+        return "remove it: cross_entropy takes the raw scores and knows the class dimension"
+    return f"torch.{name}(x, dim=1)  # over the classes of (N, C)"

@@ -1,24 +1,24 @@
 """MET001 metric-disagrees
 
 ## What it detects
-A logged accuracy that contradicts what goes into the loss: far from the share of right answers that the
-very same predictions have, or lower than the loss allows.
+A logged accuracy that contradicts the inputs of the loss: it is far from the share of right answers in
+the same predictions, or lower than the loss allows.
 
 ## Why is this bad?
-Decisions are made by the metric: a model that learns is thrown away, or a bad one is kept. Mostly the
-metric is computed wrongly: `argmax` over the batch instead of the classes, a threshold for
-probabilities used on logits, predictions of one batch against labels of another.
+Decisions depend on the metric: a good model is thrown away, or a bad one is kept. Usually the metric is
+computed wrongly: `argmax` over the batch instead of the classes, a threshold for probabilities used on
+logits, predictions of one batch compared with labels of another.
 
 ## How to fix
 `(scores.argmax(dim=1) == target).float().mean()` for scores of shape (N, C); `scores > 0` for logits of
 yes-or-no questions, `> 0.5` for probabilities.
 
 ## Known problems
-Accuracies of held-out data are not compared: a model may well be bad there. A loss with class weights
-or label smoothing only makes the comparison more lenient.
+Accuracies on held-out data are not compared: a model may be bad there. A loss with class weights or
+label smoothing only makes the comparison more lenient.
 
 ## References
-- With cross-entropy L at most L / ln 2 of the samples can be wrong: a wrong answer costs ln 2 at least.
+- With cross-entropy L, at most L / ln 2 of the samples can be wrong: a wrong answer costs at least ln 2.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from clew.checks.evidence.metric_names import is_accuracy, is_held_out
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,8 +42,17 @@ from clew.records.site import Site
 class MetricDisagrees(Check):
     id = "MET001"
     name = "metric-disagrees"
-    needs = ("fact:loss",)
+    needs = (LossFact,)
     scope = FIT
+
+    caused_by = (
+        "train-mode-in-evaluation",
+        "weights-untied",
+        "label-map-mismatch",
+        "labels-misaligned",
+        "metric-implausible",
+        "loss-faults",
+    )
 
     # The logged number may be a mean over an epoch in which the model became better.
     gap: float = 0.3  # between the share of right answers in the loss and the logged accuracy

@@ -1,12 +1,12 @@
 """MET002 metric-implausible
 
 ## What it detects
-A logged metric that can't be what its name says: an accuracy (precision, recall, F1, …) below 0 or
-above 100 %, an error below 0, or a loss that only ever grows, by about the training loss each time: a
-sum that is never reset.
+A logged metric with an impossible value for its name: an accuracy (precision, recall, F1, …) below 0 or
+above 100 %, an error below 0, or a loss that only grows, by about the training loss each time: a sum
+that is never reset.
 
 ## Why is this bad?
-The number is wrong, and so is every decision made by it: early stopping, the choice of a model, a
+The number is wrong, and so is every decision based on it: early stopping, the choice of a model, a
 comparison.
 
 ## How to fix
@@ -14,8 +14,8 @@ Divide by the number of samples seen (`correct / total`), and set both to zero a
 epoch.
 
 ## Known problems
-A metric with a name of its own is not judged. Values between 1 and 100 are taken for percent,
-unless they creep there from below 1 without ever falling.
+A metric with an unknown name is not checked. Values between 1 and 100 are read as percentages, unless
+they rise there from below 1 without ever falling.
 
 ## References
 - scikit-learn docs, Metrics and scoring: ranges of common metrics.
@@ -31,8 +31,11 @@ import numpy as np
 from clew.checks.base import Check
 from clew.checks.evidence.loss_course import lead_loss
 from clew.checks.evidence.metric_names import is_error, is_loss, is_share
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +44,9 @@ from clew.records.site import Site
 class MetricImplausible(Check):
     id = "MET002"
     name = "metric-implausible"
-    needs = ("loss|fact:loss",)
+    needs = (any_of(signals.LOSS, LossFact),)
+
+    from_the_start = True
 
     percent: float = 100.0  # a share's highest possible value
     tolerance: float = 1e-3  # of the range, for rounding
@@ -80,7 +85,7 @@ class MetricImplausible(Check):
             why = ": it only accumulates" if grows and worst > 0 else ""
             yield self.finding(
                 Severity.WARNING,
-                message=f"{name} is logged as {worst:.4g}; it is {bounds}{why}",
+                message=f"{name} is logged as {worst:.4g}; it must be {bounds}{why}",
                 fix=f"{name} = correct / total  # and both set to 0 at the start of every epoch",
                 site=site,
                 step=int(series.steps[int(bad.argmax())]),

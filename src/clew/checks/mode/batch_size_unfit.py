@@ -3,23 +3,23 @@
 ## What it detects
 Batch normalisation in training mode on batches of a single sample, and the crash that such a batch
 causes where a channel has only one value. `clew check` also measures the gradient noise scale, at the
-start and within a short training: the number of samples at which a batch's gradient is as much signal
-as noise. A batch that is many times smaller or larger than that is advice.
+start and within a short training: the batch size at which the gradient is as much signal as noise. A
+batch that is many times smaller or larger gets advice.
 
 ## Why is this bad?
-The statistics of one sample say nothing about the data: each sample is normalised by itself, its
-own mean and scale are erased, and the running statistics that evaluation uses fit no sample well.
+The statistics of one sample say nothing about the data: each sample is normalised by itself, its own
+mean and scale are erased, and the running statistics that evaluation uses match no sample well.
 
 ## How to fix
-Larger batches; or a normalisation that does not look at the batch (GroupNorm, LayerNorm). If only
+Use larger batches; or a normalisation that does not depend on the batch (GroupNorm, LayerNorm). If only
 the last batch of an epoch has one sample: `DataLoader(..., drop_last=True)`. For fine-tuning on
 single samples keep the batch-normalisation layers in evaluation mode.
 
 ## Known problems
 Some image-to-image models use a batch of one with BatchNorm on purpose, as instance normalisation;
-InstanceNorm says so and behaves alike in evaluation. Gradient accumulation does not help here: each
-small batch is normalised by itself. The noise scale grows while training goes on; a batch that looks
-large at first may be right later, so only a factor of a hundred is reported.
+InstanceNorm states that and behaves the same in evaluation. Gradient accumulation does not help here:
+each small batch is normalised by itself. The noise scale grows during training; a batch that looks large
+at first may be right later, so only a factor of a hundred is reported.
 
 ## References
 - McCandlish et al. 2018, An empirical model of large-batch training.
@@ -37,8 +37,12 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
 from clew.checks.evidence.loop_facts import Graph, graphs
 from clew.checks.evidence.recorded_facts import rows, text, whole
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted, listed
+from clew.records.facts.experiment_facts import BatchSizeUnfitFact
+from clew.records.facts.model_facts import GraphFact
+from clew.records.facts.run_facts import IdleFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -49,7 +53,7 @@ ONE_VALUE = "Expected more than 1 value per channel when training"  # torch's wo
 class BatchSizeUnfit(Check):
     id = "MODE003"
     name = "batch-size-unfit"
-    needs = ("fact:graph|fact:idle|fact:experiment.batch-size-unfit",)
+    needs = (any_of(GraphFact, IdleFact, BatchSizeUnfitFact),)
 
     steps: int = 10  # of training on single samples; fewer may be a trial
     noisy: float = 10.0  # noise scale in batches, its lower bound; below, each step still says something
@@ -79,16 +83,19 @@ class BatchSizeUnfit(Check):
                 f"batches of {size:.0f} are nearly all noise: the gradient noise scale is at least "
                 f"{least:.2g} samples"
             )
-            fix = f"batch_size={2 ** math.ceil(math.log2(4 * size)):.0f} or more, or add up gradients"
+            fix = f"batch_size={2 ** math.ceil(math.log2(4 * size)):.0f} or more, or accumulate gradients"
         elif size >= self.large and max(most, 1.0) * self.wasteful < size:
             words = (
-                f"batches of {size:.0f} are larger than they need be: beyond the gradient noise scale of at "
+                f"batches of {size:.0f} are larger than necessary: beyond the gradient noise scale of at "
                 f"most {max(most, 1.0):.2g} samples the gradient hardly changes"
             )
             fix = f"batch_size={2 ** math.ceil(math.log2(max(10 * most, 64))):.0f}, and more steps"
         else:
             return
-        told = f"gradients of {data.get('compared')} batches compared {len(points)} times in a short training"
+        told = (
+            f"gradients of {data.get('compared')} batches were compared {len(points)} times in a "
+            "short training"
+        )
         yield self.finding(
             Severity.ADVICE,
             message=words,
@@ -102,8 +109,8 @@ class BatchSizeUnfit(Check):
     def _crash(self, file: str | None, line: int | None) -> Finding:
         return self.finding(
             Severity.ERROR,
-            message="batch normalisation got a single sample in training, of which it can't take a variance: "
-            "most often the last batch of an epoch",
+            message="batch normalisation got a single sample in training and can't compute a variance: "
+            "usually the last batch of an epoch",
             fix="DataLoader(..., drop_last=True)",
             site=Site(file=file, line=line, phase="train"),
             evidence=Evidence(f"torch: {ONE_VALUE}"),
@@ -117,7 +124,7 @@ class BatchSizeUnfit(Check):
         yield self.finding(
             Severity.WARNING,
             message=f"batch normalisation sees one sample at a time in {counted(len(training), 'layer')}: "
-            "its statistics are those of that sample",
+            "its statistics are those of one sample",
             fix=f"nn.GroupNorm(groups, channels)  # instead of {first.kind}; or a larger batch_size",
             site=Site(module=first.path, root=graph.root),
             step=graph.step,

@@ -1,21 +1,21 @@
 """MODE001 eval-mode-in-training
 
 ## What it detects
-Training steps whose forward ran with the model in evaluation mode, over a sustained stretch, in
-a model that has layers for which that matters (dropout, batch normalisation).
+Training steps whose forward ran in evaluation mode, over a sustained period, in a model with layers for
+which that matters (dropout, batch normalisation).
 
 ## Why is this bad?
-Dropout does nothing and batch normalisation uses, and no longer updates, its running
-statistics. The model overfits, or trains against statistics that fit it less and less. It comes
-most often from a validation at the end of the first epoch that is not followed by `.train()`.
+Dropout does nothing, and batch normalisation uses its running statistics and no longer updates them. The
+model overfits, or trains with statistics that are more and more out of date. The usual cause is a
+validation at the end of the first epoch that is not followed by `.train()`.
 
 ## How to fix
 Call `model.train()` at the start of every training epoch, after each evaluation.
 
 ## Known problems
-Fine-tuning the whole model in evaluation mode on purpose, to keep loaded statistics, looks the
-same; put only those layers into evaluation mode instead, which also survives a `model.train()`
-elsewhere if it is repeated after it. Models that no optimizer holds are not judged.
+Fine-tuning the whole model in evaluation mode on purpose, to keep loaded statistics, looks the same; put
+only those layers into evaluation mode instead, and repeat that after every `model.train()`. Models that
+are in no optimizer are not checked.
 
 ## References
 - PyTorch docs, autograd mechanics: evaluation mode.
@@ -33,6 +33,7 @@ from clew.checks.evidence.recorded_facts import ModeCall
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.wording import listed
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +42,7 @@ from clew.records.site import Site
 class EvalModeInTraining(Check):
     id = "MODE001"
     name = "eval-mode-in-training"
-    needs = ("mode.training",)
+    needs = (signals.MODE_TRAINING,)
     confidence = "certain"
 
     window: int = 10  # sampled training steps in a row, all of them in evaluation mode
@@ -62,14 +63,14 @@ class EvalModeInTraining(Check):
         since = modes.onset(modes.values == 0.0, sustained=0.99)
         return self.finding(
             Severity.WARNING,
-            message=f"{run.module_name(site)} has been training in evaluation mode since step {since}: "
+            message=f"{run.module_name(site)} has been trained in evaluation mode since step {since}: "
             f"{listed(kinds)} {'does' if len(kinds) == 1 else 'do'} not work as in training",
             fix="model.train()  # at the start of every training epoch, after evaluation",
             site=site,
             step=since,
             evidence=[
                 modes.evidence("1 where the model was in training mode"),
-                Evidence(f"layers that behave otherwise: {listed([f'{p} ({k})' for p, k in layers], 8)}"),
+                Evidence(f"layers that behave differently: {listed([f'{p} ({k})' for p, k in layers], 8)}"),
             ],
         )
 

@@ -6,18 +6,18 @@ training mode and has layers for which that matters (dropout, batch normalisatio
 
 ## Why is this bad?
 Dropout switches units off at random and batch normalisation uses the statistics of each evaluation
-batch: the numbers are worse and noisier than the model is. Batch normalisation also updates its
+batch: the results are worse and noisier than the model really is. Batch normalisation also updates its
 running statistics from the evaluation data, which then leak into the model.
 
 ## How to fix
 `model.eval()` before the evaluation, and `model.train()` after it.
 
 ## Known problems
-There are two readings: `.eval()` was forgotten, or the randomness is wanted (Monte Carlo dropout,
-statistics that are estimated anew). `torch.optim.swa_utils.update_bn` is recognised. For Monte Carlo
-dropout put only the dropout layers into training mode. Where several models train each other and
-nothing is measured (samples of a GAN's generator), it is advice only. Models that no optimizer holds are not
-judged, nor are forwards without gradients that are part of every training step.
+There are two explanations: `.eval()` was forgotten, or the randomness is wanted (Monte Carlo dropout,
+statistics that are estimated again). `torch.optim.swa_utils.update_bn` is recognised. For Monte Carlo
+dropout put only the dropout layers into training mode. Where several models train each other and nothing
+is measured (samples of a GAN's generator), it is advice only. Models that are in no optimizer are not
+checked, nor are forwards without gradients that are part of every training step.
 
 ## References
 - PyTorch docs, autograd mechanics: evaluation mode.
@@ -37,6 +37,7 @@ from clew.checks.evidence.loop_facts import orders
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.wording import counted, listed
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -47,7 +48,7 @@ WITH_GRADIENTS = re.compile(r"\(df\)\+|dfdf")  # batches that go through the mod
 class TrainModeInEvaluation(Check):
     id = "MODE002"
     name = "train-mode-in-evaluation"
-    needs = ("events.pattern",)
+    needs = (signals.EVENTS_PATTERN,)
 
     steps: int = 10  # of training, before which it is too early to tell training from evaluation
     often: float = 0.5  # share of the steps with such forwards above which they are part of training

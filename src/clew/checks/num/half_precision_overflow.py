@@ -1,25 +1,25 @@
 """NUM002 half-precision-overflow
 
 ## What it detects
-Layers that compute in 16 bits and whose values come near the largest number the format has, or grow
-towards it so steadily that they will reach it. float16 ends at 65,504. The distance is given in
-bits of headroom: one bit is one doubling.
+Layers that compute in 16 bits and whose values come close to the largest number of the format, or grow
+so steadily that they will reach it. The limit of float16 is 65,504. The distance is given in bits of
+headroom: one bit is one doubling.
 
 ## Why is this bad?
-A value above the limit becomes infinite, the loss NaN; with a `GradScaler` the step is skipped, and
-from some point on every step is. It comes late in a run, when the values have grown, and looks as if
-it came from nowhere.
+A value above the limit becomes infinite, and the loss NaN; with a `GradScaler` the step is skipped, and
+at some point every step is. It happens late in a run, when the values have grown, and seems to come from
+nowhere.
 
 ## How to fix
-Use bfloat16, which reaches as far as float32: `torch.autocast(device, dtype=torch.bfloat16)`. Or keep
+Use bfloat16, which has the range of float32: `torch.autocast(device, dtype=torch.bfloat16)`. Or keep
 the values small: a normalisation before the layer, a mean where there is a sum, a division by
 `math.sqrt(d)`; or compute this layer in float32, inside `torch.autocast(device, enabled=False)`.
 
 ## Known problems
-Only what modules and activation functions put out is looked at: a product or sum between them can
-overflow unseen (non-finite then names it). A layer whose values are large but do not move any more
-is only reported within two bits of the limit. Samples get rare as a run goes on: steady growth is taken to
-have gone on since the last one.
+Only the outputs of modules and activation functions are sampled: a product or sum between them can
+overflow unnoticed (non-finite then names it). A layer whose values are large but stable is only reported
+within two bits of the limit. Samples become rarer as a run continues: steady growth is assumed to have
+continued since the last sample.
 
 ## References
 - Micikevicius et al., Mixed precision training, 2018.
@@ -37,6 +37,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.number_formats import Format, layer_formats
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -45,7 +46,12 @@ from clew.records.site import Site
 class HalfPrecisionOverflow(Check):
     id = "NUM002"
     name = "half-precision-overflow"
-    needs = ("activation.max", "activation.min")
+    needs = (
+        signals.ACTIVATION.max,
+        signals.ACTIVATION.min,
+    )
+
+    caused_by = ("step-size-faults", "scale-faults")
 
     # A normalised layer's outputs rarely pass 100, and the outliers of large language models a few
     # thousand: 4 bits below the limit. The largest of a batch varies by a factor of two.
@@ -87,7 +93,7 @@ class HalfPrecisionOverflow(Check):
         began = series.first(self.window // 2).median
         grown = ""
         if growing is not None:
-            grown = f", and growing: {began:.1f} bits at the start, none left at about step {growing.ends}"
+            grown = f", and growing: {began:.1f} bits at the start, 0 at about step {growing.ends}"
         step = series.onset(series.values < (self.approaching if growing else self.near), self.sustained)
         return self.finding(
             Severity.WARNING,

@@ -1,14 +1,14 @@
 """NUM003 half-precision-underflow
 
 ## What it detects
-Gradients that are computed in float16 and are so small that the format makes zeros of them: many of
-a layer's gradients are exactly zero, and of the others most lie within four bits of the smallest
-number there is, 6e-8. And weights kept in 16 bits whose updates are lost: the optimizer
-has a change for them, which disappears when it is added to the much larger weight.
+Gradients that are computed in float16 and are so small that the format rounds them to zero: many of a
+layer's gradients are exactly zero, and most of the others lie within four bits of the smallest number,
+6e-8. And weights in 16 bits whose updates are lost: the optimizer computes a change, which disappears
+when it is added to the much larger weight.
 
 ## Why is this bad?
 A gradient of zero changes nothing. The layers far from the loss stop learning first; the loss falls
-slowly, or stays where it is, with nothing else to see.
+slowly, or not at all, with no other sign.
 
 ## How to fix
 With float16 autocast, multiply the loss before the backward pass and divide the gradients after it:
@@ -17,9 +17,9 @@ With float16 autocast, multiply the loss before the backward pass and divide the
 remove `model.half()` or `model.bfloat16()` and compute under `torch.autocast`.
 
 ## Known problems
-Gradients also vanish at the end of a training that went well: nothing is said once the loss has
-fallen to a fifth of its start. Units that are off and unused embeddings have gradients of zero in
-any format; they count only where the other gradients are at the edge too.
+Gradients also vanish at the end of a successful training: nothing is reported once the loss has fallen
+to a fifth of its start. Inactive units and unused embeddings have zero gradients in any format; they
+count only where the other gradients are close to the limit too.
 
 ## References
 - Micikevicius et al., Mixed precision training, 2018, section 3.2.
@@ -38,6 +38,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.number_formats import Format, histogram, layer_formats, parameter_formats, progress
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -48,7 +49,9 @@ Gradient = tuple[Site, Series, Format]
 class HalfPrecisionUnderflow(Check):
     id = "NUM003"
     name = "half-precision-underflow"
-    needs = ("gradient.zeros",)
+    needs = (signals.GRADIENT.zeros,)
+
+    groups = ("layer-faults",)
 
     # Gradients with a normal distribution and a standard deviation of the smallest number itself
     # come out as zero in 38 % of the cases, and none of the others is as large as 2 ** 4 of it.
@@ -143,14 +146,14 @@ class HalfPrecisionUnderflow(Check):
         share = unchanged.last(self.window).median
         return self.finding(
             Severity.WARNING,
-            message=f"{share:.0%} of {run.name(site)} does not change: in {fmt.name} an update below "
+            message=f"{share:.0%} of {run.name(site)} does not change: in {fmt.name}, an update below "
             f"1/{2**fmt.precision} of a weight is rounded away",
             fix="keep the weights in float32 and compute in 16 bits: "
             f"with torch.autocast(device, dtype=torch.{fmt.name}): … instead of .{_cast(fmt)}()",
             site=site,
             step=unchanged.onset(unchanged.values >= self.rounded),
             evidence=[
-                unchanged.evidence(f"share of the weights that a step leaves as they are, {share:.0%} now"),
+                unchanged.evidence(f"share of the weights that a step does not change, {share:.0%} now"),
                 Evidence(f"only {zero:.0%} of their gradients are zero"),
             ],
         )

@@ -1,34 +1,32 @@
 """NUM001 non-finite
 
 ## What it detects
-A loss, of training or of evaluation, or gradients that the optimizer is about to use, that are NaN or
-infinite; gradients that a `GradScaler` skips at every step. The finding
-names the first step at which that happened and, where the step could be run again, the first
-operation that made a non-finite value out of finite ones, forward or backward, with its line, its
-inputs and the elements responsible; else what was already bad then (parameters' gradients, weights,
-or the batch itself). It shows the last finite values before it.
+A training or evaluation loss, or gradients that the optimizer is about to use, that are NaN or infinite;
+gradients that a `GradScaler` skips at every step. The finding names the first step at which that
+happened and, where the step could be replayed, the first operation that produced a non-finite value from
+finite ones, forward or backward, with its line, its inputs and the elements responsible. Otherwise it
+names what was already non-finite (gradients, weights, or the batch itself). It shows the last finite
+values before.
 
 ## Why is this bad?
 NaN spreads: one NaN in a gradient makes its weights NaN in the same step, and every later
 output with them. Nothing learned after that step can be used.
 
 ## How to fix
-If the batch itself was bad, clean the data: `torch.isfinite(x).all()` finds the samples.
-Otherwise look for the operations that make NaN out of ordinary numbers: `log(0)`, `sqrt` or
-`norm` at 0 (its gradient is infinite), `0 / 0`, `exp` of large values. Keep their inputs away
-from the edge, `torch.sqrt(x + 1e-8)`, or use the stable form: `log_softmax`,
-`binary_cross_entropy_with_logits`. Where the numbers had grown step by step, the cause is a
-learning rate that is too high or an exploding gradient.
+If the batch itself was bad, clean the data: `torch.isfinite(x).all()` finds the samples. Otherwise look
+for operations that turn ordinary numbers into NaN: `log(0)`, `sqrt` or `norm` at 0 (its gradient is
+infinite), `0 / 0`, `exp` of large values. Keep their inputs away from the edge, `torch.sqrt(x + 1e-8)`,
+or use the stable form: `log_softmax`, `binary_cross_entropy_with_logits`. Where the values grew step by
+step, the cause is a learning rate that is too high or an exploding gradient.
 
 ## Known problems
-Steps that `GradScaler` skips because of an infinite gradient are part of how it works and are
-not counted, until its scale has come down to 1, or twenty steps in a row are skipped: then it is not the
-scale. A NaN loss that the script itself skips
-is reported as a warning if later losses are finite again. A loss that is not finite in evaluation alone
-is a warning, too. Gradients that the script cleans itself (`nan_to_num_`) before the optimizer sees them are
-not looked at. A step can be run again only if the code
-of its loss does nothing but compute; otherwise the model alone is, and a loss written by hand can't be
-searched. On an accelerator the alarm comes after the update, too late to run the step again.
+Steps that `GradScaler` skips because of an infinite gradient are normal and are not counted, until its
+scale has fallen to 1 or twenty steps in a row are skipped: then the scale is not the cause. A NaN loss
+that the script itself skips is reported as a warning if later losses are finite again. A loss that is
+non-finite only in evaluation is a warning too. Gradients that the script cleans itself (`nan_to_num_`)
+before the optimizer sees them are not checked. A step can be replayed only if the code of its loss has
+no side effects; otherwise only the model is replayed, and a hand-written loss can't be searched. On an
+accelerator the failure is noticed after the update, too late to replay the step.
 
 ## References
 - Goldberg, What every computer scientist should know about floating-point arithmetic, 1991.
@@ -48,9 +46,12 @@ from clew.checks.evidence.nan_culprit import Culprit, culprit_at, first_bad, gro
 from clew.checks.evidence.other_ranks import first_elsewhere
 from clew.checks.evidence.recorded_facts import NonFinite as Report
 from clew.checks.evidence.recorded_facts import text as as_text
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.wording import counted, listed
+from clew.records import signals
+from clew.records.facts.nan_facts import NonFiniteFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -61,8 +62,18 @@ _KINDS = {"nan": "NaN", "inf": "infinite"}
 class NonFinite(Check):
     id = "NUM001"
     name = "non-finite"
-    needs = ("loss|grad.norm|fact:nonfinite",)
+    needs = (any_of(signals.LOSS, signals.GRAD_NORM, NonFiniteFact),)
     confidence = "certain"
+
+    caused_by = (
+        "nonfinite-input",
+        "half-precision-overflow",
+        "mask-inverted",
+        "exploding-gradient",
+        "weights-diverging",
+        "learning-rate-too-high",
+        "unnormalised-target",
+    )
 
     recovery: int = 3  # finite losses at the end, in a row, that show that the script skipped the NaN
 
@@ -145,11 +156,11 @@ def _message(
     text = f"{subject} {kind} at step {step}"
     if report and report.skipped:
         skipped = counted(report.skipped, "update")
-        text = f"the gradients are {kind}, whatever the scale: {skipped} in a row skipped by GradScaler"
+        text = f"the gradients are {kind} at any scale: GradScaler skipped {skipped} in a row"
     if because:
         return f"{text}: {because}"
     if report and report.bad_inputs:
-        return f"{text}: what the model was given was not finite already ({listed(report.bad_inputs)})"
+        return f"{text}: the model's input was already non-finite ({listed(report.bad_inputs)})"
     if report and report.parameters and not in_loss:
         return f"{text}, in {listed(report.parameters)}, while the loss was still finite"
     return text
@@ -158,7 +169,8 @@ def _message(
 def _fix(report: Report | None) -> str:
     if report and report.bad_inputs:
         return (
-            "clean the data, or see what is done to it: torch.isfinite(x).flatten(1).all(1) finds the samples"
+            "clean the data, or check its preprocessing: torch.isfinite(x).flatten(1).all(1) finds "
+            "the samples"
         )
     return "keep log, sqrt, division and exp away from their edge: torch.sqrt(x + 1e-8), torch.log(x + 1e-8)"
 
@@ -169,7 +181,7 @@ def _same_line(site: Site, report: Report) -> bool:
 
 def _eval_fix(report: Report) -> str:
     if report.bad_weights:
-        return "start from a sound checkpoint: a NaN stays in what the model keeps, as running statistics"
+        return "restart from a good checkpoint: a NaN stays in the model's state, such as running statistics"
     if "target" in report.bad_inputs:
         return "clean the targets; this finds the samples: torch.isfinite(y)"
     return "look at the samples of the evaluation data: torch.isfinite(x).flatten(1).all(1)"
@@ -177,11 +189,11 @@ def _eval_fix(report: Report) -> str:
 
 def _eval_evidence(run: RunView, report: Report) -> Iterator[Evidence]:
     if report.bad_weights:
-        yield Evidence(f"not finite in the model: {listed(report.bad_weights, 20)}")
+        yield Evidence(f"non-finite in the model: {listed(report.bad_weights, 20)}")
     if report.samples:
         yield Evidence(f"the first time, predictions of {samples_of(report.samples, report.batch)}")
     if "target" in report.bad_inputs:
-        yield Evidence("the targets hold non-finite values")
+        yield Evidence("the targets contain non-finite values")
     for site, series in run.series("loss", "eval"):
         if _same_line(site, report):
             bad = len(series) - len(series.finite())
@@ -205,15 +217,15 @@ def _evidence(
 ) -> Iterator[Evidence]:
     if series is not None:
         before = series.before(step).last(60)
-        text = "no finite value before: it was the first one"
+        text = "no finite value before it: it was the first one"
         if len(before):
             text = f"{series.signal} before it, up to step {step - 1}: last {before.values[-1]:.4g}"
         yield before.evidence(text)
     if report and report.skipped:
         scale = f", down to a scale of {report.scale:.4g}" if report.scale is not None else ""
-        yield Evidence(f"skipped in a row until then: {counted(report.skipped, 'update')}{scale}")
+        yield Evidence(f"{counted(report.skipped, 'update')} skipped in a row before it{scale}")
     if report and report.bad_inputs:
-        yield Evidence(f"non-finite in what the model was given: {listed(report.bad_inputs, 20)}")
+        yield Evidence(f"non-finite in the model's input: {listed(report.bad_inputs, 20)}")
     if report and report.bad_weights:
         yield Evidence(f"weights that were non-finite before the step: {listed(report.bad_weights, 20)}")
     if report and report.parameters:
@@ -228,11 +240,11 @@ def _evidence(
 
 def _repro(data: Mapping[str, Any]) -> str:
     """What the saved step is good for: it was tried before it is said to work."""
-    reason = as_text(data.get("reason")) or "it is not known why"
+    reason = as_text(data.get("reason")) or "the reason is unknown"
     if not data.get("written"):
         return f"the step is not saved: {reason}"
     if data.get("shown", True):
-        return "the step is saved and can be run again: clew replay"
+        return "the step is saved; replay it with: clew replay"
     if data.get("shown") is None:
-        return f"the step is saved, and was not tried: {reason}"
-    return f"the step is saved, but run again it does not show the failure: {reason}"
+        return f"the step is saved, but was not replayed: {reason}"
+    return f"the step is saved, but a replay does not show the failure: {reason}"

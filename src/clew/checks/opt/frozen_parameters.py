@@ -1,23 +1,23 @@
 """OPT003 frozen-parameters
 
 ## What it detects
-Weights that can't change though they look as if they should: still as random as at
-initialisation and `requires_grad` False, in a model that is being trained; or in an optimizer
-whose learning rate has been 0 since the start while gradients arrive.
+Weights that can't change but probably should: random initial weights with `requires_grad` False, in a
+model that is being trained; or weights in an optimizer whose learning rate has been 0 since the start
+while they get gradients.
 
 ## Why is this bad?
 A frozen random layer is a fixed random projection: it loses information, and everything after
-it has to make do. It often comes from a freezing loop that catches a new layer too.
+it has to work with what is left. The usual cause is a freezing loop that also freezes a new layer.
 
 ## How to fix
 Freeze only what was loaded, `for p in model.backbone.parameters(): p.requires_grad_(False)`, and
-make new layers after freezing. With a learning rate of 0, check the scheduler and the unit of
+create new layers after freezing. With a learning rate of 0, check the scheduler and the unit of
 its warm-up (steps or epochs).
 
 ## Known problems
-Random projections that are fixed on purpose (random features, reservoirs) look the same: ignore
-the check for them. Embeddings are exempt, as `from_pretrained` freezes word vectors that look
-random. Layers whose values change without gradients (momentum encoders) are recognised by that.
+Random projections that are fixed on purpose (random features, reservoirs) look the same: ignore the
+check for them. Embeddings are exempt, since `from_pretrained` freezes word vectors that look random.
+Layers whose values change without gradients (momentum encoders) are recognised and not reported.
 
 ## References
 - PyTorch tutorial, Transfer learning for computer vision.
@@ -35,6 +35,7 @@ from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -43,8 +44,12 @@ from clew.records.site import Site
 class FrozenParameters(Check):
     id = "OPT003"
     name = "frozen-parameters"
-    needs = ("fact:parameters",)
+    needs = (ParametersFact,)
     scope = PHASE
+
+    groups = ("wiring-faults",)
+    from_the_start = True
+    caused_by = ("optimizer-stale", "scheduler-stuck")
 
     zero_steps: int = 20  # steps at learning rate 0 from the start; a linear warm-up has one or two
     samples: int = 3  # sampled steps with a gradient and no update; one could be a skipped step
@@ -64,7 +69,7 @@ class FrozenParameters(Check):
             Severity.WARNING,
             message=f"{run.module_name(site)} is frozen with its random initial weights: requires_grad is "
             f"False, and nothing was loaded into {'it' if len(items) == 1 else 'them'}",
-            fix=f"{_attribute(module)}.requires_grad_(True)  # before the optimizer is made",
+            fix=f"{_attribute(module)}.requires_grad_(True)  # before you create the optimizer",
             site=site,
             step=_since(run, known, items),
             evidence=Evidence(f"still distributed as initialised: {listed([p.name for p in items], 8)}"),
@@ -81,10 +86,10 @@ class FrozenParameters(Check):
                         Severity.WARNING,
                         message=f"the learning rate has been 0 since the start ({len(rate)} steps): "
                         f"{listed([run.name(s.site) for s in stuck])} can't change",
-                        fix="lr=1e-3  # in the optimizer; check what the scheduler multiplies it with",
+                        fix="lr=1e-3  # in the optimizer; check what the scheduler multiplies it by",
                         site=site,
                         step=int(rate.steps[0]),
-                        evidence=[rate.evidence("learning rate"), stuck[0].evidence("gradients do arrive")],
+                        evidence=[rate.evidence("learning rate"), stuck[0].evidence("they get gradients")],
                     )
 
     def _stuck(self, run: RunView) -> list[Series]:

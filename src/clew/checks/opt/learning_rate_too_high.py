@@ -1,17 +1,17 @@
 """OPT004 learning-rate-too-high
 
 ## What it detects
-A loss that diverges (rises far above its start, or grows until it is no longer finite), or that
-makes no progress at all, while a single step changes the weights by more than a tenth of their
-size. Also a loss that the first steps blow up and that then stays above half of where it began, or
-leaves a layer in which nearly no unit lives; and a rate that jumps to many times all before it, the
-loss with it, which never gets better again.
-`clew check` tries it out: from the same start, over a few dozen steps and three orders of the
-batches, the program's rate gets nowhere while a tenth or a hundredth of it does.
+A loss that diverges (rises far above its start, or grows until it is non-finite), or that makes no
+progress at all, while a single step changes the weights by more than a tenth of their size. Also a loss
+that the first steps blow up and that then stays above half of its start, or that leaves a layer with
+nearly all units dead; and a learning rate that jumps to many times all earlier values, with a loss that
+never recovers. `clew check` runs an experiment: from the same start, over a few dozen steps and three
+orders of the batches, the program's rate makes no progress while a tenth or a hundredth of it does.
 
 ## Why is this bad?
-Steps that large jump over every minimum. Above twice the inverse of the curvature each step
-ends further away than it began, and the loss grows without bound; just below, it bounces.
+Such large steps jump over every minimum. Above twice the inverse of the curvature, each step ends
+farther from the minimum than it started, and the loss grows without bound; just below that, it
+oscillates.
 
 ## How to fix
 Divide the learning rate by ten until the loss falls; usual starting points are 1e-3 for Adam and
@@ -19,10 +19,10 @@ Divide the learning rate by ten until the loss falls; usual starting points are 
 up over the first few hundred steps if training needs the high rate later.
 
 ## Known problems
-Large updates alone are fine, and common in small models and in the first steps: only together
-with a loss that gets worse or stands still they are reported. Where gradients were out of scale
-from the first step at an ordinary learning rate, exploding-gradient is reported instead. Losses
-that change sign, or several losses (reinforcement learning, GANs), are judged for divergence only.
+Large updates alone are fine, and common in small models and in the first steps: they are reported only
+if the loss gets worse or does not improve. Where gradients were out of scale from the first step at an
+ordinary learning rate, exploding-gradient is reported instead. Losses that change sign, or several
+losses (reinforcement learning, GANs), are only checked for divergence.
 
 ## References
 - LeCun et al., Efficient BackProp, 1998, section 4.7.
@@ -44,9 +44,12 @@ from clew.checks.evidence.gradient_depth import first_over_weight, is_weight
 from clew.checks.evidence.loss_course import train_losses
 from clew.checks.evidence.rate_trials import rate_trial, where
 from clew.checks.loop.accumulation_unscaled import scale_free
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.experiment_facts import LearningRateTooHighFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -56,10 +59,20 @@ class LearningRateTooHigh(Check):
     id = "OPT004"
     name = "learning-rate-too-high"
     needs = (
-        "loss|fact:experiment.learning-rate-too-high",
-        "update.ratio|fact:experiment.learning-rate-too-high",
+        any_of(signals.LOSS, LearningRateTooHighFact),
+        any_of(signals.UPDATE_RATIO, LearningRateTooHighFact),
     )
     scope = FIT
+
+    groups = ("rate-faults", "step-size-faults")
+    caused_by = (
+        "missing-zero-grad",
+        "accumulation-unscaled",
+        "over-regularised",
+        "poor-initialisation",
+        "scale-faults",
+        "network-faults",
+    )
 
     ratio: float = 0.1  # update over weight, of the median weight; about 1e-3 is healthy
     jump: float = 0.5  # the same, of the largest of the first steps: weights half replaced in one step
@@ -178,12 +191,14 @@ class LearningRateTooHigh(Check):
         return self.finding(
             Severity.WARNING,
             message=f"the learning rate jumps from {low:.3g} to {high:.3g} at step {step}: the loss goes "
-            f"from {usual:.3g} to {worst:.3g} and is {end:.3g} in the end",
-            fix=f"lr={low:.3g} at step {step}, too: look at what sets the rate there",
+            f"from {usual:.3g} to {worst:.3g} and ends at {end:.3g}",
+            fix=f"lr={low:.3g} also at step {step}: check what sets the rate there",
             site=site,
             step=step,
             evidence=[
-                rate.since(step - self.window).first(2 * self.window).evidence("learning rate around there"),
+                rate.since(step - self.window)
+                .first(2 * self.window)
+                .evidence("learning rate around that step"),
                 loss.evidence("loss"),
                 *_made(run),
             ],
@@ -218,10 +233,10 @@ class LearningRateTooHigh(Check):
         start, bad = self._begin(loss), loss.first_nonfinite()
         if bad is not None:
             return (
-                f"the loss went from {start:.3g} to {loss.finite().max:.3g} and was not finite at step {bad}"
+                f"the loss went from {start:.3g} to {loss.finite().max:.3g} and was non-finite at step {bad}"
             )
         end, peak = loss.last(self.window).median, loss.first(self.window).max
-        by_way_of = f" by way of {peak:.3g}" if start > 0 and peak > self.burst * max(start, end) else ""
+        by_way_of = f" via {peak:.3g}" if start > 0 and peak > self.burst * max(start, end) else ""
         return f"the loss went from {start:.3g}{by_way_of} to {end:.3g} in {loss.span} steps"
 
     def _finding(
@@ -247,7 +262,7 @@ class LearningRateTooHigh(Check):
     def unjudged(self, run: RunView) -> str | None:
         trial = rate_trial(run, self.name, self.seeds)
         if trial is not None and trial.warms_up:
-            return "a schedule leads up to the learning rate, the trial has it from the first step on"
+            return "a schedule warms up to this learning rate, the experiment uses it from the first step on"
         if run.experiment(self.name) is not None:
             return None
         if why_not(run, self.name) is not None:
@@ -257,7 +272,7 @@ class LearningRateTooHigh(Check):
 
 
 def _made(run: RunView) -> list[Evidence]:
-    return [Evidence(f"{o.kind} made at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file]
+    return [Evidence(f"{o.kind} created at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file]
 
 
 def _typical(sizes: Sequence[float]) -> float:
@@ -282,6 +297,6 @@ def _rate(run: RunView) -> tuple[Site, float | None]:
 def _fix(rate: float | None, size: float) -> str:
     """Powers of ten down to an update of a hundredth, the upper end of what is healthy."""
     if not rate:
-        return "a tenth of the learning rate"
+        return "use a tenth of the learning rate"
     factor = 10 ** max(math.ceil(math.log10(max(size, 0.1) / 0.01)), 1)
     return f"lr={rate / min(factor, 1000):.1g}  # instead of {rate:.3g}"

@@ -1,23 +1,22 @@
 """OPT010 learning-rate-too-low
 
 ## What it detects
-A loss that hardly falls in fifty steps and more, while gradients arrive and no weight changes by
-more than a few ten-thousandths of its size in a step. `clew check` tries it out: from the same
+A loss that hardly falls in fifty or more steps, while the weights get gradients and none of them changes
+by more than a few ten-thousandths of its size per step. `clew check` runs an experiment: from the same
 start, over a few dozen steps and three orders of the batches, the program's rate gains less than a
 two-hundredth of what a rate at least a hundred times higher gains.
 
 ## Why is this bad?
-A network has to change its weights by about their own size to learn. At a hundred-thousandth a
-step that takes a hundred thousand steps; the run ends long before.
+A network has to change its weights by about their own size to learn. At a hundred-thousandth per step
+that takes a hundred thousand steps; the run ends long before.
 
 ## How to fix
 Multiply the learning rate by ten until the loss falls visibly; usual starting points are 1e-3
 for Adam and 0.01 to 0.1 for SGD. A healthy step changes the weights by about a thousandth.
 
 ## Known problems
-A warm-up that has not ended and models that were loaded from a checkpoint are not judged, nor
-are several losses or losses that become negative. Where the gradient itself is tiny, other
-checks say why.
+A warm-up that has not ended and models loaded from a checkpoint are not checked, nor are several losses
+or losses that become negative. Where the gradient itself is tiny, other checks explain why.
 
 ## References
 - Karpathy, CS231n notes, Neural networks part 3, ratio of updates to weights.
@@ -38,9 +37,12 @@ from clew.checks.evidence.experiment_outcome import why_not
 from clew.checks.evidence.gradient_depth import is_weight
 from clew.checks.evidence.loss_trend import highest_rate, only_loss, pretrained, start_and_end, warming_up
 from clew.checks.evidence.rate_trials import rate_trial, where
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.experiment_facts import LearningRateTooLowFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -48,8 +50,22 @@ from clew.records.finding import Evidence, Finding, Severity
 class LearningRateTooLow(Check):
     id = "OPT010"
     name = "learning-rate-too-low"
-    needs = tuple(f"{name}|fact:experiment.learning-rate-too-low" for name in ("loss", "update.ratio", "lr"))
+    needs = (
+        any_of(signals.LOSS, LearningRateTooLowFact),
+        any_of(signals.UPDATE_RATIO, LearningRateTooLowFact),
+        any_of(signals.LR, LearningRateTooLowFact),
+    )
     scope = FIT
+
+    groups = ("rate-faults",)
+    caused_by = (
+        "half-precision-underflow",
+        "scheduler-stuck",
+        "clip-ineffective",
+        "accumulation-lost",
+        "over-regularised",
+        "network-faults",
+    )
 
     ratio: float = 3e-4  # change over weight, of the weight that changes most; about 1e-3 is healthy
     fell: float = 0.9  # share of its start that the loss still has; training makes more progress
@@ -81,7 +97,8 @@ class LearningRateTooLow(Check):
             Severity.WARNING,
             message=f"learning rate {trial.rate:.3g} is too low: on a snapshot, {trial.steps} steps take the "
             f"loss from {trial.start:.4g} to {ended:.4g}, and to {higher:.3g} at {trial.other:.2g}",
-            fix=f"lr={trial.other / 10:.1g}  # instead of {trial.rate:.3g}; a tenth of the fastest is safe",
+            fix=f"lr={trial.other / 10:.1g}  # instead of {trial.rate:.3g}; a tenth of the fastest rate "
+            "is safe",
             site=where(run, self.name),
             step=0,
             evidence=trial.evidence(run),
@@ -103,8 +120,8 @@ class LearningRateTooLow(Check):
         factor = 10 ** max(round(math.log10(self.healthy / max(size, 1e-12))), 1)
         yield self.finding(
             Severity.WARNING,
-            message=f"learning rate {rate:.3g} is too low: a step changes the weights by {size:.1g} of their "
-            f"size at most, and in {loss.span} steps the loss went from {start:.4g} to {end:.4g}",
+            message=f"learning rate {rate:.3g} is too low: a step changes the weights by at most "
+            f"{size:.1g} of their size, and in {loss.span} steps the loss went from {start:.4g} to {end:.4g}",
             fix=f"lr={rate * min(factor, 1e6):.1g}  # instead of {rate:.3g}",
             site=site,
             step=int(loss.steps[0]),
@@ -113,7 +130,7 @@ class LearningRateTooLow(Check):
                 moving.evidence(
                     f"change of {run.name(moving.site)}, which changes most, as a share of its size"
                 ),
-                *(Evidence(f"{o.kind} made at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file),
+                *(Evidence(f"{o.kind} created at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file),
             ],
         )
 
@@ -133,8 +150,8 @@ class LearningRateTooLow(Check):
         if run.experiment(self.name) is not None:
             trial = rate_trial(run, self.name, self.seeds)
             if trial is not None and trial.bottomless:
-                return "the loss falls below zero: how much there is to gain is not known"
-            return "the weights were loaded: a low rate may be meant" if pretrained(run) else None
+                return "the loss falls below zero, so its lowest value is unknown"
+            return "the weights were loaded: a low rate may be intended" if pretrained(run) else None
         if why_not(run, self.name) is not None:
             return why_not(run, self.name)
         if warming_up(run):

@@ -1,12 +1,12 @@
 """OPT001 missing-zero-grad
 
 ## What it detects
-Gradients of earlier steps that are still there when `backward()` adds the new ones, step after
-step: the optimizer uses the sum of all gradients since the run (or the epoch) began.
+Gradients of earlier steps that were not cleared before `backward()` adds the new ones, step after step:
+the optimizer uses the sum of all gradients since the run (or the epoch) began.
 
 ## Why is this bad?
-Most of each update comes from batches and weights of long ago. It acts like momentum that
-never fades: training overshoots, oscillates or diverges, and no learning rate makes it right.
+Most of each update comes from old batches and old weights. It acts like momentum that never decays:
+training overshoots, oscillates or diverges, and no learning rate fixes that.
 
 ## How to fix
 Call `optimizer.zero_grad()` once per step, before `loss.backward()`. With gradient accumulation,
@@ -34,6 +34,7 @@ from clew.checks.run_view import RunView
 from clew.checks.series import IntArray, Series
 from clew.checks.trainings import PHASE
 from clew.checks.wording import listed
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -42,9 +43,11 @@ from clew.records.site import Site
 class MissingZeroGrad(Check):
     id = "OPT001"
     name = "missing-zero-grad"
-    needs = ("grad.stale",)
+    needs = (signals.GRAD_STALE,)
     scope = PHASE
     confidence = "certain"
+
+    groups = ("loop-faults", "step-size-faults")
 
     least: int = 3  # stale steps; two may come from a warm-up pass before the loop
     sustained: float = 0.9  # share of the steps since the second; below it the script does zero them
@@ -61,7 +64,7 @@ class MissingZeroGrad(Check):
                 what, fix = self._told(run, site)
                 yield self.finding(
                     Severity.ERROR,
-                    message=f"{what}: {count} of the {len(later)} steps looked at add to those of earlier "
+                    message=f"{what}: {count} of the {len(later)} sampled steps add to those of earlier "
                     "steps",
                     fix=fix,
                     site=site,
@@ -78,10 +81,10 @@ class MissingZeroGrad(Check):
         whose = _owner(run, site)
         if len(clearing) > self.often * run.steps and whose is not None:
             return (
-                f"zero_grad() is called, and never for the optimizer of {whose.model}: its gradients are not "
+                f"zero_grad() is called, but never on the optimizer of {whose.model}: its gradients are not "
                 "cleared",
-                f"zero_grad() of the {whose.kind} made {whose.place}, which steps here  # before "
-                "loss.backward(); now it is another one's",
+                f"call zero_grad() on the {whose.kind} created {whose.place}, which steps here  # before "
+                "loss.backward(); at present it is called on another optimizer",
             )
         if self.few <= len(clearing) <= self.often * run.steps:
             gap = int(np.median(np.diff(clearing)))

@@ -1,22 +1,22 @@
 """OPT011 over-regularised
 
 ## What it detects
-Regularisation that is stronger than what the data says: a weight decay that pulls the weights to
-zero as hard as the gradient pulls back, while they shrink and the loss stands still; or dropout
-so strong that the training loss stays far above the evaluation loss. `clew check` tries it out: from
-the same start and over three seeds the loss falls only once dropout and weight decay are off.
+Regularisation that is stronger than the signal in the data: weight decay that pulls the weights to zero
+as hard as the gradient pulls back, while they shrink and the loss does not improve; or dropout so strong
+that the training loss stays far above the evaluation loss. `clew check` runs an experiment: from the
+same start and over three seeds, the loss falls only once dropout and weight decay are off.
 
 ## Why is this bad?
-Regularisation is meant to choose among solutions that fit. Where it wins against the gradient
-there is none left to choose from: the network underfits, however long it trains.
+Regularisation should choose among solutions that fit the data. Where it is stronger than the gradient,
+there are none: the network underfits, however long it trains.
 
 ## How to fix
-Weight decay between 1e-5 and 1e-2 (up to 0.1 with AdamW), dropout between 0.1 and 0.5. First get
-the training loss down without any, then add as much as the evaluation loss asks for.
+Use weight decay between 1e-5 and 1e-2 (up to 0.1 with AdamW) and dropout between 0.1 and 0.5. First get
+the training loss down without any, then add as much as the evaluation loss needs.
 
 ## Known problems
-A penalty that the script adds to the loss by itself is not seen as one. Augmentation on training
-data alone raises the training loss, too: dropout is blamed only where it drops most values.
+A penalty that the script adds to the loss itself is not recognised. Augmentation of the training data
+also raises the training loss: dropout is blamed only where it drops most values.
 
 ## References
 - Loshchilov and Hutter, Decoupled weight decay regularization, 2019.
@@ -43,8 +43,11 @@ from clew.checks.evidence.loss_trend import (
     start_and_end,
 )
 from clew.checks.evidence.recorded_facts import Data, names
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.experiment_facts import OverRegularisedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -55,7 +58,9 @@ DECOUPLED = {"AdamW", "SGDW", "Lion", "NAdamW", "RAdamW", "Adafactor"}  # decay 
 class OverRegularised(Check):
     id = "OPT011"
     name = "over-regularised"
-    needs = ("loss|fact:experiment.over-regularised",)
+    needs = (any_of(signals.LOSS, OverRegularisedFact),)
+
+    groups = ("learning-faults",)
 
     pull: float = 0.5  # decay over gradient (or over the whole update); at 1 they are in balance
     shrunk: float = 0.7  # share of their first size that the weights have left
@@ -101,8 +106,8 @@ class OverRegularised(Check):
         what, fix, site = _blamed(data, numbers(gains.get("without decay")), min(off))
         yield self.finding(
             Severity.WARNING,
-            message=f"{what} keeps it from learning: on a snapshot, {steps} steps take the loss from "
-            f"{start:.3g} to {start - median(on):.3g}, and to {start - median(off):.3g} without",
+            message=f"{what} keeps the network from learning: on a snapshot, {steps} steps take the "
+            f"loss from {start:.3g} to {start - median(on):.3g}, and to {start - median(off):.3g} without",
             fix=fix,
             site=site if site.module or site.file else place(data),
             step=0,
@@ -154,7 +159,7 @@ class OverRegularised(Check):
         return self.finding(
             Severity.WARNING,
             message=f"weight decay {decay:.3g} outweighs the gradient: {run.name(worst.site)} has shrunk to "
-            f"{self._left(worst):.1%} of its size, and the loss stands at {loss.last(20).median:.3g}",
+            f"{self._left(worst):.1%} of its size, and the loss stays at {loss.last(20).median:.3g}",
             fix=f"weight_decay={min(decay / 100, 0.01):.1g}  # instead of {decay:.3g}",
             site=where,
             step=int(worst.steps[0]),
@@ -184,7 +189,7 @@ class OverRegularised(Check):
             step=0,
             evidence=[
                 loss.evidence("training loss, with dropout"),
-                evaluation.evidence("evaluation loss, without"),
+                evaluation.evidence("evaluation loss, without dropout"),
                 Evidence(f"{run.name(site)} drops {worst.p:.0%}"),
             ],
         )
@@ -209,4 +214,4 @@ def _blamed(data: Data, without_decay: Sequence[float], possible: float) -> tupl
 
 def _alone(gains: Data, start: float) -> list[Evidence]:
     told = [f"{name}: {start - number(values[0]):.3g}" for name, values in gains.items() if numbers(values)]
-    return [Evidence(f"loss after the trial: {', '.join(told)}")]
+    return [Evidence(f"loss after the experiment: {', '.join(told)}")]

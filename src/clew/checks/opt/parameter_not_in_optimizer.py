@@ -1,23 +1,23 @@
 """OPT002 parameter-not-in-optimizer
 
 ## What it detects
-Parameters that require gradients and get them, but that no optimizer holds, in a model of which
-other parameters are optimised; and whole models in training mode that get gradients while only
-another model is optimised.
+Parameters that require gradients and get them, but are in no optimizer, in a model whose other
+parameters are optimised; and whole models in training mode that get gradients while only another model
+is optimised.
 
 ## Why is this bad?
 Their gradients are computed and thrown away. The layers keep their random initial weights, and
 the rest of the network has to learn around them.
 
 ## How to fix
-Give all parameters to the optimizer, `torch.optim.Adam(model.parameters())`, and make it after
-the last layer is added. For several modules: `[*encoder.parameters(), *decoder.parameters()]`.
-If they are meant to stay as they are, say so with `requires_grad_(False)`: it also saves the
-time and memory of their gradients.
+Give all parameters to the optimizer, `torch.optim.Adam(model.parameters())`, and create it after the
+last layer is added. For several modules: `[*encoder.parameters(), *decoder.parameters()]`. If they
+should not be trained, set `requires_grad_(False)`: that also saves the time and memory of their
+gradients.
 
 ## Known problems
 Training only a new head on top of loaded weights is common and is not reported, though freezing
-the loaded part would be cheaper. Parameters that the script updates by hand look forgotten.
+the loaded part would be cheaper. Parameters that the script updates itself look forgotten.
 
 ## References
 - PyTorch docs, torch.optim: constructing an optimizer.
@@ -33,6 +33,7 @@ from clew.checks.evidence.parameter_holders import holders
 from clew.checks.evidence.recorded_facts import Parameter, Parameters
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted, listed
+from clew.records.facts.model_facts import ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,8 +42,13 @@ from clew.records.site import Site
 class ParameterNotInOptimizer(Check):
     id = "OPT002"
     name = "parameter-not-in-optimizer"
-    needs = ("fact:parameters",)
+    needs = (ParametersFact,)
     confidence = "certain"
+
+    groups = ("wiring-faults",)
+    from_the_start = True
+    # A model that was replaced or kept in a list shows as parameters that nobody updates.
+    caused_by = ("optimizer-stale", "module-not-registered")
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         some_root_is_optimised = any(p.optimised for p in run.parameters.values())
@@ -60,7 +66,7 @@ class ParameterNotInOptimizer(Check):
             held = sum(p.optimizer is not None for p in known.items)
             yield self.finding(
                 Severity.WARNING,
-                message=f"{run.name(site)} gets gradients, but no optimizer holds "
+                message=f"{run.name(site)} gets gradients, but no optimizer updates "
                 f"{'it' if len(items) == 1 else f'its {len(items)} parameters'}",
                 fix=_fix(run),
                 site=site,
@@ -68,7 +74,7 @@ class ParameterNotInOptimizer(Check):
                 evidence=[
                     Evidence(f"not in an optimizer: {listed([p.name for p in items], 8)}"),
                     Evidence(
-                        f"optimizers hold {held} of {counted(len(known.items), 'parameter')}{_made(run)}"
+                        f"{held} of {counted(len(known.items), 'parameter')} are in an optimizer{_made(run)}"
                     ),
                 ],
             )
@@ -82,9 +88,9 @@ class ParameterNotInOptimizer(Check):
         yield self.finding(
             Severity.WARNING,
             message=f"{run.name(site)} gets gradients, but none of its {len(known.items)} parameters is in "
-            "an optimizer: either it was forgotten, or it is meant to stay random",
+            "an optimizer: it was forgotten, or should stay random",
             fix=f"[*model.parameters(), *{known.root or 'other'}.parameters()]  # in the optimizer; "
-            "or requires_grad_(False), if it is to stay as it is",
+            "or requires_grad_(False), if it should not be trained",
             site=site,
             step=known.step,
             evidence=Evidence(f"with gradients: {listed([p.name for p in missing], 8)}{_made(run)}"),
@@ -98,9 +104,9 @@ def _has_new_part(known: Parameters) -> bool:
 
 def _fix(run: RunView) -> str:
     kind = run.optimizers[0].kind if run.optimizers else "SGD"
-    return f"{kind}(model.parameters(), ...)  # all of them, after the last layer was added"
+    return f"{kind}(model.parameters(), ...)  # all parameters, after the last layer is added"
 
 
 def _made(run: RunView) -> str:
-    places = [f"{o.kind} made at {o.file}:{o.line}" for o in run.optimizers if o.file]
+    places = [f"{o.kind} created at {o.file}:{o.line}" for o in run.optimizers if o.file]
     return f"; {listed(places, 2)}" if places else ""

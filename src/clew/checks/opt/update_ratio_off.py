@@ -1,21 +1,21 @@
 """OPT013 update-ratio-off
 
 ## What it detects
-A weight whose changes, relative to its size, are a hundred times smaller or larger than those of
-the other weights though its gradient is like theirs: it has a learning rate of its own that does
-not fit. Also, as advice, a whole model whose changes are far from a thousandth a step.
+A weight whose changes, relative to its size, are a hundred times smaller or larger than those of the
+other weights, although its gradient is similar: it has its own learning rate, which is wrong. Also, as
+advice, a whole model whose changes are far from a thousandth per step.
 
 ## Why is this bad?
-At a hundredth of the others' pace a layer stays as it was initialised while the rest of the
-network trains; at a hundred times it is thrown about, and the rest has to follow.
+At a hundredth of the others' rate a layer keeps its initial weights while the rest of the network
+trains; at a hundred times, it jumps around and the rest has to follow.
 
 ## How to fix
-Look at the learning rate of the parameter group that holds it. Groups of a factor of ten are
-usual (a new head on a pretrained backbone), a factor of a thousand is a slip.
+Look at the learning rate of the parameter group that holds it. A factor of ten between groups is usual
+(a new head on a pretrained backbone), a factor of a thousand is a mistake.
 
 ## Known problems
-Models loaded from a checkpoint may rightly have slow layers and are not judged. A layer whose
-gradient is itself small is left to the checks of gradients.
+Models loaded from a checkpoint may have slow layers on purpose and are not checked. A layer whose
+gradient itself is small is left to the gradient checks.
 
 ## References
 - Karpathy, CS231n notes, Neural networks part 3, ratio of updates to weights.
@@ -34,6 +34,7 @@ from clew.checks.evidence.loss_trend import highest_rate, pretrained, warming_up
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -50,8 +51,22 @@ class Pace:
 class UpdateRatioOff(Check):
     id = "OPT013"
     name = "update-ratio-off"
-    needs = ("update.ratio", "gradient.norm", "weight.norm")
+    needs = (
+        signals.UPDATE_RATIO,
+        signals.GRADIENT.norm,
+        signals.WEIGHT.norm,
+    )
     scope = FIT
+
+    caused_by = (
+        "half-precision-underflow",
+        "clip-ineffective",
+        "learning-rate-too-low",
+        "over-regularised",
+        "poor-initialisation",
+        "step-size-faults",
+        "loop-faults",
+    )
 
     apart: float = 100.0  # factor between a weight's pace and that of the others
     slow: float = 1e-5  # pace below which a layer does not learn; 1e-3 is healthy
@@ -95,7 +110,7 @@ class UpdateRatioOff(Check):
         factor = ratio / pace.ratio
         return self.finding(
             Severity.WARNING,
-            message=f"{name} changes by {pace.ratio:.1g} of its size in a step where the other weights "
+            message=f"{name} changes by {pace.ratio:.1g} of its size per step, where the other weights "
             f"change by {ratio:.1g}: its learning rate is {'too low' if factor > 1 else 'too high'}",
             fix=f"{'multiply' if factor > 1 else 'divide'} the learning rate of its parameter group by "
             f"{10 ** round(abs(math.log10(factor))):,}",

@@ -1,21 +1,21 @@
 """OPT012 weights-diverging
 
 ## What it detects
-Weights that have grown tenfold and beyond all usual size, and grow on, while the loss gets no
-better, or falls below zero without bound.
+Weights that have grown tenfold, beyond any usual size, and keep growing, while the loss does not improve
+or falls below zero without bound.
 
 ## Why is this bad?
-Nothing holds the weights: the steps lead away from every solution, or the loss rewards ever
-larger outputs. Sooner or later numbers overflow.
+Nothing limits the weights: the steps lead away from every solution, or the loss rewards ever larger
+outputs. Sooner or later numbers overflow.
 
 ## How to fix
-Look at the sign of the loss and at whether it has a minimum at all: a critic without a constraint
-has none, nor has a score that is maximised without a limit. Clip or normalise the weights
+Check the sign of the loss and whether it has a minimum at all: a critic without a constraint has none,
+nor has a score that is maximised without a limit. Clip or normalise the weights
 (`nn.utils.parametrizations.spectral_norm`), add weight decay, or lower the learning rate.
 
 ## Known problems
-Weights that start near zero grow a great deal and are judged by their size as well. A classifier
-of separable data grows for ever, but slowly, and its loss falls.
+Weights that start near zero grow a lot, so their final size counts as well. The weights of a classifier
+on separable data grow forever, but slowly, and its loss falls.
 
 ## References
 - Arjovsky, Chintala and Bottou, Wasserstein GAN, 2017, section 3.
@@ -34,6 +34,8 @@ from clew.checks.evidence.parameter_shapes import elements
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Finding, Severity
 
 
@@ -41,8 +43,14 @@ from clew.records.finding import Finding, Severity
 class WeightsDiverging(Check):
     id = "OPT012"
     name = "weights-diverging"
-    needs = ("weight.norm", "loss", "fact:model")
+    needs = (
+        signals.WEIGHT.norm,
+        signals.LOSS,
+        ModelFact,
+    )
     scope = FIT
+
+    caused_by = ("exploding-gradient", "step-size-faults", "scale-faults")
 
     growth: float = 10.0  # size over that at the start; healthy weights double or triple
     size: float = 1.0  # root mean square; trained weights have 0.01 to 0.3
@@ -91,19 +99,19 @@ class WeightsDiverging(Check):
     def _finding(self, run: RunView, norms: Series, growth: float, loss: Series) -> Finding:
         start, end = loss.finite().first(10).median, loss.finite().last(10).median
         unbounded = end < 0
-        course = "falls without bound" if unbounded else "gets no better"
+        course = "falls without bound" if unbounded else "does not improve"
         return self.finding(
             Severity.WARNING,
-            message=f"{run.name(norms.site)} has grown {growth:.0f}-fold and grows on, while the loss "
+            message=f"{run.name(norms.site)} has grown {growth:.0f}-fold and keeps growing, while the loss "
             f"{course} ({start:.3g} to {end:.3g})",
             fix="give the loss a minimum: clip the weights, p.data.clamp_(-c, c), or a gradient penalty"
             if unbounded
-            else "a tenth of the learning rate; check the sign of the loss; weight_decay=1e-4",
+            else "use a tenth of the learning rate; check the sign of the loss; weight_decay=1e-4",
             site=norms.site,
             step=norms.onset(norms.values > self.growth * norms.values[0]),
             evidence=[
                 norms.evidence(
-                    f"norm of {run.name(norms.site)}; in the end the root mean square of its elements is "
+                    f"norm of {run.name(norms.site)}; at the end the root mean square of its elements is "
                     f"{norms.finite().last(1).median / _root(run, norms):.2g}"
                 ),
                 loss.evidence("loss"),

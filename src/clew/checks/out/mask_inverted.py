@@ -2,22 +2,22 @@
 
 ## What it detects
 An attention or pooling mask with the wrong sign: it hides the real tokens and lets padding through, or
-hides the past and shows the future. Also a sample with real tokens of which nothing is left to attend
-to. An experiment (`clew check`) puts noise on what the model reads of each token: padding that changes
-the output while real tokens do not gives the same verdict, whatever form the mask has.
+hides the past and shows the future. Also a sample with real tokens that are all masked. An experiment
+(`clew check`) adds noise to the embedding of each token: if padding changes the output and real tokens
+do not, the mask is inverted, in any form.
 
 ## Why is this bad?
 The model reads padding, which is the same for every sample, and learns nothing from the text. With the
-past hidden, a language model learns from what it is to predict. Rows without a key become NaN, or an
-even average.
+past hidden, a language model sees what it should predict. Rows without a key become NaN, or a uniform
+average.
 
 ## How to fix
 `nn.MultiheadAttention` and `nn.TransformerEncoder` take True for what is *hidden* (`tokens == pad`);
 `F.scaled_dot_product_attention` takes True for what is *seen* (`tokens != pad`).
 
 ## Known problems
-Padding is known from an embedding's `padding_idx`, or from zeros that only stand at the ends of rows;
-without either, and where the mask has another shape than the tokens, nothing is said.
+Padding is known from an embedding's `padding_idx`, or from zeros that occur only at the ends of rows;
+without either, or where the mask has a different shape than the tokens, nothing is reported.
 
 ## References
 - PyTorch docs, torch.nn.MultiheadAttention: key_padding_mask; scaled_dot_product_attention: attn_mask.
@@ -31,8 +31,12 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import number
 from clew.checks.evidence.experiment_site import site_at
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.experiment_facts import MaskInvertedFact
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -43,7 +47,9 @@ TAKES_SEEN = "scaled_dot_product_attention"
 class MaskInverted(Check):
     id = "OUT004"
     name = "mask-inverted"
-    needs = ("loss|fact:loss|fact:experiment.mask-inverted",)
+    needs = (any_of(signals.LOSS, LossFact, MaskInvertedFact),)
+
+    groups = ("layer-faults",)
 
     opposite: float = 0.99  # share of padded samples whose mask is the exact opposite of their padding
     samples: int = 3  # sampled forwards with padding that are needed, all of which must be so
@@ -63,15 +69,15 @@ class MaskInverted(Check):
         site = site_at(data.get("place"))
         yield self.finding(
             Severity.ERROR,
-            message="the mask is inverted: the model reads the padding and not the real tokens",
-            fix="mask = ~mask  # or tokens != pad in place of tokens == pad",
+            message="the mask is inverted: the model reads the padding instead of the real tokens",
+            fix="mask = ~mask  # or tokens != pad instead of tokens == pad",
             site=site,
             step=0,
             evidence=[
                 Evidence(
                     f"noise on the embeddings of padding changes the output by {effect:.2g} of its size"
                 ),
-                Evidence(f"noise on one real token after the other: {read:.0f} of {tried:.0f} change it"),
+                Evidence(f"noise on one real token at a time: {read:.0f} of {tried:.0f} change it"),
             ],
             confidence="certain",
         )
@@ -99,7 +105,7 @@ class MaskInverted(Check):
             "none of the real tokens",
             fix="attn_mask=(tokens != pad)[:, None, None, :]  # True: seen"
             if site.op == TAKES_SEEN
-            else "mask = ~mask  # here True (or 1) must stand for what is hidden"
+            else "mask = ~mask  # here True (or 1) must mean hidden"
             if site.op != "mul"
             else "mask = (tokens != pad).float()  # 1 for real tokens",
             site=site,
@@ -125,7 +131,7 @@ class MaskInverted(Check):
     def _empty(self, site: Site, series: Series) -> Finding:
         return self.finding(
             Severity.WARNING,
-            message=f"{series.median:.0%} of the samples have real tokens, all of which the mask hides",
+            message=f"{series.median:.0%} of the samples have real tokens, but the mask hides all of them",
             fix="mask only padding: tokens == pad",
             site=site,
             step=int(series.steps[0]),

@@ -1,22 +1,21 @@
 """OUT001 output-activation-unfit
 
 ## What it detects
-A last activation that does not fit the loss or the targets: a ReLU, sigmoid or tanh on the scores of
-cross-entropy, a softmax before a binary loss with logits, a softmax over a single unit, or a range (ReLU,
-sigmoid, tanh, softmax) that the targets of a regression leave.
+A final activation that does not suit the loss or the targets: a ReLU, sigmoid or tanh on the scores of
+cross-entropy, a softmax before a binary loss with logits, a softmax over a single unit, or an activation
+(ReLU, sigmoid, tanh, softmax) whose range does not include the targets of a regression.
 
 ## Why is this bad?
-What the activation can't put out, the model can't learn: scores that are never negative or never above
-1 can't become sure, and a target of -2 is out of reach of a ReLU. Where the activation is flat, its
-gradient is zero.
+The model can't learn values that the activation can't output: with scores that are never negative or
+never above 1 it can't become confident, and a ReLU can't reach a target of -2. Where the activation is
+flat, its gradient is zero.
 
 ## How to fix
-Leave the last layer linear, and let the loss do the rest; or scale the targets into the activation's
-range.
+Keep the last layer linear and let the loss do the rest; or scale the targets to the activation's range.
 
 ## Known problems
-A model that was compiled hides what made its output, and is not judged. Targets that leave the range by
-noise alone are left alone: a share of them may.
+Compiled models are not checked: they hide which operation produced the output. A small share of the
+targets may lie outside the range because of noise.
 
 ## References
 - Goodfellow, Bengio and Courville, Deep learning, 2016, section 6.2.2: output units.
@@ -37,9 +36,11 @@ from clew.checks.evidence.loss_inputs import (
     outputs,
     series_at,
 )
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -62,10 +63,10 @@ RANGES = {
     "tanh": "outside -1 to 1",
 }
 ON_SCORES = {
-    "relu": "scores of classes can't be negative",
-    "sigmoid": "scores of classes stay between 0 and 1, and can't become sure",
-    "hardsigmoid": "scores of classes stay between 0 and 1, and can't become sure",
-    "tanh": "scores of classes stay between -1 and 1, and can't become sure",
+    "relu": "class scores can't be negative",
+    "sigmoid": "class scores stay between 0 and 1, so the model can't become confident",
+    "hardsigmoid": "class scores stay between 0 and 1, so the model can't become confident",
+    "tanh": "class scores stay between -1 and 1, so the model can't become confident",
 }
 
 
@@ -73,8 +74,11 @@ ON_SCORES = {
 class OutputActivationUnfit(Check):
     id = "OUT001"
     name = "output-activation-unfit"
-    needs = ("fact:loss|fact:output",)
+    needs = (any_of(LossFact, OutputFact),)
     scope = FIT
+
+    groups = ("loss-faults",)
+    from_the_start = True
 
     samples: int = 5  # sampled batches that are needed
     # Noise of half the range's width around targets at its ends puts a tenth of them outside.
@@ -98,13 +102,13 @@ class OutputActivationUnfit(Check):
             severity = Severity.WARNING if made == "tanh" else Severity.ERROR
             return severity, f"{output.kind} gets the output of a {made}: {ON_SCORES[made]}", None
         if output.kind.endswith("with_logits") and made in ("softmax", "relu"):
-            return Severity.ERROR, f"{output.kind} gets the output of a {made}, and takes raw scores", None
+            return Severity.ERROR, f"{output.kind} gets the output of a {made}, but takes raw scores", None
         if output.kind in REGRESSION and made in RANGES:
             outside = series_at(run, "target.outside", site)
             if outside is not None and outside.median > self.outside:
                 return (
                     Severity.ERROR,
-                    f"{outside.median:.0%} of the targets lie {RANGES[made]}, out of reach of "
+                    f"{outside.median:.0%} of the targets lie {RANGES[made]}, out of reach for "
                     + (f"the {made} that the model ends with"),
                     outside,
                 )
@@ -119,7 +123,7 @@ class OutputActivationUnfit(Check):
         if values is not None:
             evidence.append(values.evidence(f"largest value that {site.op} gets"))
         if layer is not None:
-            evidence.append(Evidence(f"made by {run.name(layer)}", site=run.locate(layer)))
+            evidence.append(Evidence(f"produced by {run.name(layer)}", site=run.locate(layer)))
         return self.finding(
             severity,
             message=message,

@@ -1,20 +1,21 @@
 """OUT002 prediction-collapse
 
 ## What it detects
-A model that gives every sample of a batch the same class, or nearly the same number, batch after batch,
-though the targets differ.
+A model that predicts the same class, or nearly the same number, for every sample, batch after batch,
+although the targets differ.
 
 ## Why is this bad?
-The answer does not depend on the input any more: the model has learned the most frequent class, or the
-mean. It is mostly an effect: of a wrong learning rate, dead or saturated layers, inputs without scale,
-labels that do not belong to their inputs, or a class that outweighs all others.
+The prediction no longer depends on the input: the model has learned the most frequent class, or the
+mean. It is usually a consequence: of a wrong learning rate, dead or saturated layers, inputs that are
+not normalised, labels that do not belong to their inputs, or one dominant class.
 
 ## How to fix
-Look for the cause among the other findings first. Else: a lower learning rate, normalised input, class
-weights; and train on a single batch, to see whether the model can learn that (cannot-overfit-batch).
+Look for the cause among the other findings first. Otherwise try a lower learning rate, normalised input
+or class weights; and train on a single batch, to see whether the model can learn that
+(cannot-overfit-batch).
 
 ## Known problems
-The first hundred steps are not judged, nor batches of which one class makes up most.
+The first hundred steps are not checked, nor are batches in which one class makes up most of the samples.
 
 ## References
 - Karpathy, A recipe for training neural networks, 2019: input-independent baseline.
@@ -31,6 +32,7 @@ from clew.checks.evidence.recorded_facts import LossCall
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -39,8 +41,10 @@ from clew.records.site import Site
 class PredictionCollapse(Check):
     id = "OUT002"
     name = "prediction-collapse"
-    needs = ("fact:loss",)
+    needs = (LossFact,)
     scope = FIT
+
+    caused_by = ("learning-faults", "labels-misaligned", "non-finite", "loss-term-imbalance")
 
     settled: int = 100  # steps after which a model that learns tells samples apart
     window: int = 8  # recorded steps at the end, all of which must be so
@@ -80,29 +84,29 @@ class PredictionCollapse(Check):
     def _one_class(self, site: Site, series: Series, recent: Series) -> Finding:
         return self.finding(
             Severity.WARNING,
-            message="the model gives every sample the same class, whatever the input",
-            fix="first what else was found; else a lower learning rate, normalised input; or ask: "
+            message="the model predicts the same class for every sample",
+            fix="fix the other findings first; then try a lower learning rate or normalised input; to test: "
             "clew check --only input-ignored,cannot-overfit-batch train.py",
             site=site,
             step=series.onset(series.values >= self.same),
-            evidence=recent.evidence("share of the batch that gets the same class"),
+            evidence=recent.evidence("share of the batch with the same predicted class"),
         )
 
     def _constant(self, site: Site, series: Series, recent: Series) -> Finding:
         return self.finding(
             Severity.WARNING,
-            message=f"the model gives every sample nearly the same number: predictions differ "
+            message=f"the model predicts nearly the same number for every sample: predictions vary "
             f"{recent.median:.2g} times as much as the targets",
-            fix="first what else was found; else a lower learning rate, normalised input; or ask: "
+            fix="fix the other findings first; then try a lower learning rate or normalised input; to test: "
             "clew check --only input-ignored,cannot-overfit-batch train.py",
             site=site,
             step=series.onset(series.values < self.spread),
-            evidence=recent.evidence("standard deviation of the predictions over that of the targets"),
+            evidence=recent.evidence("standard deviation of the predictions divided by that of the targets"),
         )
 
     def unjudged(self, run: RunView) -> str | None:
         last = max((int(s.steps[-1]) for _, s in run.series("prediction.top_share")), default=self.settled)
-        return None if last >= self.settled else f"is judged from step {self.settled} on"
+        return None if last >= self.settled else f"is checked from step {self.settled} on"
 
 
 def _classes(run: RunView, site: Site) -> int:

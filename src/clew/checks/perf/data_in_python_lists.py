@@ -1,19 +1,19 @@
 """PERF008 data-in-python-lists
 
 ## What it detects
-Data kept as Python lists of numbers, which are made into tensors over and over: in the dataset, or in the
-step itself.
+Data stored as Python lists of numbers, which are converted to tensors again and again: in the dataset,
+or in the step itself.
 
 ## Why is this bad?
-Every number of a list is an object of its own, some thirty bytes large, and is visited one by one. Workers
-get a copy of all of them, page by page, as they are looked at: their memory grows through the first epoch.
+Every number in a list is a separate object of about thirty bytes, and is converted one by one. Workers
+copy them page by page as they read them: their memory grows during the first epoch.
 
 ## How to fix
-Make one array or tensor at the start, `self.rows = torch.tensor(rows)`, and take `self.rows[i]`; for rows
-of different lengths, one long tensor and a tensor of where each begins.
+Create one array or tensor at the start, `self.rows = torch.tensor(rows)`, and use `self.rows[i]`; for
+rows of different lengths, use one long tensor and a tensor of their start positions.
 
 ## Known problems
-In workers the cost is estimated from a few items made into tensors in the training process.
+In workers the cost is estimated from a few items that are converted in the training process.
 
 ## References
 - PyTorch issue 13246: DataLoader copy-on-read of Python objects in workers.
@@ -39,6 +39,7 @@ from clew.checks.evidence.speed_gains import (
     worth,
 )
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
 
 
@@ -46,7 +47,9 @@ from clew.records.finding import Evidence, Finding
 class DataInPythonLists(Check):
     id = "PERF008"
     name = "data-in-python-lists"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
+
+    groups = ("loading-faults",)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
@@ -63,13 +66,13 @@ class DataInPythonLists(Check):
             if severity is not None:
                 yield self.finding(
                     severity,
-                    message=f"torch.{built.function} makes tensors of Python lists in every step; "
-                    f"kept as tensors, a step would be {times(gain)} as fast",
-                    fix="make one tensor of all at the start, rows = torch.tensor(rows), and take rows[i]",
+                    message=f"torch.{built.function} builds tensors from Python lists in every step; "
+                    f"with the data kept as tensors, a step would be {times(gain)} as fast",
+                    fix="build one tensor at the start, rows = torch.tensor(rows), and use rows[i]",
                     site=built.site,
                     evidence=[
                         expected(gain, of_step(built.share * costs.step, costs)),
-                        Evidence(f"copied from a tensor: {duration(built.needed * costs.step)} per step"),
+                        Evidence(f"as a copy from a tensor: {duration(built.needed * costs.step)} per step"),
                     ],
                     confidence="certain",
                 )
@@ -99,7 +102,7 @@ class DataInPythonLists(Check):
             fix=f"self.{name} = torch.tensor(self.{name}) in __init__ of {loading.loader.dataset}",
             site=loading.made,
             evidence=[
-                expected(gain, f"{duration(each)} for each of the samples of a batch"),
+                expected(gain, f"{duration(each)} for each sample of a batch"),
                 Evidence(f"{whole(data.get('numbers')) or 0:,} numbers in each of {items:,} lists"),
             ],
         )

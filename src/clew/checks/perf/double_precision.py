@@ -5,16 +5,16 @@ Data or a network in float64 where float32 would do: batches that arrive in floa
 every step, or a model whose parameters are float64.
 
 ## Why is this bad?
-Every number takes twice the memory and twice the time to move, and processors do half as many operations on
-them; most accelerators far fewer. NumPy makes float64 by default, so that it is seldom meant.
+Every number takes twice the memory and twice the time to move, and processors do half as many operations
+per second; most accelerators far fewer. NumPy uses float64 by default, so it is rarely intended.
 
 ## How to fix
-Convert once, where the data is made: `data = data.astype(np.float32)`; leave the network in float32. Only
-what needs the digits, a sum over millions of numbers, say, should be float64.
+Convert once, where the data is created: `data = data.astype(np.float32)`; keep the network in float32.
+Use float64 only where you need the digits, such as a sum over millions of numbers.
 
 ## Known problems
-Networks that need double precision exist (physics, gradient checks): ignore the check for them. The gain is
-an estimate from the speed that this machine was measured to have.
+Networks that need double precision exist (physics, gradient checks): ignore the check for them. The gain
+is estimated from the measured speed of this machine.
 
 ## References
 - PyTorch docs, torch.set_default_dtype.
@@ -40,6 +40,7 @@ from clew.checks.evidence.speed_gains import (
     worth,
 )
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 
@@ -48,7 +49,9 @@ from clew.records.site import Site
 class DoublePrecision(Check):
     id = "PERF009"
     name = "double-precision"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
+
+    groups = ("loading-faults",)
 
     wide: float = 0.5  # share of a model's parameters in float64 from which on it computes in it
     touched: float = 2.5  # times that a batch's bytes are read or written for its being too wide
@@ -82,10 +85,10 @@ class DoublePrecision(Check):
                 severity,
                 message=f"the network computes in float64; in float32 a step would be about {times(gain)} "
                 "as fast",
-                fix="leave the model in float32 (no .double(), no float64 default), and make the data so: "
+                fix="keep the model in float32 (no .double(), no float64 default), and the data too: "
                 "data.astype(np.float32)",
                 site=site,
-                evidence=expected(gain, f"{of_step(saved, costs)} are for the second half of the digits"),
+                evidence=expected(gain, f"{of_step(saved, costs)} would be saved"),
             )
 
     def _batches(self, costs: Costs, loading: Loading) -> Iterator[Finding]:
@@ -102,10 +105,10 @@ class DoublePrecision(Check):
                 severity,
                 message=f"batches arrive in float64 for a network in float32; a step would be about "
                 f"{times(gain)} as fast with data in float32",
-                fix="convert once, where the data is made: data = data.astype(np.float32)",
+                fix="convert once, where the data is created: data = data.astype(np.float32)",
                 site=loading.made,
                 evidence=[
-                    expected(gain, f"{size(count)} in every batch, of which half are in vain"),
+                    expected(gain, f"{size(count)} in every batch, half of it unnecessary"),
                     Evidence(f"float64 {shapes}"),
                 ],
             )

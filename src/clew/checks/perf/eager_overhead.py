@@ -1,20 +1,20 @@
 """PERF014 eager-overhead
 
 ## What it detects
-Steps that are faster when the model is compiled: measured on a snapshot by `clew profile --try`, eager
-against `torch.compile`, with the places where the compiler had to give up and a comparison of the results.
+Steps that are faster when the model is compiled: `clew profile --try` compares eager mode with
+`torch.compile` on a snapshot, lists the graph breaks, and compares the results.
 
 ## Why is this bad?
-Without a compiler every operation is called from Python on its own, reads its input from memory and writes
-its output back.
+Without a compiler, Python calls every operation separately, and each one reads its input from memory and
+writes its output back.
 
 ## How to fix
 `model = torch.compile(model)` before the training loop. Where the graph breaks, the finding names the line:
 a `print`, an `.item()`, a branch on a tensor's value.
 
 ## Known problems
-Compiling takes its time, which the finding puts against the steps that pay for it; shapes that change from
-batch to batch are compiled anew. Results differ in the last digits.
+Compiling takes time; the finding says after how many steps it pays off. Shapes that change from batch to
+batch are recompiled. Results differ in the last digits.
 
 ## References
 - Ansel et al., PyTorch 2: faster machine learning through dynamic Python bytecode transformation and graph
@@ -30,6 +30,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import attempts, duration, expected, helped, times, times_faster, worth
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 from clew.records.tried_changes import COMPILE, Attempt
@@ -39,7 +40,7 @@ from clew.records.tried_changes import COMPILE, Attempt
 class EagerOverhead(Check):
     id = "PERF014"
     name = "eager-overhead"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
     confidence = "certain"
 
     most_breaks: int = 4  # places named at which the graph breaks
@@ -84,11 +85,11 @@ def _after(attempt: Attempt) -> str:
     return (
         ""
         if steps is None
-        else f"; compiling takes {duration(attempt.once)}, paid back in {steps:,.0f} steps"
+        else f"; compiling takes {duration(attempt.once)}, which pays off after {steps:,.0f} steps"
     )
 
 
 def _agreement(attempt: Attempt) -> Iterator[Evidence]:
     if attempt.difference:
         told = ", ".join(f"{name} {value:.2g}" for name, value in attempt.difference.items())
-        yield Evidence(f"relative differences to the eager step: {told}")
+        yield Evidence(f"relative differences from the eager step: {told}")

@@ -1,20 +1,20 @@
 """PERF011 graph-in-evaluation
 
 ## What it detects
-Evaluation that builds graphs: the model runs in evaluation mode, with gradients enabled, and no backward
-ever follows.
+Evaluation that builds an autograd graph: the model runs in evaluation mode with gradients enabled, and
+no backward follows.
 
 ## Why is this bad?
-Everything that a backward would need is kept until the output goes: as much memory as in training, for
-nothing. Operations take longer, and what is kept of the outputs (a list of losses, say) keeps its graph.
+Everything that a backward would need is kept until the output is freed: as much memory as in training,
+for nothing. Operations take longer, and outputs that you keep (a list of losses, say) keep their graphs.
 
 ## How to fix
 Put the evaluation under `with torch.no_grad():`, or `@torch.no_grad()` on its function;
 `torch.inference_mode()` is a little faster still.
 
 ## Known problems
-The gain is one of memory above all; in time it is said only where `clew profile --try` has measured it. An
-evaluation that takes next to no time is not mentioned.
+The gain is mainly in memory; a gain in time is given only where `clew profile --try` has measured it. An
+evaluation that takes next to no time is not reported.
 
 ## References
 - PyTorch docs, autograd mechanics: locally disabling gradient computation.
@@ -31,6 +31,7 @@ from clew.checks.evidence.recorded_facts import Data, text, whole
 from clew.checks.evidence.speed_gains import attempts, expected, helped, size, times, times_faster
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 from clew.records.tried_changes import NO_GRADIENTS
@@ -40,7 +41,7 @@ from clew.records.tried_changes import NO_GRADIENTS
 class GraphInEvaluation(Check):
     id = "PERF011"
     name = "graph-in-evaluation"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
     confidence = "certain"
 
     share: float = 0.02  # of the run that evaluation takes, below which nobody waits for it
@@ -62,8 +63,8 @@ class GraphInEvaluation(Check):
         faster = next((a for a in attempts(run, NO_GRADIENTS) if helped(a)), None)
         gained = ""
         if faster is not None:
-            gained = f"; without, it would be {times(times_faster(faster))} as fast"
-            evidence.insert(0, expected(times_faster(faster), "of an evaluation's time", measured=True))
+            gained = f"; without it, evaluation would be {times(times_faster(faster))} as fast"
+            evidence.insert(0, expected(times_faster(faster), "of the evaluation time", measured=True))
         return self.finding(
             Severity.ADVICE,
             message=f"evaluation builds a graph{holds} for a backward that never comes{gained}",

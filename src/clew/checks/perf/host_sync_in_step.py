@@ -1,20 +1,22 @@
 """PERF004 host-sync-in-step
 
 ## What it detects
-Places in the step where Python asks for the numbers in a tensor (`.item()`, `print(loss)`, `.cpu()`,
-`.tolist()`, `nonzero`) and that cost a real share of it: often a loop that takes them one by one.
+Places in the step where Python reads values from a tensor (`.item()`, `print(loss)`, `.cpu()`,
+`.tolist()`, `nonzero`) that take a noticeable share of the step: often a loop that reads them one by
+one.
 
 ## Why is this bad?
-Each such call ends what torch does best, working on many numbers at once. On an accelerator, the program
-also waits until all that it has queued is done, and the device then waits for the program.
+Torch is fast because it works on many numbers at once; each such call interrupts that. On an
+accelerator, the program also waits until all queued work is done, and then the device waits for the
+program.
 
 ## How to fix
-Keep numbers in tensors and ask once: add up `loss.detach()` and call `.item()` every hundred steps; count
-with `(a == b).sum()` or `torch.bincount` rather than in a loop over samples.
+Keep values in tensors and read them once: add up `loss.detach()` and call `.item()` every hundred steps;
+count with `(a == b).sum()` or `torch.bincount` rather than in a loop over samples.
 
 ## Known problems
-On an accelerator the time of such a call is mostly that of the work it waits for, of which not all is
-gained. On a CPU a single `.item()` costs next to nothing and is not mentioned.
+On an accelerator, such a call mostly waits for other work, so not all of its time can be saved. On a CPU
+a single `.item()` costs next to nothing and is not reported.
 
 ## References
 - PyTorch docs, performance tuning guide: avoid unnecessary CPU-GPU synchronization.
@@ -28,6 +30,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import Costs, costs_of, expected, of_step, times, worth
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 from clew.records.step_costs import Sync
@@ -39,7 +42,7 @@ ONE_NUMBER = (".item()", "float()", "int()", "bool()", ".cpu()", ".numpy()")
 class HostSyncInStep(Check):
     id = "PERF004"
     name = "host-sync-in-step"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
 
     remains: float = 0.1  # of the time, which asking once instead of many times still takes
     at_most: float = 2e-5  # seconds that asking for one number can cost on a CPU; more is the machine's noise
@@ -63,10 +66,10 @@ class HostSyncInStep(Check):
         often = f"{sync.calls:.0f} times a step" if sync.calls >= 1.5 else "in the step"
         yield self.finding(
             Severity.ADVICE if elsewhere else severity,
-            message=f"{sync.op} asks for numbers {often}; without, a step would be "
+            message=f"{sync.op} reads values from a tensor {often}; without it, a step would be "
             f"{'up to' if elsewhere else 'about'} {times(gain)} as fast",
-            fix="ask once for many: keep the numbers in a tensor, and call .item() or .tolist() on it "
-            "every so many steps",
+            fix="read many values at once: keep them in a tensor, and call .item() or .tolist() on it "
+            "every hundred steps",
             site=Site(op=sync.op, file=sync.file, line=sync.line),
             evidence=expected(gain, f"{of_step(seconds, costs)} on this line, {sync.calls:.3g} calls"),
         )

@@ -1,20 +1,20 @@
 """PERF003 large-sample-transfer
 
 ## What it detects
-Samples of many megabytes that workers hand over to the training process, in a wider type than their values
-need: whole numbers from 0 to 255 as int64, float64 where the network computes in float32.
+Samples of many megabytes that workers send to the training process, in a wider dtype than their values
+need: integers from 0 to 255 as int64, float64 where the network computes in float32.
 
 ## Why is this bad?
-Every byte is written by the worker, mapped and read by the parent, and copied to the device. An int64 image
-is eight times as large as the same in uint8.
+Every byte is written by the worker, mapped and read by the parent, and copied to the device. An int64
+image is eight times as large as the same image in uint8.
 
 ## How to fix
-Deliver the narrow type and convert the batch where it is needed: `torch.from_numpy(image)` as uint8, then
+Return the narrow dtype and convert the batch where it is needed: `torch.from_numpy(image)` as uint8, then
 `batch.float() / 255` in the training loop, on the device. Crop or resize in the worker, before the transfer.
 
 ## Known problems
-The range is that of one batch: a rare value outside it would not fit. The cost of moving is measured in one
-process, without the workers' contention.
+The range is that of one batch: a rare value outside it would not fit. The cost of the transfer is
+measured in one process, without contention between workers.
 
 ## References
 - PyTorch docs, multiprocessing best practices: sharing tensors between processes.
@@ -40,7 +40,10 @@ from clew.checks.evidence.speed_gains import (
     times,
     worth,
 )
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.loader_facts import SizesFact
 from clew.records.finding import Evidence, Finding
 
 
@@ -48,7 +51,9 @@ from clew.records.finding import Evidence, Finding
 class LargeSampleTransfer(Check):
     id = "PERF003"
     name = "large-sample-transfer"
-    needs = ("fact:profile|fact:data.sizes",)
+    needs = (any_of(ProfileFact, SizesFact),)
+
+    groups = ("loading-faults",)
 
     narrower: float = 2.0  # times smaller at least that a batch must become for a change of types to matter
 
@@ -75,16 +80,16 @@ class LargeSampleTransfer(Check):
         dtype, fits = text(worst.get("dtype")), text(worst.get("fits"))
         yield self.finding(
             severity,
-            message=f"workers hand over {size(each)} for each sample as {dtype}, and {fits} would hold it; "
+            message=f"workers send {size(each)} per sample as {dtype}, but {fits} would be enough; "
             f"a step would be about {times(gain)} as fast",
             fix=f"return {fits} from the dataset, and convert the batch on arrival: batch.float()",
             site=loading.made,
             evidence=[
-                expected(gain, f"a batch of {size(total)} would be one of {size(narrow)}"),
+                expected(gain, f"a batch would take {size(narrow)} instead of {size(total)}"),
                 Evidence(
                     f"moving such a batch takes {duration(loading.number('move'))}, a narrow one "
                     f"{duration(loading.number('narrow_move'))}; "
-                    f"{dtype} {shape(worst.get('shape')) or ()} holds values that fit {fits}"
+                    f"{dtype} {shape(worst.get('shape')) or ()} has values that fit in {fits}"
                 ),
             ],
         )

@@ -2,19 +2,19 @@
 
 ## What it detects
 A `DataLoader` with too few workers for the time that a batch takes, or none at all, while training waits
-for data; and workers that are started anew for every epoch, at a cost that shows.
+for data; and workers that are restarted for every epoch, at a noticeable cost.
 
 ## Why is this bad?
-With `num_workers=0` the network stands still while a batch is loaded. With too few, it waits for most of
-them. Workers that are started for every epoch cost their start every time.
+With `num_workers=0` training waits while a batch is loaded. With too few workers, it waits for most
+batches. Workers that are restarted for every epoch cost their start-up time every time.
 
 ## How to fix
-`DataLoader(..., num_workers=N, persistent_workers=True)` with the number in the finding, which is the
-smallest that is expected to be as good as any. `clew data --sweep` measures the best one.
+`DataLoader(..., num_workers=N, persistent_workers=True)` with the number from the finding, which is the
+smallest that should give the full speed. `clew data --sweep` measures the best one.
 
 ## Known problems
-The estimate assumes that a batch takes a worker as long as it took in the training process, and that cores
-which the network uses are lost for loading. Workers need memory of their own, and their start-up time.
+The estimate assumes that a batch takes a worker as long as it took the training process, and that cores
+used by the network are not available for loading. Workers need their own memory and start-up time.
 
 ## References
 - PyTorch docs, torch.utils.data: single- and multi-process data loading.
@@ -39,8 +39,11 @@ from clew.checks.evidence.speed_gains import (
     times,
     worth,
 )
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
+from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.loader_facts import SweepFact
 from clew.records.finding import Evidence, Finding
 
 
@@ -48,7 +51,9 @@ from clew.records.finding import Evidence, Finding
 class LoaderWorkerCount(Check):
     id = "PERF002"
     name = "loader-worker-count"
-    needs = ("fact:profile|fact:data.sweep",)
+    needs = (any_of(ProfileFact, SweepFact),)
+
+    caused_by = ("loading-faults",)
 
     near: float = 0.05  # of the best step time: the fewest workers that come this near are enough
     waiting: float = 0.1  # share of the step that waits, from which on workers must be busy all the time
@@ -94,7 +99,7 @@ class LoaderWorkerCount(Check):
             fix=f"DataLoader(..., num_workers={enough}, persistent_workers=True)",
             site=loading.made,
             evidence=[
-                expected(gain, f"{of_step(waits, costs)} wait for data"),
+                expected(gain, f"{of_step(waits, costs)} waiting for data"),
                 Evidence(
                     f"a batch takes about {duration(load)} to load and {duration(costs.step - waits)} to "
                     f"train on; {counted(costs.profile.cores, 'core')}"
@@ -124,12 +129,12 @@ class LoaderWorkerCount(Check):
             workers = loading.loader.workers
             yield self.finding(
                 severity,
-                message=f"{counted(workers, 'worker')} are started anew for every epoch: "
+                message=f"{counted(workers, 'worker')} are restarted for every epoch: "
                 f"{duration(seconds)} each time, {starts} times",
                 fix=f"DataLoader(..., num_workers={workers}, persistent_workers=True)",
                 site=loading.made,
                 evidence=expected(
-                    gain, f"{duration(starts * seconds)} of {duration(total)} go into starting workers"
+                    gain, f"{duration(starts * seconds)} of {duration(total)} spent on starting workers"
                 ),
             )
 

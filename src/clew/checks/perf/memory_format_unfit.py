@@ -1,20 +1,20 @@
 """PERF013 memory-format-unfit
 
 ## What it detects
-Convolutions on images stored channel by channel, where storing them pixel by pixel (`channels_last`) is
-faster on this machine: measured on a snapshot by `clew profile --try`.
+Convolutions on images in channels-first layout, where `channels_last` is faster on this machine:
+measured on a snapshot by `clew profile --try`.
 
 ## Why is this bad?
-The libraries behind convolutions work pixel by pixel. Of tensors that are stored otherwise, they make a copy
-before and after every layer.
+The convolution libraries work in channels-last layout. They copy tensors in any other layout before and
+after every layer.
 
 ## How to fix
 `model = model.to(memory_format=torch.channels_last)`, and the same for the images:
 `images = images.to(memory_format=torch.channels_last)`. Shapes and results stay the same.
 
 ## Known problems
-It does not help everywhere, and may hurt for few channels: nothing is said without a measurement. Code that
-calls `.view` on such tensors may have to call `.reshape`.
+It does not always help, and may hurt with few channels: nothing is reported without a measurement. Code
+that calls `.view` on such tensors may have to call `.reshape` instead.
 
 ## References
 - PyTorch tutorials, channels last memory format in PyTorch.
@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import attempts, duration, expected, helped, times, times_faster, worth
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Finding
 from clew.records.site import Site
 from clew.records.tried_changes import CHANNELS_LAST
@@ -37,7 +38,7 @@ from clew.records.tried_changes import CHANNELS_LAST
 class MemoryFormatUnfit(Check):
     id = "PERF013"
     name = "memory-format-unfit"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
     confidence = "certain"
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -47,7 +48,7 @@ class MemoryFormatUnfit(Check):
             if severity is not None:
                 yield self.finding(
                     severity,
-                    message=f"with images stored pixel by pixel, a step is {times(gain)} as fast",
+                    message=f"with images in channels_last format, a step is {times(gain)} as fast",
                     fix="model.to(memory_format=torch.channels_last), and the same for the images",
                     site=Site("", root=next(iter(run.models), None)),
                     evidence=expected(

@@ -1,21 +1,21 @@
 """PERF007 memory-growth
 
 ## What it detects
-Memory that grows from step to step and does not stop, and what holds it where that is known: the classic is
-a list of losses, each with the graph that it came from.
+Memory that keeps growing from step to step, and what keeps a reference to it, where that is known: the
+classic case is a list of losses, each with its autograd graph.
 
 ## Why is this bad?
-The run slows down and ends out of memory, often after hours, and the traceback blames whatever allocated
-last.
+The run slows down and runs out of memory, often after hours, and the traceback points to the last
+allocation instead of the leak.
 
 ## How to fix
-Keep numbers instead of tensors: `losses.append(loss.item())`, `total += loss.detach()`. Clear what is kept
-for an epoch when it ends. In datasets, do not cache every sample in every worker.
+Keep numbers instead of tensors: `losses.append(loss.item())`, `total += loss.detach()`. Clear what you
+keep during an epoch when it ends. In datasets, do not cache every sample in every worker.
 
 ## Known problems
-In `clew run` the owner is looked for only once the memory has grown clearly; `clew profile` looks in any
-case. Where nobody is found, nothing is said unless it grows evenly, over more than one epoch and by hundreds
-of megabytes: a dataset that fills a cache in its first epoch looks the same until that is over.
+`clew run` searches for the owner only once memory has clearly grown; `clew profile` always does. If none
+is found, nothing is reported unless memory grows evenly, over more than one epoch and by hundreds of
+megabytes: a dataset that fills a cache in its first epoch looks the same until that epoch is over.
 
 ## References
 - PyTorch docs, frequently asked questions: my model reports out of memory.
@@ -34,6 +34,7 @@ from clew.checks.evidence.recorded_facts import text
 from clew.checks.evidence.speed_gains import size
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.codec import read
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
@@ -44,7 +45,7 @@ from clew.records.step_costs import Growth
 class MemoryGrowth(Check):
     id = "PERF007"
     name = "memory-growth"
-    needs = ("memory.rss",)
+    needs = (signals.MEMORY_RSS,)
 
     kept: float = 1e4  # bytes a step of tensors that somebody keeps: 100 MB in ten thousand steps
     owned: float = 3e7  # bytes by which memory must have grown for anything else that somebody keeps
@@ -73,13 +74,13 @@ class MemoryGrowth(Check):
         rise = float(series.values[-1] - series.values[0])
         return self.finding(
             Severity.WARNING,
-            message=f"memory grows by {size(growth.slope)} a step"
+            message=f"memory grows by {size(growth.slope)} per step"
             + (f": {growth.owner}" if growth.owner else ""),
             fix="keep numbers, not tensors with their graphs: append(loss.item()), total += loss.detach()"
             if keeps_graphs
-            else "let go of what is no longer needed: clear it at the end of an epoch, or keep numbers only",
+            else "release what is no longer needed: clear it at the end of an epoch, or keep only numbers",
             site=Site(op="memory", file=growth.file, line=growth.line),
-            evidence=series.evidence(f"the process holds {size(max(rise, 0.0))} more at the end"),
+            evidence=series.evidence(f"the process uses {size(max(rise, 0.0))} more at the end"),
             confidence="likely" if growth.owner else "possible",
         )
 

@@ -1,20 +1,20 @@
 """PERF012 optimizer-per-parameter
 
 ## What it detects
-An optimizer that goes through many small parameters one by one, in Python, and takes a real share of the
-step for it: `foreach=False`, the default on a CPU, or one written by hand.
+An optimizer that updates many small parameters one by one, in Python, and takes a noticeable share of
+the step: `foreach=False`, the default on a CPU, or a custom optimizer.
 
 ## Why is this bad?
-Each parameter costs a dozen small operations, a few microseconds each, whatever its size. A network with
-hundreds of small parameters spends more time on that than on the arithmetic.
+Each parameter costs a dozen small operations of a few microseconds each, even if it is tiny. A network
+with hundreds of small parameters spends more time on these calls than on arithmetic.
 
 ## How to fix
-`torch.optim.AdamW(..., fused=True)` does all parameters in one call, on CPU and CUDA alike; `foreach=True`
-is the next best. In an optimizer of your own use `torch._foreach_add_` and its like on lists.
+`torch.optim.AdamW(..., fused=True)` updates all parameters in one call, on CPU and CUDA; `foreach=True`
+is the next best. In a custom optimizer, use `torch._foreach_add_` and similar functions on lists.
 
 ## Known problems
-Without `clew profile --try` the gain is estimated from the bytes that an update must move and the speed
-that this machine was measured to have. Fused and plain updates differ in the last digits.
+Without `clew profile --try` the gain is estimated from the bytes that an update must move and the
+measured speed of this machine. Fused and plain updates differ in the last digits.
 
 ## References
 - PyTorch docs, torch.optim: algorithms and their implementations (for-loop, foreach, fused).
@@ -41,6 +41,7 @@ from clew.checks.evidence.speed_gains import (
 )
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 from clew.records.tried_changes import FOREACH, FUSED, Attempt
@@ -53,7 +54,7 @@ _MOST_MOVED = 12  # by an update of one's own
 class OptimizerPerParameter(Check):
     id = "PERF012"
     name = "optimizer-per-parameter"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
 
     many: int = 40  # parameters from which on the way through them matters
     each: float = 5e-6  # seconds that a parameter costs even in a fused update, on the safe side
@@ -82,9 +83,10 @@ class OptimizerPerParameter(Check):
             return
         yield self.finding(
             severity,
-            message=f"{kind} goes through {len(held)} parameters one by one; all at once, a step would be "
+            message=f"{kind} updates {len(held)} parameters one by one; with all at once, a step would be "
             f"about {times(gain)} as fast",
-            fix="update lists of parameters with torch._foreach_add_ and its like, or use torch.optim"
+            fix="update lists of parameters with torch._foreach_add_ and similar functions, or use "
+            "torch.optim"
             if own
             else f"torch.optim.{kind}(..., fused=True)",
             site=Site(op="optimizer", file=text(data.get("file")), line=whole(data.get("line"))),

@@ -1,21 +1,21 @@
 """PERF020 padding-waste
 
 ## What it detects
-Batches of sequences that are filler to a large part: short samples are padded to the length of long ones,
-or all to a fixed length that few of them have.
+Batches of sequences that consist largely of padding: short samples are padded to the length of long
+ones, or all to a fixed length that few of them reach.
 
 ## Why is this bad?
-Filler is read, moved and computed on like everything else. A batch that is half padding takes about twice
-the time and memory that its content needs, and attention over it more than that.
+Padding is read, moved and computed on like everything else. A batch that is half padding takes about
+twice the time and memory that its content needs, and attention takes even more.
 
 ## How to fix
-Pad each batch to its own longest sample only (`pad_sequence` in `collate_fn`), and put samples of like
-length together: a batch sampler that sorts lots of some fifty batches by length and shuffles the batches.
+Pad each batch only to its own longest sample (`pad_sequence` in `collate_fn`), and put samples of
+similar length together: a batch sampler that sorts groups of about fifty batches by length and shuffles
+the batches.
 
 ## Known problems
-The saving holds for layers whose work grows with the length (recurrent, attention, convolution over time).
-Sorting by length takes some of the randomness out of the batches. Lengths are those of the batches that
-were looked at.
+The saving holds for layers whose work grows with the length (recurrent, attention, convolution over
+time). Sorting by length makes batches less random. Lengths are those of the sampled batches.
 
 ## References
 - Khomenko et al., Accelerating recurrent neural network training using sequence bucketing, 2016.
@@ -30,6 +30,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.loader_measurements import gain_of, measured, named, site_of
 from clew.checks.evidence.speed_gains import LITTLE, expected, times
 from clew.checks.run_view import RunView
+from clew.records.facts.loader_facts import PaddingFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.loader_speed import Measured, Padding
 
@@ -38,7 +39,7 @@ from clew.records.loader_speed import Measured, Padding
 class PaddingWaste(Check):
     id = "PERF020"
     name = "padding-waste"
-    needs = ("fact:data.padding",)
+    needs = (PaddingFact,)
 
     saved: float = 0.2  # share of all elements that would go, at least
     samples: int = 32  # whose lengths are known, at least
@@ -68,16 +69,17 @@ class PaddingWaste(Check):
             Severity.ADVICE,
             message=f"{worst.share:.0%} of {named(worst.field)} is padding: samples of "
             f"{worst.median_length:.0f} (median) are padded to {to}; "
-            f"without, a step could be up to {times(gain)} as fast",
+            f"without padding, a step could be up to {times(gain)} as fast",
             fix="pad to the longest sample of the batch, not to a fixed length (pad_sequence in collate_fn)"
             if fixed
-            else "put samples of like length together: a batch_sampler that sorts lots of batches by length",
+            else "put samples of similar length together: a batch_sampler that sorts groups of batches "
+            "by length",
             site=site_of(one),
             evidence=[
-                expected(gain, f"{_saves(worst):.0%} of all elements would go"),
+                expected(gain, f"{_saves(worst):.0%} of all elements would be removed"),
                 Evidence(
-                    f"filler in {worst.batches} batches: {worst.share:.0%} now, {worst.longest:.0%} if each "
-                    f"were padded to its own longest, {worst.bucketed:.0%} with like lengths together; "
+                    f"padding in {worst.batches} batches: {worst.share:.0%} now, {worst.longest:.0%} if each "
+                    f"were padded to its own longest, {worst.bucketed:.0%} with similar lengths together; "
                     f"lengths {worst.shortest_length} to {worst.longest_length}, known by {worst.how}"
                 ),
             ],

@@ -1,22 +1,22 @@
 """PERF006 python-bound-step
 
 ## What it detects
-Steps in which Python itself works, outside all of torch's operations: loops over samples, pixels or time
-steps, conversions and bookkeeping in the user's own code.
+Steps that spend much of their time in Python code, outside torch operations: loops over samples, pixels
+or time steps, conversions and bookkeeping in the user's own code.
 
 ## Why is this bad?
-Python does some ten million simple things a second, torch a thousand times as many on the same processor.
-While Python works, the network waits, and an accelerator all the more.
+Python does about ten million simple operations per second, torch a thousand times as many on the same
+processor. While Python runs, the network waits, and so does an accelerator.
 
 ## How to fix
-Replace the loop in the named line by operations on whole tensors: masks instead of `if`, `gather` and
-`scatter` instead of indexing one by one, `cumsum` instead of adding up. What must be Python belongs into the
-dataset, where workers do it meanwhile.
+Replace the loop on the named line with operations on whole tensors: masks instead of `if`, `gather` and
+`scatter` instead of indexing one by one, `cumsum` instead of adding up. Code that must stay in Python
+belongs in the dataset, where workers run it in the background.
 
 ## Known problems
-The time is sampled, about once a millisecond, in a few windows of steps. Lines that mix Python and tensors
-are told apart by what torch's profiler leaves over, which is on the safe side. In a loop that calls nothing,
-the time shows at the next line of the function that does.
+The time is sampled, about once a millisecond, in a few windows of steps. On lines that mix Python and
+tensors, the time in torch operations is subtracted, so the result is a lower bound. In a loop that calls
+nothing, the time shows at the next line of the function that makes a call.
 
 ## References
 - PyTorch docs, performance tuning guide.
@@ -33,6 +33,7 @@ from clew.checks.evidence.list_tensors import number
 from clew.checks.evidence.recorded_facts import Data, rows, text, whole
 from clew.checks.evidence.speed_gains import costs_of, duration, expected, of_step, times, worth
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 
@@ -41,7 +42,9 @@ from clew.records.site import Site
 class PythonBoundStep(Check):
     id = "PERF006"
     name = "python-bound-step"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
+
+    caused_by = ("host-sync-in-step",)
 
     share: float = 0.2  # of the step in Python, from which on it is worth a look
     lead: float = 0.3  # of that on the lines named, or there is no place to begin
@@ -64,11 +67,11 @@ class PythonBoundStep(Check):
         if severity is not None:
             yield self.finding(
                 severity,
-                message=f"Python itself takes {share:.0%} of a step, most of it in "
+                message=f"Python code takes {share:.0%} of a step, most of it in "
                 f"{text(lines[0].get('function')) or 'this function'}; "
-                f"on whole tensors a step would be about {times(gain)} as fast",
-                fix="replace the loop by operations on whole tensors, or move it into the dataset, "
-                "where workers do it meanwhile",
+                f"with operations on whole tensors, a step would be about {times(gain)} as fast",
+                fix="replace the loop with operations on whole tensors, or move it into the dataset, "
+                "where workers run it in the background",
                 site=_site(lines[0]),
                 evidence=[
                     expected(

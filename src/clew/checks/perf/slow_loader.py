@@ -2,21 +2,21 @@
 
 ## What it detects
 Training that waits for its data: the share of a step in which nothing is computed because the next batch
-is not there yet.
+is not ready.
 
 ## Why is this bad?
-Processor or accelerator stand idle. No change to the model makes such a step faster, and a faster machine
-waits all the same.
+The processor or accelerator is idle. No change to the model makes such a step faster, and a faster
+device just waits longer.
 
 ## How to fix
 Let workers load while the network computes (`num_workers`), do less for each sample (read smaller files,
-decode and resize once and keep the result, transform batches rather than samples), or keep data in memory
-as arrays. `clew data` says which stage takes the time.
+decode and resize once and cache the result, transform batches rather than samples), or keep data in
+memory as arrays. `clew data` shows which stage takes the time.
 
 ## Known problems
-The gain holds if loading can be hidden entirely; with few cores, loading and computing share them. Data
-that does not come from a `DataLoader` is not seen as data. Batches that are there within two milliseconds are
-not mentioned: that much is the overhead of a small example.
+The gain assumes that loading can be hidden entirely; with few cores, loading and computing share them.
+Data that does not come from a `DataLoader` is not measured. Waits below two milliseconds per batch are
+not reported: that is the overhead of a small example.
 
 ## References
 - PyTorch docs, performance tuning guide: enable asynchronous data loading and augmentation.
@@ -31,7 +31,10 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.loader_measurements import slow_loader
 from clew.checks.evidence.speed_gains import SHORT, costs_of, expected, loadings, of_step, times, worth
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.loader_facts import SpeedFact
 from clew.records.finding import Finding
 
 
@@ -39,7 +42,10 @@ from clew.records.finding import Finding
 class SlowLoader(Check):
     id = "PERF001"
     name = "slow-loader"
-    needs = ("fact:profile|fact:data.speed",)
+    needs = (any_of(ProfileFact, SpeedFact),)
+
+    # Slow for what is done to each sample, or for how many workers do it.
+    caused_by = ("loader-worker-count", "loading-faults")
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         yield from slow_loader(self, run)
@@ -55,14 +61,14 @@ class SlowLoader(Check):
         yield self.finding(
             severity,
             message=f"training waits for data in {waits / costs.step:.0%} of its time; "
-            f"hidden behind the computing, a step would be {times(gain)} as fast",
+            f"with loading in the background, a step would be {times(gain)} as fast",
             fix=_fix(loading.loader.workers),
             site=loading.made,
-            evidence=expected(gain, f"{of_step(waits, costs)} wait for data"),
+            evidence=expected(gain, f"{of_step(waits, costs)} waiting for data"),
         )
 
 
 def _fix(workers: int) -> str:
     if workers == 0:
-        return "load in the background: DataLoader(..., num_workers=2), or do less for each sample"
-    return "do less for each sample, or load it faster; clew data shows which stage takes the time"
+        return "load in the background: DataLoader(..., num_workers=2), or do less per sample"
+    return "do less per sample, or load it faster; clew data shows which stage takes the time"

@@ -1,21 +1,21 @@
 """PERF005 small-batch-throughput
 
 ## What it detects
-Batches so small that a step's time hardly depends on their size: the machine is busy with calling
-operations, not with carrying them out, and larger batches would give more samples per second.
+Batches so small that the time of a step hardly depends on their size: the machine spends its time
+launching operations, not running them, and larger batches would give more samples per second.
 
 ## Why is this bad?
-Each operation costs some microseconds for its call alone. In small batches that is most of the step, and the
-processor's or accelerator's power is not used.
+Each operation costs a few microseconds for the call alone. With small batches that is most of the step,
+and the processor or accelerator is mostly idle.
 
 ## How to fix
-Larger batches, with the learning rate scaled along; `clew profile --batch-sizes 32,64,128,256` measures the
-throughput and memory of each and names the knee. Where the batch must stay small, `torch.compile` and fused
-optimizers reduce the overhead.
+Use larger batches and scale the learning rate with them; `clew profile --batch-sizes 32,64,128,256`
+measures the throughput and memory of each and names the knee. Where the batch must stay small,
+`torch.compile` and fused optimizers reduce the overhead.
 
 ## Known problems
-More samples per second are not always faster learning: the number of updates falls. Without the measurement
-of `--batch-sizes` the gain is an estimate, made only where operations are very short.
+More samples per second do not always mean faster learning: there are fewer updates. Without a
+measurement by `--batch-sizes` the gain is an estimate, given only where operations are very short.
 
 ## References
 - Williams, Waterman and Patterson, Roofline: an insightful visual performance model, 2009.
@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import MUCH, Costs, costs_of, expected, loadings, times, worth
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 from clew.records.tried_changes import BatchSizes
@@ -39,7 +40,7 @@ from clew.records.tried_changes import BatchSizes
 class SmallBatchThroughput(Check):
     id = "PERF005"
     name = "small-batch-throughput"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
 
     short: float = 30e-6  # seconds: operations that take this with their backward are mostly overhead
     reached: float = 0.25  # of the machine's roof: with more, it computes
@@ -66,9 +67,9 @@ class SmallBatchThroughput(Check):
         rows = [row for row in sweep.rows if row.measured]
         yield self.finding(
             Severity.ADVICE,
-            message=f"batches of {sweep.current} use the machine badly: with {sweep.knee}, "
-            f"{times(gain)} as many samples a second",
-            fix=f"DataLoader(..., batch_size={sweep.knee}), with the learning rate scaled along",
+            message=f"batches of {sweep.current} underuse the machine: with {sweep.knee}, "
+            f"{times(gain)} as many samples per second",
+            fix=f"DataLoader(..., batch_size={sweep.knee}), and scale the learning rate with it",
             site=self._site(run),
             evidence=[
                 expected(gain, f"{sweep.why or 'the knee of the measured sizes'}", measured=True),
@@ -104,14 +105,15 @@ class SmallBatchThroughput(Check):
             yield self.finding(
                 Severity.ADVICE,
                 message=f"batches of {batch} leave the machine idle: operations take "
-                f"{busy / calls * 1e6:.3g} µs each, mostly for being called",
-                fix=f"try DataLoader(..., batch_size={batch * self.factor}), with the learning rate scaled "
-                "along; clew profile --batch-sizes measures what is best",
+                f"{busy / calls * 1e6:.3g} µs each, mostly for the call itself",
+                fix=f"try DataLoader(..., batch_size={batch * self.factor}), and scale the learning rate "
+                "with it; clew profile --batch-sizes measures what is best",
                 site=self._site(run),
                 evidence=[
-                    expected(gain, f"with {self.factor} times the batch, in samples a second"),
+                    expected(gain, f"with {self.factor} times the batch, in samples per second"),
                     Evidence(
-                        f"{calls:.0f} operations a step reach {roofed / busy:.1%} of what this machine can do"
+                        f"{calls:.0f} operations per step reach {roofed / busy:.1%} of what this "
+                        "machine can do"
                     ),
                 ],
                 confidence="possible",

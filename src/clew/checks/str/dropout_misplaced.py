@@ -1,22 +1,22 @@
 """STR003 dropout-misplaced
 
 ## What it detects
-Dropout whose output goes straight into a batch normalisation, or into the loss, or that drops
-nine tenths of the values and more.
+Dropout whose output goes straight into a batch normalisation or into the loss, or that drops nine tenths
+of the values or more.
 
 ## Why is this bad?
-Dropout is off in evaluation. What a batch normalisation behind it has learned about the spread
-of its input, 1/(1-p) times the true one, is then wrong. In front of the loss dropout puts random
-zeros in place of predictions, which no training can make right. And of a layer that loses nine
-tenths of its values, hardly anything can be learned; often the probability to keep was meant.
+Dropout is off in evaluation. A batch normalisation after it has learned a variance of its input that is
+1/(1-p) times the one in evaluation. Before the loss, dropout replaces predictions by random zeros, which
+no training can correct. And from a layer that loses nine tenths of its values, hardly anything can be
+learned; often the probability to keep was intended.
 
 ## How to fix
 Dropout belongs after the activation of a hidden layer and after its normalisation: layer,
-normalisation, activation, dropout. Take it off the output. Use p between 0.1 and 0.5.
+normalisation, activation, dropout. Remove it from the output. Use p between 0.1 and 0.5.
 
 ## Known problems
-Wide residual networks have dropout before a batch normalisation on purpose; below p = 0.5 that
-is advice only. A loss written by hand is not recognised as one.
+Wide residual networks use dropout before a batch normalisation on purpose; below p = 0.5 that is only
+advice. A hand-written loss is not recognised.
 
 ## References
 - Li et al., Understanding the disharmony between dropout and batch normalization, 2019.
@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.layer_pairs import Dropout, dropouts
 from clew.checks.run_view import RunView
+from clew.records.facts.model_facts import StructureFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -39,7 +40,9 @@ from clew.records.site import Site
 class DropoutMisplaced(Check):
     id = "STR003"
     name = "dropout-misplaced"
-    needs = ("fact:structure",)
+    needs = (StructureFact,)
+
+    groups = ("layer-faults",)
 
     most: float = 0.9  # probability to drop; papers use 0.1 to 0.5, rarely 0.8 on wide layers
     shift: float = 2.0  # spread in training over that in evaluation, 1/(1-p); 2 makes outputs 40 % too small
@@ -60,7 +63,7 @@ class DropoutMisplaced(Check):
             Severity.WARNING,
             f"{_name(run, dropout)} drops {dropout.p:.0%} of the predictions themselves: its output goes "
             "straight into the loss",
-            "take the dropout off the output; it belongs between hidden layers",
+            "remove the dropout from the output; it belongs between hidden layers",
         )
 
     def _too_much(self, run: RunView, dropout: Dropout) -> Finding:
@@ -80,7 +83,7 @@ class DropoutMisplaced(Check):
             run,
             dropout,
             Severity.WARNING if spread >= self.shift else Severity.ADVICE,
-            f"{_name(run, dropout)} stands right before {norm}, which learns a variance {spread:.1f} times "
+            f"{_name(run, dropout)} comes right before {norm}, which learns a variance {spread:.1f} times "
             "that of evaluation, where nothing is dropped",
             "put the dropout after the normalisation and the activation",
         )

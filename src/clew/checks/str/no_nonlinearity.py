@@ -1,10 +1,9 @@
 """STR001 no-nonlinearity
 
 ## What it detects
-Two linear layers, or two convolutions of the same kernel, with nothing but dropout, reshaping or
-batch normalisation between them: the second gets exactly what the first puts out, and nothing
-else uses it. What counts is what happened in the forward pass, so that an activation called as a
-function is seen.
+Two linear layers, or two convolutions of the same kernel, with nothing but dropout, reshaping or batch
+normalisation between them: the second gets exactly the output of the first, and nothing else uses it.
+The check looks at the forward pass, so it sees an activation that is called as a function.
 
 ## Why is this bad?
 A linear map of a linear map is a linear map: both layers together can do no more than one of
@@ -13,7 +12,7 @@ activation function was forgotten.
 
 ## How to fix
 Put an activation function between the two, `nn.ReLU()` or `nn.GELU()`, or call one in `forward`.
-If one linear map was meant, keep one layer.
+If you want one linear map, keep one layer.
 
 ## Known problems
 A layer that is narrower than both its neighbours is a low-rank factorisation (LoRA, the code of
@@ -33,6 +32,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.layer_pairs import Pair, pairs
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import StructureFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +41,9 @@ from clew.records.site import Site
 class NoNonlinearity(Check):
     id = "STR001"
     name = "no-nonlinearity"
-    needs = ("fact:structure",)
+    needs = (StructureFact,)
+
+    groups = ("layer-faults",)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = [pair for pair in pairs(run) if _collapses(pair)]
@@ -60,8 +62,8 @@ class NoNonlinearity(Check):
             site=first,
             step=0,
             evidence=Evidence(
-                f"{pair.kinds[0]} of {a} to {b} goes straight into {pair.kinds[1]} of {b} to {c}: "
-                f"the same as a single {pair.kinds[0]} of {a} to {c}"
+                f"{pair.kinds[0]} from {a} to {b} goes straight into {pair.kinds[1]} from {b} to {c}: "
+                f"the same as a single {pair.kinds[0]} from {a} to {c}"
             ),
         )
 

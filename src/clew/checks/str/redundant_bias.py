@@ -4,15 +4,14 @@
 A layer with a bias right before a batch or instance normalisation.
 
 ## Why is this bad?
-The normalisation subtracts the mean of every channel, and the bias with it. It does nothing, has
-no gradient, and takes memory, optimizer state and weight decay all the same.
+The normalisation subtracts the mean of every channel, and the bias with it. The bias has no effect and
+no gradient, but still takes memory and optimizer state.
 
 ## How to fix
-`bias=False` in the layer; the normalisation has a bias of its own.
+`bias=False` in the layer; the normalisation has its own bias.
 
 ## Known problems
-It costs little and harms nothing, so it is advice. Models of libraries that want their published
-shapes may keep it.
+It costs little and does no harm, so it is advice. Models that must match published weights may keep it.
 
 ## References
 - Ioffe and Szegedy, Batch normalization, 2015, section 3.2.
@@ -27,6 +26,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.layer_pairs import biases
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import StructureFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -35,7 +35,7 @@ from clew.records.site import Site
 class RedundantBias(Check):
     id = "STR002"
     name = "redundant-bias"
-    needs = ("fact:structure",)
+    needs = (StructureFact,)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = [
@@ -47,7 +47,7 @@ class RedundantBias(Check):
             others = [run.name(site) for site, _ in found]
             yield self.finding(
                 Severity.ADVICE,
-                message=f"{run.name(layer)} does nothing: {run.name(norm)}, right behind it, undoes it",
+                message=f"{run.name(layer)} has no effect: {run.name(norm)}, right after it, removes it",
                 fix="bias=False  # in the layer before the normalisation",
                 site=layer,
                 step=0,

@@ -1,22 +1,21 @@
 """SYM005 loss-oscillates
 
 ## What it detects
-A loss that goes up and down by a tenth and more of its level though every step sees the same
-batch: full-batch training, without dropout, in which nothing but the steps themselves can raise
-the loss.
+A loss that goes up and down by a tenth or more of its level although every step sees the same batch:
+full-batch training without dropout, in which only the steps themselves can raise the loss.
 
 ## Why is this bad?
-The steps overshoot: along the steepest direction each lands on the other side of the valley, and
-the energy goes into swinging instead of descending.
+The steps overshoot: along the steepest direction, each lands on the other side of the valley, and the
+loss oscillates instead of falling.
 
 ## How to fix
-Halve the learning rate until the loss falls smoothly, or lower the momentum; a decay over the
-last part of training lets it settle.
+Halve the learning rate until the loss falls smoothly, or lower the momentum; learning rate decay over
+the last part of training lets it settle.
 
 ## Known problems
-A symptom: it is told on its own only where no cause was found. With changing batches the noise of
-the data looks the same, so that is not judged, nor are several losses, nor an optimizer that tries
-steps out (LBFGS).
+A symptom: it is reported on its own only where no cause was found. With changing batches the noise of
+the data looks the same, so that is not checked, nor are several losses, nor an optimizer that evaluates
+the loss several times per step (LBFGS).
 
 ## References
 - Cohen et al., Gradient descent on neural networks typically occurs at the edge of stability, 2021.
@@ -35,6 +34,7 @@ from clew.checks.evidence.loss_trend import highest_rate, only_loss, searches_li
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -42,10 +42,15 @@ from clew.records.finding import Finding, Severity
 class LossOscillates(Check):
     id = "SYM005"
     name = "loss-oscillates"
-    needs = ("loss", "batch.hash")
+    needs = (
+        signals.LOSS,
+        signals.BATCH_HASH,
+    )
     scope = FIT
     symptom = True
     confidence = "possible"
+
+    caused_by = ("unshuffled-data", "single-label-batches", "dataset-mutates", "step-size-faults")
 
     swing: float = 0.1  # median step up or down over the loss; near a minimum steps are far smaller
     upward: float = 0.25  # share of the steps that raise the loss
@@ -75,7 +80,7 @@ class LossOscillates(Check):
     def _finding(self, run: RunView, loss: Series, swing: float, upward: float) -> Finding:
         site, rate = highest_rate(run)
         lower = (
-            f"lr={rate / 2:.2g}  # instead of {rate:.3g}, and half again until it falls smoothly"
+            f"lr={rate / 2:.2g}  # instead of {rate:.3g}; halve it again until the loss falls smoothly"
             if rate
             else ""
         )
@@ -83,7 +88,7 @@ class LossOscillates(Check):
             Severity.ADVICE,
             message=f"the loss swings by {swing:.0%} from step to step and rises in {upward:.0%} of them, "
             "though every step sees the same batch: the steps overshoot",
-            fix=lower or "half the learning rate",
+            fix=lower or "halve the learning rate",
             site=site,
             step=int(loss.last(self.window).steps[0]),
             evidence=loss.evidence("loss"),
@@ -91,6 +96,6 @@ class LossOscillates(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         if not self._same_batch(run):
-            return "the batches differ, and their noise can't be told from a swing"
+            return "the batches differ, and their noise looks like an oscillation"
         most = max((len(s) for _, s in run.series("loss", "train")), default=0)
         return None if most >= 2 * self.window else f"needs {2 * self.window} steps, has {most}"

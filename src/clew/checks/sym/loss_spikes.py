@@ -1,21 +1,19 @@
 """SYM004 loss-spikes
 
 ## What it detects
-Single training losses that jump to several times their neighbourhood, far beyond its noise, again
-and again.
+Training losses that repeatedly jump to several times the surrounding values, far beyond their noise.
 
 ## Why is this bad?
-Each jump is a step along a gradient that has little to do with the task: a broken sample, a batch
-unlike the others, or a learning rate at its limit. What was learned before is partly undone.
+Each jump is a step along a gradient that has little to do with the task: a broken sample, an unusual
+batch, or a learning rate at its limit. It partly undoes what was learned before.
 
 ## How to fix
-Look at the batches at those steps: a missing value coded as -999, an empty or wrongly scaled
-sample, a wrong label. If they are sound, clip the gradient, `nn.utils.clip_grad_norm_`, or lower
-the learning rate.
+Check the batches of those steps: a missing value coded as -999, an empty or wrongly scaled sample, a
+wrong label. If they are fine, clip the gradient, `nn.utils.clip_grad_norm_`, or lower the learning rate.
 
 ## Known problems
-A symptom: it is told on its own only where no cause was found. Batches of fewer than eight
-samples jump by nature, as do several losses and losses that become negative; they are not judged.
+A symptom: it is reported on its own only where no cause was found. Losses of batches with fewer than
+eight samples always jump, as do several losses and losses that become negative; they are not checked.
 
 ## References
 - Chowdhery et al., PaLM, 2022, section 5.1.
@@ -34,6 +32,7 @@ from clew.checks.run_view import RunView
 from clew.checks.series import FloatArray, IntArray, Series
 from clew.checks.trainings import FIT
 from clew.checks.wording import listed
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -41,10 +40,18 @@ from clew.records.finding import Evidence, Finding, Severity
 class LossSpikes(Check):
     id = "SYM004"
     name = "loss-spikes"
-    needs = ("loss",)
+    needs = (signals.LOSS,)
     scope = FIT
     symptom = True
     confidence = "possible"
+
+    caused_by = (
+        "exploding-gradient",
+        "unshuffled-data",
+        "single-label-batches",
+        "step-size-faults",
+        "scale-faults",
+    )
 
     jump: float = 3.0  # loss over the median of its neighbourhood
     beyond: float = 10.0  # the jump in standard deviations of the noise; chance makes four
@@ -82,7 +89,7 @@ class LossSpikes(Check):
             Severity.ADVICE,
             message=f"the loss jumps {len(spikes)} times, at step {steps[spikes.index(worst)]} from about "
             f"{usual:.3g} to {loss.values[worst]:.3g}",
-            fix="look at the batches of those steps for broken samples; nn.utils.clip_grad_norm_(…, 1.0) "
+            fix="check the batches of those steps for broken samples; nn.utils.clip_grad_norm_(…, 1.0) "
             "limits the harm",
             site=loss.site,
             step=steps[0],
@@ -98,7 +105,7 @@ class LossSpikes(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         if self._small_batch(run):
-            return f"with fewer than {self.batch} samples in a batch the loss jumps by nature"
+            return f"with fewer than {self.batch} samples in a batch, the loss always jumps"
         most = max((len(s) for _, s in run.series("loss", "train")), default=0)
         return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
 

@@ -1,23 +1,22 @@
 """SYM003 loss-stuck
 
 ## What it detects
-A training loss that after a hundred steps and more is where it began, and no better than chance:
+A training loss that after a hundred or more steps is where it began, and no better than chance:
 ln C for C classes, the variance of the targets for a regression.
 
 ## Why is this bad?
-The model has learned nothing. Something between the data and the update does not work, and no
+The model has learned nothing. Something between the data and the update does not work, and no other
 check has found out what; more steps will not help.
 
 ## How to fix
-Three experiments decide, and `clew check train.py` makes them: train on one batch, the same again
-and again (cannot-overfit-batch); let a simple learner try the task (no-signal); feed random input
-of the same scale and see whether the loss notices (input-ignored). Then look at the labels beside
-their inputs.
+Three experiments decide, and `clew check train.py` runs them: train on one and the same batch
+(cannot-overfit-batch); let a simple learner try the task (no-signal); use random input of the same scale
+and see whether the loss changes (input-ignored). Then look at the labels next to their inputs.
 
 ## Known problems
-A symptom: it is told on its own only where no cause was found. Losses whose chance level is not
-known (contrastive, hand-written, several) are not judged. Tasks with a long plateau before the
-first progress look the same until then.
+A symptom: it is reported on its own only where no cause was found. Losses whose chance level is not
+known (contrastive, hand-written, several) are not checked. Tasks with a long plateau before the first
+progress look the same until then.
 
 ## References
 - Karpathy, A recipe for training neural networks, 2019.
@@ -33,6 +32,8 @@ from clew.checks.evidence.chance_loss import chance_level
 from clew.checks.evidence.loss_trend import noise, only_loss, pretrained, start_and_end, warming_up
 from clew.checks.run_view import RunView
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
 
 
@@ -40,10 +41,15 @@ from clew.records.finding import Finding, Severity
 class LossStuck(Check):
     id = "SYM003"
     name = "loss-stuck"
-    needs = ("loss", "fact:loss")
+    needs = (
+        signals.LOSS,
+        LossFact,
+    )
     scope = FIT
     symptom = True
     confidence = "possible"
+
+    caused_by = ("learning-faults", "clip-ineffective", "labels-misaligned")
 
     patience: int = 100  # losses before it is judged; small models show progress in tens
     kept: float = 0.95  # share of its start that the loss still has
@@ -65,13 +71,13 @@ class LossStuck(Check):
             return
         yield self.finding(
             Severity.WARNING,
-            message=f"the loss stands still: {start:.4g} at the start, {end:.4g} after {loss.span} steps, "
-            f"and {level:.4g} is what chance gives",
-            fix="clew check --only cannot-overfit-batch,no-signal,input-ignored train.py  # if a few samples "
-            "can be learned by heart, look at the data, else at the model",
+            message=f"the loss does not improve: {start:.4g} at the start, {end:.4g} after {loss.span} "
+            f"steps, and guessing gives {level:.4g}",
+            fix="clew check --only cannot-overfit-batch,no-signal,input-ignored train.py  # if the model "
+            "can memorise a few samples, look at the data, otherwise at the model",
             site=loss.site,
             step=int(loss.steps[0]),
-            evidence=loss.evidence(f"loss; {level:.4g} without having learned anything"),
+            evidence=loss.evidence(f"loss; guessing gives {level:.4g}"),
         )
 
     def unjudged(self, run: RunView) -> str | None:

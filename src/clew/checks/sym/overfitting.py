@@ -1,19 +1,19 @@
 """SYM001 overfitting
 
 ## What it detects
-An evaluation loss that has risen by a fifth and more above its best and stays there, while the
-training loss fell on and is now far below it.
+An evaluation loss that has risen by a fifth or more above its best value and stays there, while the
+training loss kept falling and is now far below it.
 
 ## Why is this bad?
-From its best point on the model learns the training samples by heart: every further step makes
-it worse on new ones.
+After its best point the model memorises the training samples: every further step makes it worse on new
+ones.
 
 ## How to fix
-Stop at the best evaluation and keep that checkpoint. Then more data or augmentation, weight decay
-or dropout, or a smaller model.
+Stop at the best evaluation and keep that checkpoint. Then try more data or augmentation, weight decay or
+dropout, or a smaller model.
 
 ## Known problems
-Where a checkpoint was saved at the best point this is advice only. In classification the
+Where a checkpoint was saved at the best point, this is only advice. In classification the
 evaluation loss can rise while the accuracy still gains: look at the metric that counts.
 
 ## References
@@ -33,6 +33,7 @@ from clew.checks.evidence.loss_trend import eval_loss, only_loss
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -51,8 +52,17 @@ class Turn:
 class Overfitting(Check):
     id = "SYM001"
     name = "overfitting"
-    needs = ("loss",)
+    needs = (signals.LOSS,)
     scope = FIT
+
+    caused_by = (
+        "train-val-preprocessing-mismatch",
+        "train-mode-in-evaluation",
+        "weights-untied",
+        "label-map-mismatch",
+        "dataset-mutates",
+        "repeated-batch",
+    )
 
     rise: float = 1.2  # evaluation loss over its best; the noise of a validation set makes a few percent
     after: int = 3  # evaluations after the best one, all worse by half of the rise; one may be noise

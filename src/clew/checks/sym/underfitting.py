@@ -1,20 +1,20 @@
 """SYM002 underfitting
 
 ## What it detects
-A training loss that fell at first and has stood still for the second half of the run at more than
-half of where it began; an evaluation loss, where there is one, is no worse.
+A training loss that fell at first and has not improved in the second half of the run, at more than half
+of its start; the evaluation loss, if there is one, is no worse.
 
 ## Why is this bad?
 The model does as well on new samples as on those it was trained on, and well on neither: it may be
 too small, too strongly regularised, or without the features that the task needs.
 
 ## How to fix
-Three experiments decide, and `clew check train.py` makes them: a wider copy (capacity-too-small),
+Three experiments decide, and `clew check train.py` runs them: a wider copy (capacity-too-small),
 dropout and weight decay off (over-regularised), a simple learner on the raw features (no-signal).
-Then a wider or deeper model, less regularisation, other features, or a higher learning rate.
+Then try a wider or deeper model, less regularisation, other features, or a higher learning rate.
 
 ## Known problems
-A symptom, and advice only: where targets are noisy, the same loss may be the best there is.
+A symptom, and only advice: where targets are noisy, the same loss may be the best possible.
 
 ## References
 - Goodfellow, Bengio and Courville, Deep Learning, 2016, section 5.2.
@@ -29,6 +29,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.loss_trend import eval_loss, only_loss, pretrained
 from clew.checks.run_view import RunView
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -36,10 +37,12 @@ from clew.records.finding import Finding, Severity
 class Underfitting(Check):
     id = "SYM002"
     name = "underfitting"
-    needs = ("loss",)
+    needs = (signals.LOSS,)
     scope = FIT
     symptom = True
     confidence = "possible"
+
+    caused_by = ("learning-faults", "labels-misaligned")
 
     patience: int = 100  # losses before it is judged
     high: float = 0.5  # share of its start that the loss still has
@@ -64,10 +67,10 @@ class Underfitting(Check):
             return
         yield self.finding(
             Severity.ADVICE,
-            message=f"the loss fell from {start:.3g} to {end:.3g} and has stood there for the second half "
-            "of the run: the model can't do better as it is, or the task can't be done better",
+            message=f"the loss fell from {start:.3g} to {end:.3g} and has not improved in the second half "
+            "of the run: the model is too limited, or no better loss is possible",
             fix="clew check --only capacity-too-small,over-regularised,no-signal train.py  # which of them "
-            "fails tells what it is: width, regularisation or features",
+            "fails shows the cause: width, regularisation or features",
             site=loss.site,
             step=int(loss.steps[len(loss) // 2]),
             evidence=loss.evidence("loss"),

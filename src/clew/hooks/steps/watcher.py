@@ -39,6 +39,7 @@ from clew.hooks.steps.step_clock import StepClock
 from clew.hooks.steps.step_machine import StepMachine
 from clew.hooks.steps.step_pattern import Pattern
 from clew.hooks.steps.trained_models import ModelBook
+from clew.records import signals
 from clew.records.site import Site
 
 INVENTORY_AFTER = 3  # steps until every optimizer of a usual program has stepped once
@@ -132,7 +133,7 @@ class Watcher:
         table = self._loss_tables.get(where)
         if table is None:
             site = Site(op="backward", file=where[0], line=where[1], phase="train")
-            table = self._loss_tables[where] = self.sink.table(["loss"], [self.sink.site(site)])
+            table = self._loss_tables[where] = self.sink.table([signals.LOSS.name], [self.sink.site(site)])
         return table
 
     def end_sections(self, step: int) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 from torch.utils.data import IterableDataset
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
@@ -27,6 +26,7 @@ from clew.labs.snapshot.held_step import Autocast, Rng
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, OutOfTime
 from clew.labs.snapshot.undisturbed import undisturbed
+from clew.measure.nested_tensors import map_tensors
 
 MOST_BYTES = 512 * 2**20  # of arrays copied with a dataset
 DEPTH = 6  # of datasets inside datasets, and of their lists
@@ -134,13 +134,11 @@ def written_at(function: Any) -> list[Any] | None:
 
 def owned(value: Any) -> Any:
     """The same with copies of all tensors and arrays: a dataset may reuse its memory."""
-    return tree_map(_own, value)
+    return map_tensors(value, _own, kinds=(Tensor, np.ndarray))
 
 
 def _own(leaf: Any) -> Any:
-    if isinstance(leaf, Tensor):
-        return leaf.detach().clone()
-    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+    return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf.copy()
 
 
 def seeded(number: int) -> None:

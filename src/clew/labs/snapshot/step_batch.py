@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from clew.measure.nested_tensors import map_tensors, tensors_in
 
 INPUT = "input"  # goes into a model
 TARGET = "target"  # goes into the loss
@@ -29,7 +30,7 @@ class Batch:
     @classmethod
     def of(cls, values: Mapping[str, Any], roles: Mapping[int, str], indices: Any = None) -> Batch:
         """`roles` is by the id of a tensor. The samples lie along the first dimension of the inputs."""
-        found = [leaf for leaf in tree_flatten(dict(values))[0] if isinstance(leaf, Tensor)]
+        found = tensors_in(dict(values))
         kinds = tuple(roles.get(id(t), OTHER) for t in found)
         fed = [t for t, role in zip(found, kinds, strict=True) if role in (INPUT, BOTH) and t.dim()]
         size = int(fed[0].shape[0]) if fed else max((int(t.shape[0]) for t in found if t.dim()), default=0)
@@ -38,7 +39,7 @@ class Batch:
 
     def tensors(self, *roles: str) -> list[Tensor]:
         """The tensors of these roles, of all without any."""
-        found = [leaf for leaf in tree_flatten(dict(self.values))[0] if isinstance(leaf, Tensor)]
+        found = tensors_in(dict(self.values))
         return [t for t, role in zip(found, self.roles, strict=True) if not roles or role in roles]
 
     @property
@@ -52,20 +53,22 @@ class Batch:
     def map(self, roles: Iterable[str], change: Callable[[Tensor], Tensor]) -> Batch:
         """The batch with the tensors of these roles replaced."""
         wanted = set(roles)
-        return self._each(lambda t, role, _: change(t) if role in wanted else t)
+        return self.map_tensors(lambda t, role, _: change(t) if role in wanted else t)
 
     def rows(self, which: Tensor | Sequence[int]) -> Batch:
         """Only these samples, in this order."""
         index = torch.as_tensor(which, dtype=torch.long)
-        cut = self._each(lambda t, _, dim: t if dim is None else t.index_select(dim, index.to(t.device)))
+        cut = self.map_tensors(
+            lambda t, _, dim: t if dim is None else t.index_select(dim, index.to(t.device))
+        )
         kept = None if self.indices is None else tuple(self.indices[int(i)] for i in index)
         return replace(cut, size=len(index), indices=kept)
 
-    def _each(self, change: Callable[[Tensor, str, int | None], Tensor]) -> Batch:
-        leaves, shape = tree_flatten(dict(self.values))
+    def map_tensors(self, change: Callable[[Tensor, str, int | None], Tensor]) -> Batch:
+        """The batch with each tensor replaced; `change` gets it with its role and its sample dimension."""
         facts = iter(zip(self.roles, self.dims, strict=True))
-        changed = [change(leaf, *next(facts)) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-        return replace(self, values=tree_unflatten(changed, shape))
+        values = map_tensors(dict(self.values), lambda tensor: change(tensor, *next(facts)))
+        return replace(self, values=values)
 
 
 def joined(batches: Sequence[Batch]) -> Batch:
@@ -78,7 +81,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
         first_tensor if dim is None else torch.cat([column[n] for column in columns], dim)
         for n, (first_tensor, dim) in enumerate(zip(columns[0], first.dims, strict=True))
     )
-    whole = first._each(lambda *_: next(merged))
+    whole = first.map_tensors(lambda *_: next(merged))
     known = all(b.indices is not None for b in batches)
     indices = tuple(i for b in batches for i in b.indices or ()) if known else None
     return replace(whole, size=sum(b.size for b in batches), indices=indices)

@@ -74,7 +74,7 @@ def test_a_collate_function_that_shifts_the_labels_is_certain() -> None:
 
 def test_a_loop_that_reorders_the_inputs_alone_is_certain() -> None:
     (finding,) = judged(Check(), tried(LabelsMisaligned(), captured(pixels(), apart)))
-    assert "samples get another label in training" in finding.message
+    assert "samples have a different label in training" in finding.message
 
 
 def test_pairs_that_stay_together_pass() -> None:

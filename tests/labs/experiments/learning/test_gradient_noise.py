@@ -45,7 +45,7 @@ def test_a_noise_scale_that_so_few_batches_cannot_tell_is_left_alone() -> None:
 
 def test_huge_batches_of_a_clear_rule_are_advice_and_small_ones_are_not() -> None:
     (found,) = judged(Check(), tried(BatchSizeUnfit(), faint(2048, 3.0, 0.1, 8, offset=4.0)))
-    assert "larger than they need be" in found.message
+    assert "larger than necessary" in found.message
     assert judged(Check(), tried(BatchSizeUnfit(), faint(64, 3.0, 0.1, 8, offset=4.0))) == []
 
 

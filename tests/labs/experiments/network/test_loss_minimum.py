@@ -83,7 +83,7 @@ class Away(torch.autograd.Function):
 
 def test_a_gradient_that_points_away_from_where_the_loss_falls_is_an_error() -> None:
     (finding,) = judged(Check(), tried(LossPrefersWrong(), values(lambda p, t: F.mse_loss(Away.apply(p), t))))
-    assert "points away" in finding.message
+    assert "points the wrong way" in finding.message
 
 
 def focal(scores: Tensor, labels: Tensor) -> Tensor:

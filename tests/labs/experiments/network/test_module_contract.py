@@ -95,12 +95,12 @@ def program(layer: nn.Module) -> Subject:
 
 
 BROKEN: dict[str, tuple[Callable[[], nn.Module], str, str]] = {
-    "trained": (lambda: Scale("trained"), "error", "no optimizer finds it"),
-    "list": (lambda: Scale("list"), "error", "no optimizer finds it"),
+    "trained": (lambda: Scale("trained"), "error", "no optimizer gets it"),
+    "list": (lambda: Scale("list"), "error", "no optimizer gets it"),
     "constant": (lambda: Scale("constant"), "advice", "plain tensor"),
-    "state": (Centre, "warning", "checkpoints lose it"),
+    "state": (Centre, "warning", "checkpoints do not contain it"),
     "state dict": (Forgetful, "warning", "state_dict"),
-    "gradient": (Written, "error", "does not fit its forward"),
+    "gradient": (Written, "error", "does not match its forward"),
     "leak": (Mixing, "error", "mixes the samples"),
 }
 

@@ -57,8 +57,8 @@ def line_of(finding: Finding) -> str:
 @pytest.mark.parametrize(
     ("how", "line", "says"),
     [
-        ("time", "self.gru(x)", "GRU takes the samples for time steps"),
-        ("attention", "self.encoder(h)", "takes the samples for time steps"),
+        ("time", "self.gru(x)", "GRU reads the samples as time steps"),
+        ("attention", "self.encoder(h)", "reads the samples as time steps"),
         ("positions", "self.positions[", "place in the batch"),
     ],
 )

@@ -53,7 +53,7 @@ def test_a_picture_that_was_not_scaled_is_an_outlier() -> None:
     x[77] *= 255
     found = looked_through(labelled(x))
     assert [(o.index, o.why) for o in found.outliers] == [(77, "scale")]
-    assert "of another scale" in said(found)["outlier-samples"].message
+    assert "on a different scale" in said(found)["outlier-samples"].message
 
 
 def test_a_target_with_zeros_too_many_is_an_outlier() -> None:
@@ -102,7 +102,7 @@ def test_sorted_data_without_shuffling_is_told() -> None:
     x, y = table(400), classes(400).sort().values
     finding = said(looked_through(labelled(x, y), shuffle=False))["unshuffled-data"]
     assert finding.site.line == 12
-    assert "sorted by their labels" in finding.message
+    assert "sorted by label" in finding.message
     assert "unshuffled-data" not in said(looked_through(labelled(x, y)))
     assert "unshuffled-data" not in said(looked_through(labelled(x, classes(400)), shuffle=False))
 
@@ -129,7 +129,7 @@ class ByClass:
 def test_batches_of_one_class_are_told() -> None:
     y = torch.arange(400) % 4
     found = looked_through(labelled(table(400), y), batch_sampler=ByClass(y, mixed=False))
-    assert "hold one class only, out of 4 classes" in said(found)["single-label-batches"].message
+    assert "contain only one class, out of 4 classes" in said(found)["single-label-batches"].message
     mixed = looked_through(labelled(table(400), y), batch_sampler=ByClass(y, mixed=True))
     assert "single-label-batches" not in said(mixed)
 
@@ -165,7 +165,7 @@ def test_one_label_for_all_is_only_a_hint_where_no_loss_was_seen() -> None:
     ("x", "words"),
     [
         (torch.zeros(60, 8), "every value of field 0 is 0"),
-        (table(1).repeat(60, 1), "all 60 samples that were looked at are the same"),
+        (table(1).repeat(60, 1), "all 60 samples that were read are the same"),
         (torch.cat([table(20), torch.arange(40.0)[:, None].repeat(1, 8)]), "67% of the samples are blank"),
     ],
     ids=["zeros", "one sample", "blank"],
@@ -178,7 +178,9 @@ def test_input_that_does_not_vary_is_told(x: Tensor, words: str) -> None:
 
 def test_splits_that_are_prepared_differently_are_told() -> None:
     train, val = labelled(pictures(100).sigmoid()), labelled(pictures(80, seed=2).sigmoid() * 255)
-    assert "not prepared alike" in said(both(train, val))["train-val-preprocessing-mismatch"].message
+    assert (
+        "not preprocessed the same way" in said(both(train, val))["train-val-preprocessing-mismatch"].message
+    )
     alike = said(both(train, labelled(pictures(80, seed=2).sigmoid())))
     assert "train-val-preprocessing-mismatch" not in alike
 
@@ -195,7 +197,7 @@ def test_the_same_sample_with_two_labels_is_told() -> None:
     x, y = pictures(200), classes(200)
     twice = TensorDataset(torch.cat([x, x[:8]]), torch.cat([y, (y[:8] + 1) % 4]))
     finding = said(looked_through(twice))["label-noise"]
-    assert "8 samples of train_loader are there twice" in finding.message
+    assert "8 samples of train_loader occur twice" in finding.message
     assert len(finding.exhibits) == 2
 
 
