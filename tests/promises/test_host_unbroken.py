@@ -113,7 +113,7 @@ def test_training_survives_a_failing_probe_and_one_line_names_it(
 
 
 def long_training() -> list[Any]:
-    """Steps enough for most of them to be plain ones; the parameters that come out."""
+    """Steps enough for most of them to be light ones; the parameters that come out."""
     torch.manual_seed(5)
     model = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
     optimizer = torch.optim.Adam(model.parameters())
@@ -167,7 +167,7 @@ def test_training_survives_a_failure_on_a_light_step(
 
     if names is IN_PYTHON:  # where the library notes steps, these are hardly called
         monkeypatch.setattr(native_steps, "natives", lambda: None)
-    if name == "norm":  # only plain steps ask for it at once
+    if name == "norm":  # only light steps ask for it at once
         prepare = GradientNorm.__init__
 
         def prepared(self: GradientNorm, parameters: Any) -> None:

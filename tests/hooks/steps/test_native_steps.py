@@ -23,7 +23,8 @@ from usual_programs import (
 import clew
 from clew.api.open_run import open_run
 from clew.hooks.steps import light_recorder, native_steps
-from clew.hooks.steps.sampling_budget import Sampler
+from clew.hooks.steps.native_steps import NativeSteps
+from clew.hooks.steps.sampling_budget import SamplingBudget
 
 needs_the_library = pytest.mark.skipif(
     native_steps.natives() is None, reason="built without a C compiler: there are no such steps"
@@ -37,7 +38,7 @@ def no_optimizers_of_other_tests():
 
 
 def sample_only_the_first_steps(monkeypatch):
-    monkeypatch.setattr(Sampler, "next_wanted", lambda self, step: step if step < 6 else sys.maxsize)
+    monkeypatch.setattr(SamplingBudget, "next_wanted", lambda self, step: step if step < 6 else sys.maxsize)
 
 
 def recorded(program, folder, monkeypatch, by_the_library, wait=3600.0):
@@ -58,7 +59,9 @@ def recorded(program, folder, monkeypatch, by_the_library, wait=3600.0):
         patch.setattr(light_recorder, "WAIT", wait)
         patch.setattr(light_recorder, "WORTH", 2)
         patch.setattr(light_recorder, "AGAIN", 0.0)
-        patch.setattr(Sampler, "next_wanted", lambda self, step: step if step < 6 else -(-step // 20) * 20)
+        patch.setattr(
+            SamplingBudget, "next_wanted", lambda self, step: step if step < 6 else -(-step // 20) * 20
+        )
         with clew.attach(run_root=folder, quiet=True) as session:
             program()
     data = open_run(session.path).data
@@ -93,7 +96,7 @@ def test_what_is_recorded_does_not_depend_on_who_notes_it(program, wait, tmp_pat
     for key, found in pythons.items():
         assert repr(ours[key]) == repr(found), key  # as text: NaN is NaN
     assert our_facts == facts
-    assert rows > 10 or wait or program in NEVER_USUAL, "hardly a step was a usual one"
+    assert rows > 10 or wait or program in NEVER_USUAL, "hardly a step was noted by the library"
 
 
 @needs_the_library
@@ -215,3 +218,24 @@ def test_a_loss_that_is_no_number_is_traced_out_of_a_usual_step(tmp_path):
     (finding,) = [f for f in session.verdict.findings if f.check == "non-finite"]
     assert finding.step == 70
     assert "0.bias" in finding.message
+
+
+@needs_the_library
+def test_the_library_writes_no_row_that_it_has_no_room_for(tmp_path, monkeypatch):
+    begin, room, untouched = NativeSteps.begin, 3, -7.0
+
+    def begun(self, *given):
+        begin(self, *given)
+        self._rows[:] = untouched
+        self._steps.most, self._steps.room = 10**6, room  # nobody asks for the rows in time
+
+    monkeypatch.setattr(NativeSteps, "begin", begun)
+    sample_only_the_first_steps(monkeypatch)
+    with clew.attach(run_root=tmp_path, quiet=True) as session:
+        simple()
+        rows = session.watcher.machine.light.native._rows
+        assert (rows[:room] != untouched).all()
+        assert (rows[room:] == untouched).all()
+    for name in ("loss", "grad.norm", "step.time"):
+        ((_, steps, _),) = open_run(session.path).data.series(name)
+        assert list(steps) == list(range(STEPS))

@@ -72,7 +72,7 @@ class Losses:
         self.failures = LossFailures(sink, step)
 
     def called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any, sampled: bool) -> None:
-        """A loss function returned; on plain steps only the first few calls are looked at."""
+        """A loss function returned; on light steps only the first few calls are looked at."""
         if not sampled:
             return
         given = self._bind(kind, function, args, kwargs)

@@ -385,7 +385,7 @@ class LightRecorder(Recorder):
         for state in stepped.values():
             self._watcher.optimizers.after_step(state)  # from here on its gradients are looked at again
         now = perf_counter()
-        self._watcher.sampler.plain_cost = (now - began) / steps
+        self._watcher.sampler.light_cost = (now - began) / steps
         self._latest = now + WAIT
         self._plan()
 

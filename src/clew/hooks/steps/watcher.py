@@ -34,7 +34,7 @@ from clew.hooks.steps.loop_collectors import Loop
 from clew.hooks.steps.nonfinite_alarm import Alarms
 from clew.hooks.steps.optimizer_cycle import Cycle
 from clew.hooks.steps.replay_inputs import Holding
-from clew.hooks.steps.sampling_budget import Sampler
+from clew.hooks.steps.sampling_budget import SamplingBudget
 from clew.hooks.steps.step_clock import StepClock
 from clew.hooks.steps.step_machine import StepMachine
 from clew.hooks.steps.step_pattern import Pattern
@@ -53,7 +53,7 @@ class Watcher:
         self.late = Late()
         self.models = ModelBook()
         self.optimizers = OptimizerBook(sink, self.models)
-        self.sampler = Sampler(budget, every_step)
+        self.sampler = SamplingBudget(budget, every_step)
         self.pattern = Pattern(self._announce_pattern)
         self.clock = StepClock(sink, self.pattern, guard, self.late)
         self.histograms = Histograms(sink, self.late, guard)
