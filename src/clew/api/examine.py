@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from torch import Tensor, nn, optim
 
 from clew.checks import catalog
+from clew.checks.needs import fact_kinds
 from clew.checks.run_view import RunView
 from clew.checks.runner import judge
 from clew.checks.thresholds import FACT as THRESHOLDS
@@ -36,6 +37,7 @@ from clew.labs.experiments.run import (
 )
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
+from clew.records.facts.experiment_facts import PREFIX
 from clew.records.finding import Severity
 from clew.records.verdict import Verdict
 from clew.render.run_summary import RunSummary
@@ -153,8 +155,8 @@ def _lend_optimizer(subject: Subject) -> None:
 def _judged(notes: Notes) -> tuple[RunView, Verdict]:
     """What the checks say that read the experiments which were made."""
     view = RunView(notes)
-    asked = {f"fact:{kind}" for kind in view.fact_kinds("experiment.")}
-    checks = [c for c in catalog.everything() if asked & {n for need in c.needs for n in need.split("|")}]
+    asked = set(view.fact_kinds(PREFIX))
+    checks = [check for check in catalog.everything() if asked & fact_kinds(check.needs)]
     return view, judge(view, checks=checks)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from clew.hooks.entry.after_import import AfterImport
 from clew.records.extensions import CannotRegister, Extensions, must_be_named
+from clew.records.facts.run_facts import FrameworkFact
 from clew.session.activities.activity import Activity
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from clew.hooks.seams.torch_hooks import Seams
     from clew.hooks.steps.watcher import Watcher
     from clew.session.session import Session
-
-FACT = "framework"  # which framework the program uses: `name`, `version`
 
 
 class FrameworkRun:
@@ -101,8 +100,8 @@ class FrameworkAdapters(Activity):
 
     def _attach(self, adapter: FrameworkAdapter) -> None:
         version = getattr(sys.modules.get(adapter.module), "__version__", None)
-        data = {"name": adapter.name, "version": None if version is None else str(version)}
-        self._session.writer.fact(FACT, self._session.step, data)
+        fact = FrameworkFact(adapter.name, None if version is None else str(version))
+        fact.write(self._session.writer, self._session.step)
         self._attached[adapter.name] = adapter
         adapter.attach(FrameworkRun(self._session, adapter.name))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.records import signals
 from clew.records.extensions import CannotRegister, Extensions
+from clew.records.facts.run_facts import CustomSignalFact
 from clew.records.site import Site
 from clew.session.activities.activity import Activity
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
 NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
-FACT = "custom_signal"  # what a signal is, for readers who do not have it
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,6 @@ class UserSignal:
     collect: Collect
     unit: str = ""  # "s", "B", "share" (0 to 1), "count", or empty for a number without one
     meaning: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "unit": self.unit, "meaning": self.meaning}
 
 
 def as_signal(given: Any, name: str, unit: str = "", meaning: str = "") -> UserSignal:
@@ -116,7 +113,8 @@ class UserSignals(Activity):
 
         from clew.labs.snapshot.held_step import Rng
 
-        self._session.writer.fact(FACT, self._watcher.step, signal.to_json())
+        known = CustomSignalFact(signal.name, signal.unit, signal.meaning)  # for readers who do not have it
+        known.write(self._session.writer, self._watcher.step)
 
         def collect(step: SampledStep) -> None:
             before = Rng.take()
