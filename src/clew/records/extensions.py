@@ -52,7 +52,7 @@ class Extensions(Generic[Extension]):
     def _load(self, point: Any, found: dict[str, Extension]) -> None:
         try:
             found[point.name] = self._made(point.load(), point.name)
-        except Exception as error:  # noqa: BLE001 - someone else's package must not break a run
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - someone else's package must not break a run
             self._broken[point.name] = f"could not be loaded: {type(error).__name__}: {error}"
 
     def broken(self) -> dict[str, str]:

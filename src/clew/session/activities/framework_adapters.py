@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from clew.hooks.entry.after_import import AfterImport
 from clew.records.extensions import CannotRegister, Extensions, must_be_named
 from clew.records.facts.run_facts import FrameworkFact
+from clew.session.active_session import active
 from clew.session.activities.activity import Activity
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ class FrameworkAdapters(Activity):
 
     def _wait(self, name: str, adapter: FrameworkAdapter) -> None:
         def imported() -> None:
+            if active() is not self._session:  # a forked child: the run belongs to the parent
+                return
             self._session.guarded(f"framework {name}", lambda: self._attach(adapter))
 
         waiting = AfterImport(adapter.module, imported)
