@@ -203,9 +203,13 @@ class Block:
         """As a notebook shows it: the flames."""
         from html import escape
 
+        from clew.show.bundle import BundleNotBuilt
         from clew.show.profile_html import html_page
 
-        page = html_page(self.profile, "clew.profile")
+        try:
+            page = html_page(self.profile, "clew.profile")
+        except BundleNotBuilt as error:
+            return escape(f"{self!r}: {error}")
         if page is None:
             return escape(repr(self))
         style = "width:100%;height:480px;border:0"

@@ -16,6 +16,7 @@ from sample_profiles import HOSTILE, convolutions, deep, frame, hostile, python_
 from trace_events import crossing, read_trace
 
 from clew.costs import Frame, Profile
+from clew.show import bundle
 from clew.show.json_out import write_json
 from clew.show.profile_files import FORMATS, CannotExport, export
 from clew.show.profile_recorded import NoProfile, read_profile
@@ -62,6 +63,16 @@ def test_an_unknown_format_and_a_folder_that_is_a_file_are_refused(run: Path, tm
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotExport, match="can't write to"):
         export(convolutions(), run, tmp_path / "file", ["csv"])
+
+
+def test_without_the_browsers_page_the_other_files_are_written_and_that_is_said(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "STATIC", tmp_path / "nothing")
+    with pytest.raises(CannotExport, match=r"profile\.html is not written: the page is not built") as caught:
+        export(convolutions(), run, tmp_path / "out", ["html", "csv"])
+    assert "\n" not in str(caught.value)
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["profile.csv"]
 
 
 def test_csv_has_a_row_for_each_op_with_times_of_one_run(run: Path) -> None:

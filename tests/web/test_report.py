@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from web_parts import HOSTILE, make_run
 
-from clew.show.web import page, report
+from clew.show import bundle
 from clew.show.web.desk import Desk
 from clew.show.web.library import Shelf
 from clew.show.web.report import ReportError, build_report
@@ -36,8 +36,7 @@ def small_page(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("static")
     for name, text in SMALL.items():
         (folder / name).write_text(text)
-    monkeypatch.setattr(page, "STATIC", folder)
-    monkeypatch.setattr(report, "STATIC", folder)
+    monkeypatch.setattr(bundle, "STATIC", folder)
 
 
 def built(paths: list[Path], limit: int = 10_000_000, notes: str = "", title: str = "t") -> str:

@@ -216,3 +216,10 @@ export interface ReportInfo {
   says: string;
   left_out: string[];
 }
+
+/** Of a file that shows one thing, a graph or flames, and no runs. */
+export interface PageInfo {
+  shows: "flames" | "graph";
+  title: string;
+  about: string;
+}

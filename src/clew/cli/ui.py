@@ -56,9 +56,9 @@ def command(
       clew ui /data/runs --port 0 --no-open
       clew ui --root-path /clew --allow-host jupyter.example.org
     """
+    from clew.show.bundle import index_file
     from clew.show.web.desk import Desk
     from clew.show.web.gate import new_token
-    from clew.show.web.page import index_file
     from clew.show.web.serve import address, bind, serve, tunnel
 
     root = _existing(runs_folder(folder))

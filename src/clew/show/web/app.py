@@ -18,13 +18,14 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
+from clew.show.bundle import STATIC
 from clew.show.web import questions as ask
 from clew.show.web.desk import BadRequest, Desk
 from clew.show.web.events import Ticker, all_runs, one_run, stream
 from clew.show.web.gate import Gate
 from clew.show.web.library import NoSuchRun, RunGone
 from clew.show.web.openapi import document
-from clew.show.web.page import STATIC, index_page
+from clew.show.web.page import index_page
 from clew.show.web.recorded import LARGEST_NOTES, TooLarge
 from clew.show.web.replies import problem, reply
 from clew.store.cache import is_busy
