@@ -2,6 +2,7 @@ import { render } from "preact";
 import "./theme.css";
 import "uplot/dist/uPlot.min.css";
 import { inlined } from "./api";
+import type { RawGraph } from "./draw/graph_model";
 import { listenToKeys } from "./keys";
 import { Help } from "./parts/help";
 import { go, listenToAddress, usePlace } from "./state";
@@ -9,6 +10,7 @@ import { startTheme } from "./theme";
 import type { PageInfo, RunList } from "./types";
 import { ComparePage } from "./views/compare_page";
 import { FlamePage } from "./views/flame_page";
+import { GraphPage } from "./views/graph_page";
 import { RunPage } from "./views/run_page";
 import { RunsPage } from "./views/runs";
 
@@ -30,7 +32,7 @@ function App() {
 function OnlyPage({ page }: { page: PageInfo }) {
   return (
     <>
-      <FlamePage page={page} raw={inlined?.["profile"]} />
+      {page.shows === "graph" ? <GraphPage page={page} raw={inlined?.["graph"] as RawGraph} /> : <FlamePage page={page} raw={inlined?.["profile"]} />}
       <Help />
     </>
   );

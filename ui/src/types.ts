@@ -166,6 +166,7 @@ export interface SignalRow {
   last: number;
   unit: string;
   about: string;
+  colour?: string; // of the boxes of a graph, at first
 }
 
 export interface SignalList {
@@ -222,4 +223,5 @@ export interface PageInfo {
   shows: "flames" | "graph";
   title: string;
   about: string;
+  colour?: string; // of the boxes of a graph, at first
 }

@@ -177,6 +177,7 @@ def _write_graph(
     model: nn.Module, given: Any, keywords: dict[str, Any], path: Path, colour: str, expand: bool
 ) -> int:
     from clew.model.graphing import graph
+    from clew.show.bundle import BundleNotBuilt
     from clew.show.model_graph import GraphFormatError, render_tree, write_graph
 
     with printing_aside():
@@ -188,6 +189,8 @@ def _write_graph(
         write_graph(drawn, path, colour=colour, expand=expand)
     except GraphFormatError as error:
         raise Refusal(str(error)) from error
+    except BundleNotBuilt as error:
+        raise Refusal(f"{path} is not written: {error}") from error
     except OSError as error:
         raise Refusal(f"{path} could not be written: {error.strerror or error}") from error
     click.echo(f"{len(drawn.nodes):,} nodes written to {path}", err=True)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from clew.checks.facts import flag, rows, text, whole
+from clew.show.model_layout import layout_json
+from clew.show.model_recorded import read_graph
 from clew.show.web.library import inside
 from clew.show.web.numbers import strict
 from clew.show.web.opened import OpenRun
+from clew.structure import Graph
 
 LARGEST_FILE = 32 << 20  # bytes of a graph or profile
 LARGEST_DATA = 4 << 20
@@ -50,7 +54,9 @@ def json_files(run: Path, folder: str, pattern: str, limit: int) -> list[tuple[s
 
 def graph_answer(run: OpenRun, rank: int, verdict: dict[str, Any] | None) -> dict[str, Any]:
     graphs = [
-        g for _, g in json_files(run.path, "traces", "graph*.json", LARGEST_FILE) if isinstance(g, dict)
+        {**g, "layout": _layout(g)}
+        for _, g in json_files(run.path, "traces", "graph*.json", LARGEST_FILE)
+        if isinstance(g, dict)
     ]
     models = _models(run, rank)
     return {
@@ -60,6 +66,18 @@ def graph_answer(run: OpenRun, rank: int, verdict: dict[str, Any] | None) -> dic
         "time": _module_times(run.path),
         "missing": None if graphs else _why_no_graph(run, rank),
     }
+
+
+def _layout(graph: dict[str, Any]) -> dict[str, Any] | None:
+    """Where everything stands; None of a damaged file."""
+    found = read_graph(graph)
+    return _known_layout(found) if found is not None else None
+
+
+@lru_cache(maxsize=4)
+def _known_layout(graph: Graph) -> dict[str, Any]:
+    """A graph does not change, and is asked for whenever its run has grown."""
+    return layout_json(graph)
 
 
 def _why_no_graph(run: OpenRun, rank: int) -> str:
