@@ -20,7 +20,7 @@ from torch import nn
 
 import clew
 from benchmarks.workloads import Workload
-from clew.costs import Profile
+from clew.records.step_costs import Profile
 
 HAND = "by hand: "
 LEAST = 0.02  # share of the step from which a module is compared: shorter ones are all overhead

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from benchmarks.workloads import Workload
-from clew.attaching import attach
+from clew.api.attach import attach
 
 WARM_UP = 40  # steps: Clew looks at the first 32 one by one, on credit
 CREDIT = 5.0  # seconds after which the credit for a young run is used up: what stays is measured

@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy.typing as npt
 
+from clew.checks.run_view import RunView
 from clew.checks.runner import judge
-from clew.checks.view import RunView
-from clew.records import Site
-from clew.store.data import RunData
-from clew.store.reader import open_run
+from clew.records.site import Site
+from clew.store.read.run_data import RunData
+from clew.store.read.run_reader import open_run
 
 ROOT = Path(__file__).parent.parent
 FAULTS, PROGRAMS = ROOT / "faults", ROOT / "tests" / "programs"

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.checks import catalog
+from clew.checks.run_view import RunView
 from clew.checks.runner import ask, judge
-from clew.checks.view import RunView
-from clew.records import Site
+from clew.records.site import Site
 
 EVERY_STEP = ("loss", "grad.norm", "lr", "wall", "step.time", "batch.size", "memory.rss", "events.pattern")
 STATISTICS = ("mean", "std", "min", "max", "norm", "zeros", "nonfinite")

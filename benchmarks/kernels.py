@@ -18,7 +18,8 @@ from torch import Tensor
 
 from benchmarks.overhead import aligned, machine
 from benchmarks.workloads import gpt
-from clew.capture import kernel, stats_torch
+from clew.measure import stats_torch
+from clew.measure.kernel import compiled_library
 
 ROUNDS = 15  # medians over so many, in turn with raw steps
 Engine = Callable[[list[Tensor]], object]
@@ -69,7 +70,7 @@ def _cpu_time(action: Callable[[], object]) -> float:
 def available_engines() -> dict[str, Engine]:
     """Everything that can run here, the choice first."""
     found: dict[str, Engine] = {}
-    if kernel.load() is not None:
+    if compiled_library.load() is not None:
         for name, level in (("C kernel", 2), ("C kernel, plain instructions", 0)):
             found[name] = _compiled(level, hist=False)
             found[f"{name}, with histogram"] = _compiled(level, hist=True)
@@ -86,7 +87,9 @@ def _compiled(level: int, hist: bool) -> Engine:
     row, address = out.ctypes.data, bins.ctypes.data if hist else None
 
     def run(tensors: list[Tensor]) -> object:
-        chosen = kernel.load(level=level)  # each pass anew: a library has one instruction set at a time
+        chosen = compiled_library.load(
+            level=level
+        )  # each pass anew: a library has one instruction set at a time
         assert chosen is not None
         for t in tensors:
             chosen.stats(t.data_ptr(), t.numel(), 0, row, address, -np.inf, np.inf)

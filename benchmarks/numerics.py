@@ -20,8 +20,8 @@ from torch import nn
 
 from benchmarks.contenders import WARM_UP
 from benchmarks.workloads import WORKLOADS, Workload
-from clew.attaching import attach
-from clew.store.reader import open_run
+from clew.api.attach import attach
+from clew.store.read.run_reader import open_run
 
 TIMED = 15  # ordinary steps, of which the median counts
 MULTIPLE, CONSTANT = 20.0, 0.5  # the promise: under 20 steps and half a second

@@ -137,7 +137,7 @@ def _peak_memory(name: str, watched: bool, steps: int) -> int:
     work = WORKLOADS[name]()
     with tempfile.TemporaryDirectory() as folder:
         if watched:
-            from clew.attaching import attach
+            from clew.api.attach import attach
 
             with attach(run_root=folder, quiet=True):
                 for _ in range(steps):

@@ -13,9 +13,9 @@ import torch
 
 from benchmarks.contenders import Contender, raw
 from benchmarks.workloads import Workload
-from clew.options import ProfileOptions, RunOptions
-from clew.parts.profile import ProfileRun
-from clew.session import Session
+from clew.session.activities.profile_recording import ProfileRun
+from clew.session.run_options import ProfileOptions, RunOptions
+from clew.session.session import Session
 
 WARM_UP = 60  # steps: Clew looks at the first 32 one by one, on credit, and opens its first windows
 

@@ -43,4 +43,4 @@ class BuildHook(BuildHookInterface[Any]):
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{build_kernel.platform_tag()}"
         if version != "editable":
-            build_data["force_include"][str(library)] = f"clew/capture/{library.name}"
+            build_data["force_include"][str(library)] = f"clew/measure/kernel/{library.name}"

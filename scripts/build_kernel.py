@@ -17,7 +17,7 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-FOLDER = "src/clew/capture"
+FOLDER = "src/clew/measure/kernel"
 SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 REQUIRED = ["-O3", "-shared", "-fPIC", "-fvisibility=hidden"]

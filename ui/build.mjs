@@ -1,4 +1,4 @@
-// Bundles the page into src/clew/show/web/static: clew.js, clew.css, index.html, licenses.txt.
+// Bundles the page into src/clew/web/static: clew.js, clew.css, index.html, licenses.txt.
 // `--test` runs test/*.test.ts.
 import { build, context } from "esbuild";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const out = process.env.CLEW_UI_OUT ?? join(here, "..", "src", "clew", "show", "web", "static");
+const out = process.env.CLEW_UI_OUT ?? join(here, "..", "src", "clew", "web", "static");
 const shared = { bundle: true, jsx: "automatic", jsxImportSource: "preact", logLevel: "warning", target: "es2020" };
 
 /** Name and licence of every package that ends up in the page. */

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.records import Site
-from clew.store.blocks import encode_block
-from clew.store.format import MAGIC, encode_json, joined
-from clew.store.runs import create_run, rank_folder
+from clew.records.site import Site
+from clew.store.read.run_folders import create_run, rank_folder
+from clew.store.write.frames import MAGIC, encode_json, joined
+from clew.store.write.row_blocks import encode_block
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-EXPECT = {"line_contains": "DataLoader(", "says": "are there twice, with different labels"}
+EXPECT = {"line_contains": "DataLoader(", "says": "occur twice, with different labels"}
 ALSO = ("duplicate-samples",)  # which they are
 
 

@@ -7,7 +7,7 @@ from sklearn.datasets import load_wine
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-EXPECT = {"line_contains": "DataLoader(", "says": "2 of 178 samples of loader hold NaN or infinite values"}
+EXPECT = {"line_contains": "DataLoader(", "says": "2 of 178 samples of loader contain NaN or infinite values"}
 
 
 class Wines(Dataset[dict[str, torch.Tensor]]):

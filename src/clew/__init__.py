@@ -12,43 +12,41 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Not lazily: the function `attach` must come after the room of that name, or the import system
-# would put the room in its place.
-from clew.attaching import attach, config, ignore, log
-from clew.version import __version__
+from clew.api.attach import attach, config, ignore, log
+from clew.records.version import __version__
 
 if TYPE_CHECKING:
-    from clew.checks.custom import register as register
-    from clew.data_report import data as data
-    from clew.examining import examine as examine
-    from clew.faster import batch_sizes as batch_sizes
-    from clew.faster import try_faster as try_faster
-    from clew.inspecting import summary as summary
-    from clew.model.describing import describe as describe
-    from clew.model.describing import describe_tensors as describe_tensors
-    from clew.model.graphing import graph as graph
-    from clew.model.visiting import visit as visit
-    from clew.opening import open_run as open_run
-    from clew.profile_blocks import profile as profile
-    from clew.trace.api import NonFiniteError as NonFiniteError
-    from clew.trace.api import trace_numerics as trace_numerics
+    from clew.api.data import data as data
+    from clew.api.describe import describe as describe
+    from clew.api.describe import describe_tensors as describe_tensors
+    from clew.api.examine import examine as examine
+    from clew.api.faster import batch_sizes as batch_sizes
+    from clew.api.faster import try_faster as try_faster
+    from clew.api.graph import graph as graph
+    from clew.api.open_run import open_run as open_run
+    from clew.api.profile import profile as profile
+    from clew.api.summary import summary as summary
+    from clew.api.trace_numerics import NonFiniteError as NonFiniteError
+    from clew.api.trace_numerics import trace_numerics as trace_numerics
+    from clew.api.visit import visit as visit
+    from clew.checks.custom_checks import register as register
 
 # These need numpy or torch, which `clew run` of a script without them must not import.
 _LAZY = {
-    "NonFiniteError": "clew.trace.api",
-    "trace_numerics": "clew.trace.api",
-    "batch_sizes": "clew.faster",
-    "try_faster": "clew.faster",
-    "data": "clew.data_report",
-    "examine": "clew.examining",
-    "describe": "clew.model.describing",
-    "describe_tensors": "clew.model.describing",
-    "graph": "clew.model.graphing",
-    "summary": "clew.inspecting",
-    "visit": "clew.model.visiting",
-    "open_run": "clew.opening",
-    "profile": "clew.profile_blocks",
-    "register": "clew.checks.custom",
+    "NonFiniteError": "clew.api.trace_numerics",
+    "trace_numerics": "clew.api.trace_numerics",
+    "batch_sizes": "clew.api.faster",
+    "try_faster": "clew.api.faster",
+    "data": "clew.api.data",
+    "examine": "clew.api.examine",
+    "describe": "clew.api.describe",
+    "describe_tensors": "clew.api.describe",
+    "graph": "clew.api.graph",
+    "summary": "clew.api.summary",
+    "visit": "clew.api.visit",
+    "open_run": "clew.api.open_run",
+    "profile": "clew.api.profile",
+    "register": "clew.checks.custom_checks",
 }
 
 __all__ = [

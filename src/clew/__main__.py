@@ -12,7 +12,7 @@ def main() -> NoReturn:
     The user's program is started from here, not from within the command-line parser: the
     fewer frames there are below its own, the more it is as under plain `python`.
     """
-    from clew.cli.main import interpret
+    from clew.cli.verbs import interpret
 
     asked = interpret(sys.argv[1:])
     if isinstance(asked, int):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clew.checks import catalog
 from clew.checks.runner import judge
-from clew.records import Site
+from clew.records.site import Site
 
 SIGNALS = (
     "loss", "grad.norm", "grad.stale", "lr", "lr.1", "batch.size", "mode.training", "loss_input.simplex",

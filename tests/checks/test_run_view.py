@@ -5,9 +5,9 @@ import math
 import numpy as np
 from fake_run import FakeRun, weight
 
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Site
+from clew.records.site import Site
 
 
 def series(*values: float) -> Series:

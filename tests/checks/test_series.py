@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from clew.checks.series import FEW, Series
-from clew.records import Site
+from clew.records.site import Site
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 100, 101, FEW, FEW + 1])

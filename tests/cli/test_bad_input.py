@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from clew_command import clew, record
 
-from clew.cli.main import VERBS, interpret
+from clew.cli.verbs import VERBS, interpret
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from clew_command import record
 
-from clew.cli.main import interpret
 from clew.cli.profile import command
-from clew.costs import Frame, ModuleCost, OpCost, Part, Profile
+from clew.cli.verbs import interpret
+from clew.records.step_costs import Frame, ModuleCost, OpCost, Part, Profile
 
 ROOT = Path(".clew/runs")
 

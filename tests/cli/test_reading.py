@@ -12,8 +12,8 @@ import pytest
 from clew_command import SOURCE, clew, record
 
 from clew.checks.catalog import CHECKS
-from clew.cli.main import VERBS, interpret
-from clew.store.runs import list_runs
+from clew.cli.verbs import VERBS, interpret
+from clew.store.read.run_folders import list_runs
 
 ROOT = Path(".clew/runs")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from clew_command import clew
 
-from clew.cli.main import interpret
+from clew.cli.verbs import interpret
 
 SCRIPT = """
 import numpy as np

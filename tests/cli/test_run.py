@@ -223,7 +223,7 @@ def test_a_script_without_torch_waits_for_no_check_and_no_numpy(folder: Path) ->
     told = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stderr
     lines = [line for line in told.splitlines() if line.startswith("import time")]
     imported = {line.rpartition("|")[2].strip() for line in lines}
-    assert "clew.session" in imported
+    assert "clew.session.session" in imported
     assert not imported & {"numpy", "torch", "clew.checks.runner", "clew.checks.catalog"}
 
 
@@ -238,8 +238,8 @@ def test_torch_that_cannot_be_imported_is_the_scripts_error_and_named(folder: Pa
 def test_recording_that_cannot_start_lets_the_script_run(folder: Path) -> None:
     (folder / "sabotage").mkdir()
     (folder / "sabotage" / "sitecustomize.py").write_text(
-        "import clew.session\ndef start_run(options):\n    raise RuntimeError('broken')\n"
-        "clew.session.start_run = start_run\n"
+        "import clew.session.session\ndef start_run(options):\n    raise RuntimeError('broken')\n"
+        "clew.session.session.start_run = start_run\n"
     )
     (folder / "plain.py").write_text("print('ran')")
     done = clew(folder, "run", "plain.py", environment={"PYTHONPATH": f"{SOURCE}{os.pathsep}sabotage"})

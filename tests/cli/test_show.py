@@ -11,7 +11,7 @@ import torch
 from clew_command import clew
 from safetensors.torch import save_file
 
-from clew.cli.main import interpret
+from clew.cli.verbs import interpret
 
 NET = """
 import torch

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from store_parts import LOSS, new_run, only_series, open_writer, record_losses
 
-from clew.records import Site
-from clew.store.data import Event, Fact, RunData
-from clew.store.format import encode_json
-from clew.store.reader import open_run
-from clew.store.segments import segment_files
+from clew.records.site import Site
+from clew.store.read.run_data import Event, Fact, RunData
+from clew.store.read.run_reader import open_run
+from clew.store.read.segment_tail import segment_files
+from clew.store.write.frames import encode_json
 
 
 def test_what_was_written_is_read_back_exactly(tmp_path):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from clew.costs import Frame, Memory, Profile
-from clew.show.profile_html import html_page, write_html
+from clew.records.step_costs import Frame, Memory, Profile
+from clew.render.profile.flame_html import html_page, write_html
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><b>&amp; @DATA@"
 

@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from torch import Tensor, nn
 
 import clew
-from clew.show.model_graph import write_graph
-from clew.structure import Graph
+from clew.records.network import Graph
+from clew.render.network.graph_files import write_graph
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "<img src=x onerror=alert(1)>"

@@ -8,7 +8,7 @@ import os
 import pytest
 from web_parts import HOSTILE, TOKEN, Client, make_run
 
-from clew.store.segments import rank_folders
+from clew.store.read.segment_tail import rank_folders
 
 RUNS = "/api/v1/runs"
 ADDRESSES = ("/", RUNS, "/static/clew.js", "/api/v1/openapi.json", "/nowhere")
@@ -223,7 +223,7 @@ def test_a_failure_of_our_own_is_one_bad_answer(own, monkeypatch, capsys):
 
 
 def test_the_page_says_how_to_build_it_where_it_is_not_built(api, monkeypatch, tmp_path):
-    from clew.show import bundle
+    from clew.render import bundle
 
     monkeypatch.setattr(bundle, "STATIC", tmp_path)
     answer = api.get("/")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from web_parts import Client, begin, make_run, writer_of
 
-from clew.records import Site
-from clew.store.runs import create_run
+from clew.records.site import Site
+from clew.store.read.run_folders import create_run
 
 VIEWS = ("", "/signals", "/layers", "/histograms", "/graph", "/profile", "/data", "/notes")
 KINDS = [

@@ -1,4 +1,4 @@
-"""Asks every check about a run and puts the answers in an order that a person can use."""
+"""Runs every check on a run and sorts the findings so that a person can use them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,18 @@ from dataclasses import replace
 import numpy as np
 
 from clew.checks import catalog
-from clew.checks.api import Check
-from clew.checks.causes import folded, possible_causes
-from clew.checks.custom import broken, from_fact
-from clew.checks.fits import PHASE, Part, parts_of
-from clew.checks.ignoring import Rule, rules_of
-from clew.checks.proofs import proven
-from clew.checks.view import RunView
+from clew.checks.base import Check
+from clew.checks.causes import Causes, folded, possible_causes
+from clew.checks.custom_checks import broken, from_fact
+from clew.checks.ignore_rules import Rule, rules_of
+from clew.checks.proof_verdicts import proven
+from clew.checks.run_view import RunView
+from clew.checks.thresholds import in_force
+from clew.checks.trainings import PHASE, Part, parts_of
 from clew.checks.wording import listed
-from clew.records import (
-    NEEDS_DATA,
-    NEEDS_EXPERIMENT,
-    NEEDS_PROFILE,
-    Evidence,
-    Finding,
-    Ignored,
-    NotJudged,
-    Site,
-    Verdict,
-)
+from clew.records.finding import Evidence, Finding
+from clew.records.site import Site
+from clew.records.verdict import NEEDS_DATA, NEEDS_EXPERIMENT, NEEDS_PROFILE, Ignored, NotJudged, Verdict
 
 EXPERIMENT = "fact:experiment."  # needs that only `clew check` and `clew.examine` can meet
 OTHER_COMMANDS = {EXPERIMENT: NEEDS_EXPERIMENT, "fact:profile": NEEDS_PROFILE, "fact:data.": NEEDS_DATA}
@@ -38,10 +31,11 @@ def judge(
 ) -> Verdict:
     """Everything the checks say about the run as it is now.
 
-    `ignore` adds to what the run itself says is to be left out. Nothing raises: a check that fails
-    is not judged.
+    `ignore` adds to what the run itself says is to be left out; thresholds are those it was recorded
+    with. Nothing raises: a check that fails is not judged.
     """
-    asked = catalog.everything() if checks is None else list(checks)
+    known = catalog.everything()
+    asked = in_force(known if checks is None else checks, run)
     rules = [*rules_of(ignore), *(Rule.read(f.data) for f in run.facts("ignore"))]
     answers = _Answers(run, rules)
     for check in asked:
@@ -51,10 +45,10 @@ def judge(
         _add_recorded(answers, {check.name for check in asked})
         answers.not_judged += broken()
     _add_announced(answers, asked)
-    symptoms = {check.name for check in asked if check.symptom}
     kept, withdrawn = proven(answers.findings, run)
     answers.ruled_out += withdrawn
-    ordered = folded(kept, symptoms)
+    causes = Causes({check.name: check for check in (*known, *asked)}.values())
+    ordered = folded(kept, causes)
     roots = [f for f in ordered if not f.because]  # what follows from them is explained
     cleared = {c.name for c in asked if c.name in answers.ruled_out and _clears(c, run)}
     return Verdict(
@@ -62,7 +56,7 @@ def judge(
         tuple(answers.not_judged),
         tuple(answers.ruled_out),
         tuple(answers.ignored),
-        tuple(name for name in possible_causes(roots) if name in cleared),
+        tuple(name for name in possible_causes(roots, causes) if name in cleared),
     )
 
 
@@ -105,9 +99,11 @@ class _Answers:
         self.ruled_out = [name for name in self.ruled_out if name != finding.check]
         self.not_judged = [item for item in self.not_judged if item.check != finding.check]
         if reason:
-            self.not_judged.append(NotJudged(finding.check, f"told at step {step} and taken back: {reason}"))
+            self.not_judged.append(
+                NotJudged(finding.check, f"reported at step {step}, then withdrawn: {reason}")
+            )
             return
-        told = f"told at step {step}; no longer seen in the {self.run.steps:,} steps as a whole"
+        told = f"reported at step {step}; no longer present over all {self.run.steps:,} steps"
         self.findings.append(replace(finding, evidence=(*finding.evidence, Evidence(told))))
 
 
@@ -178,9 +174,11 @@ def _of_all(found: Sequence[tuple[Part, Finding]], parts: int) -> Finding:
         return worst  # of something that is no part's own
     ill = list(dict.fromkeys(part for part, _ in found))
     if len(ill) == parts:
-        return replace(worst, evidence=(*worst.evidence, Evidence(f"so in all {parts} fits of this run")))
+        return replace(
+            worst, evidence=(*worst.evidence, Evidence(f"the same in all {parts} trainings of this run"))
+        )
     steps = listed([f"{part.first} to {part.end - 1}" for part in ill], 4)
-    told = f"so in {len(ill)} of the {parts} fits of this run: steps {steps}"
+    told = f"in {len(ill)} of the {parts} trainings of this run: steps {steps}"
     return replace(worst, evidence=(*worst.evidence, Evidence(told)))
 
 
@@ -230,7 +228,7 @@ def merged(findings: Sequence[Finding]) -> Finding:
     steps = [f.step for f in findings if f.step is not None]
     return replace(
         lead,
-        message=f"{lead.message} (and so: {places})",
+        message=f"{lead.message} (same in {places})",
         step=min(steps, default=None),
         evidence=(*lead.evidence, *_also(others)),
     )
@@ -253,3 +251,10 @@ def _place(site: Site) -> str:
     if site.module is not None:
         return f"{site.module}.{site.param}" if site.param else site.module
     return f"{site.file}:{site.line}" if site.file else site.op or "elsewhere"
+
+
+def judged(view: RunView) -> Verdict:
+    """What the checks say that read what was found about the data."""
+    asked = {f"fact:{kind}" for kind in view.fact_kinds("data.")}
+    checks = [c for c in catalog.everything() if asked & {n for need in c.needs for n in need.split("|")}]
+    return judge(view, checks=checks)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from clew.records import Evidence, Site
+from clew.records.finding import Evidence
+from clew.records.site import Site
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

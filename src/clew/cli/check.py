@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from clew.cli.arguments import (
+from clew.cli.options import (
     Refusal,
     continue_flag,
     file_option,
@@ -20,7 +20,7 @@ from clew.cli.arguments import (
     time_limit_option,
 )
 from clew.cli.run import BeforeTheScript
-from clew.options import CheckOptions, RunOptions
+from clew.session.run_options import CheckOptions, RunOptions
 
 LEVELS = click.Choice(["error", "warning", "none"])
 
@@ -123,7 +123,7 @@ def _must_be_known(only: tuple[str, ...], skip: tuple[str, ...]) -> None:
     if not only and not skip:
         return
     try:
-        from clew.experiments.running import UnknownExperiment, chosen
+        from clew.labs.experiments.run import UnknownExperiment, chosen
     except ImportError as error:
         raise Refusal("experiments need torch: pip install torch") from error
 

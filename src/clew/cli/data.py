@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from clew.cli.arguments import (
+from clew.cli.options import (
     Refusal,
     continue_flag,
     fail_on_option,
@@ -21,7 +21,8 @@ from clew.cli.arguments import (
     time_limit_option,
 )
 from clew.cli.run import BeforeTheScript
-from clew.options import DataOptions, RunOptions
+from clew.records.data_report import DataOptions
+from clew.session.run_options import RunOptions
 
 
 @click.command(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from clew.cli.arguments import Refusal, folder_option, runs_folder
-from clew.options import RunOptions
+from clew.cli.options import Refusal, folder_option, runs_folder
+from clew.session.run_options import RunOptions
 
 NEEDED = {"torch": "torch", "sklearn": "scikit-learn"}  # module and what to install
 PLACE = Path(".clew", "demo", "digits.py")

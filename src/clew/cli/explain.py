@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.arguments import json_flag, unknown_check
+from clew.cli.options import json_flag, unknown_check
 
 if TYPE_CHECKING:
-    from clew.checks.api import Check
-    from clew.show.explain import CheckEntry
+    from clew.checks.base import Check
+    from clew.render.verdict.check_text import CheckEntry
 
 
 @click.command("explain", short_help="What a check detects, why it is bad, how to fix it.")
@@ -24,8 +24,8 @@ def command(check: str | None, as_json: bool) -> int:
       clew explain
       clew explain dead-units
     """
-    from clew.show.explain import render_check, render_checks
-    from clew.show.json_out import dumps
+    from clew.render.verdict.check_text import render_check, render_checks
+    from clew.render.verdict_json import dumps
 
     entries = _entries(check)
     if as_json:
@@ -39,7 +39,7 @@ def command(check: str | None, as_json: bool) -> int:
 
 
 def _entries(name: str | None) -> list[CheckEntry]:
-    from clew.checks.api import UnknownCheck
+    from clew.checks.base import UnknownCheck
     from clew.checks.catalog import everything, find
 
     try:
@@ -49,8 +49,8 @@ def _entries(name: str | None) -> list[CheckEntry]:
 
 
 def _entry(check: Check | type[Check]) -> CheckEntry:
-    from clew.checks.api import sections, summary
-    from clew.show.explain import CheckEntry
+    from clew.checks.base import sections, summary
+    from clew.render.verdict.check_text import CheckEntry
 
     return CheckEntry(check.name, check.id, summary(check), sections(check))
 

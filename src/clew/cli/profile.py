@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from clew.cli.arguments import (
+from clew.cli.options import (
     Refusal,
     fail_on_option,
     file_option,
@@ -17,8 +17,8 @@ from clew.cli.arguments import (
     quiet_flag,
     run_options,
 )
-from clew.cli.profile_records import ScriptOrRuns, compare_runs, export_run, show_run
-from clew.options import ProfileOptions, RunOptions
+from clew.cli.recorded_profiles import ScriptOrRuns, compare_runs, export_run, show_run
+from clew.session.run_options import ProfileOptions, RunOptions
 
 FORMATS = ("csv", "chrome", "pstats", "speedscope", "html")
 MOST_SIZES = 32

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.cli.arguments import Refusal, folder_option, json_flag, runs_folder
+from clew.cli.options import Refusal, folder_option, json_flag, runs_folder
 
 if TYPE_CHECKING:
-    from clew.show.replayed import Replayed
-    from clew.trace.rebuild import Again
-    from clew.trace.replay import Answer
+    from clew.labs.replay.repro.rebuilt_step import Again
+    from clew.labs.replay.step_replay import Answer
+    from clew.render.verdict.replay_text import Replayed
 
 _WANTS_MODEL = ("could not be saved", "is needed from", "not defined")  # what a model given may mend
 
@@ -49,9 +49,9 @@ def command(where: str | None, models: tuple[str, ...], as_json: bool, folder: P
         import torch  # noqa: F401
     except ImportError as error:
         raise Refusal("replaying a step needs torch: pip install torch") from error
-    from clew.trace.rebuild import exit_code
-    from clew.trace.saved import replay_saved
-    from clew.trace.sources import CannotRebuild
+    from clew.labs.replay.repro.rebuilt_step import exit_code
+    from clew.labs.replay.repro.saved_sources import CannotRebuild
+    from clew.labs.replay.repro.saved_step import replay_saved
 
     try:
         again, found = replay_saved(place, _given(models, place))
@@ -66,7 +66,7 @@ def _place(where: str | None, root: Path) -> Path:
         return Path(where)
     if where is not None and Path(where).is_dir() and not (Path(where) / "run.json").is_file():
         raise Refusal(f"there is no repro.json in {where}")
-    from clew.store.runs import find_run
+    from clew.store.read.run_folders import find_run
 
     run = find_run(root, where)
     steps = sorted(run.glob("repro*/step-*"), key=_order)
@@ -91,8 +91,8 @@ def _order(path: Path) -> tuple[int, bool, str]:
 def _given(specs: tuple[str, ...], place: Path) -> dict[str, Any]:
     import json
 
-    from clew.trace.saved import make_model
-    from clew.trace.sources import CannotRebuild
+    from clew.labs.replay.repro.saved_sources import CannotRebuild
+    from clew.labs.replay.repro.saved_step import make_model
 
     if not specs:
         return {}
@@ -121,12 +121,12 @@ def _with_advice(problem: str, models: tuple[str, ...]) -> str:
 
 
 def _show(again: Again, found: Answer, as_json: bool) -> None:
-    from clew.trace.alarm import to_fact
+    from clew.labs.replay.replay_alarm import to_fact
 
     data = again.step.data
     fact = to_fact(data["where"], found)
     if as_json:
-        from clew.show.json_out import dumps
+        from clew.render.verdict_json import dumps
 
         report = {
             "folder": str(again.step.folder),
@@ -139,15 +139,15 @@ def _show(again: Again, found: Answer, as_json: bool) -> None:
         }
         sys.stdout.write(dumps(report))
         return
-    from clew.show.replayed import render_replay
+    from clew.render.verdict.replay_text import render_replay
 
     render_replay(_replayed(again, fact), stream=sys.stdout)
 
 
 def _replayed(again: Again, fact: dict[str, Any]) -> Replayed:
-    from clew.checks.numerics.culprit import Culprit
-    from clew.show.replayed import Replayed
-    from clew.show.safe_text import short_path
+    from clew.checks.evidence.nan_culprit import Culprit
+    from clew.render.safe_text import short_path
+    from clew.render.verdict.replay_text import Replayed
 
     saved = again.step
     culprit = Culprit.read(saved.data["step"], fact)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from clew.cli.arguments import Refusal, folder_option, runs_folder
+from clew.cli.options import Refusal, folder_option, runs_folder
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20}
 LARGEST_NOTES = 1 << 20
@@ -60,10 +60,10 @@ def command(
       clew report -o lr.html --notes what-i-saw.md
       clew report 20261115-10 20261115-11 --open
     """
-    from clew.show.web.desk import Desk
-    from clew.show.web.library import Shelf
-    from clew.show.web.report import ReportError, build_report
-    from clew.store.runs import find_run
+    from clew.store.read.run_folders import find_run
+    from clew.web.answers.desk import Desk
+    from clew.web.answers.report_file import ReportError, build_report
+    from clew.web.runs.run_library import Shelf
 
     root = runs_folder(folder)
     paths = list(dict.fromkeys(find_run(root, name) for name in names or (None,)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from clew.cli.arguments import (
+from clew.cli.options import (
     LEVELS,
     Refusal,
     fail_on_option,
@@ -21,12 +21,12 @@ from clew.cli.arguments import (
     run_options,
     script_argument,
 )
-from clew.options import RunOptions, enabled
-from clew.show.saying import in_short, say
+from clew.render.stderr_messages import in_short, say
+from clew.session.run_options import RunOptions, enabled
 
 if TYPE_CHECKING:
-    from clew.attach.launcher import Outcome
-    from clew.session import Session
+    from clew.hooks.entry.launcher import Outcome
+    from clew.session.session import Session
 
 
 def share(ctx: click.Context, param: click.Parameter, text: str) -> float:
@@ -150,7 +150,7 @@ def command(
 
 def launch(options: RunOptions) -> NoReturn:
     """Run the program and end the process as it would have ended without Clew."""
-    from clew.attach import launcher
+    from clew.hooks.entry import launcher
 
     session = _start(options) if enabled() else None
     watched = os.getpid()
@@ -163,7 +163,7 @@ def launch(options: RunOptions) -> NoReturn:
 
 def _start(options: RunOptions) -> Session | None:
     try:
-        from clew.session import start_run
+        from clew.session.session import start_run
 
         return start_run(options)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with Clew, the training goes ahead

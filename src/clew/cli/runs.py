@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.arguments import Refusal, folder_option, json_flag, runs_folder
+from clew.cli.options import Refusal, folder_option, json_flag, runs_folder
 
 if TYPE_CHECKING:
-    from clew.store.peek import RunInfo
+    from clew.store.read.run_info import RunInfo
 
 STATES = click.Choice(["running", "finished", "failed", "killed", "empty", "unreadable"])
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -71,12 +71,12 @@ def command(
         return 0
     found = _listed(folder, state, match, limit)
     if as_json:
-        from clew.show.json_out import dumps
-        from clew.show.runs_table import run_json
+        from clew.render.verdict.runs_table import run_json
+        from clew.render.verdict_json import dumps
 
         sys.stdout.write(dumps([run_json(run) for run in found]))
     elif found:
-        from clew.show.runs_table import render_runs
+        from clew.render.verdict.runs_table import render_runs
 
         render_runs(found, stream=sys.stdout)
     else:
@@ -86,7 +86,7 @@ def command(
 
 
 def _listed(folder: Path | None, state: str | None, match: str | None, limit: int | None) -> list[RunInfo]:
-    from clew.store.runs import list_runs
+    from clew.store.read.run_folders import list_runs
 
     found = [
         run
@@ -115,7 +115,7 @@ def remove(
     folder: Path | None,
 ) -> int:
     """Remove runs, by name or by age."""
-    from clew.store.runs import remove_run
+    from clew.store.read.run_folders import remove_run
 
     paths = _chosen(runs_folder(folder or outer_folder), names, older_than, force)
     if paths and not yes:
@@ -123,7 +123,7 @@ def remove(
     for path in paths:
         remove_run(path, force=force)
     if as_json:
-        from clew.show.json_out import dumps
+        from clew.render.verdict_json import dumps
 
         sys.stdout.write(dumps({"removed": [str(path) for path in paths]}))
     else:
@@ -132,7 +132,7 @@ def remove(
 
 
 def _chosen(root: Path, names: tuple[str, ...], older_than: float | None, force: bool) -> list[Path]:
-    from clew.store.runs import find_run, list_runs
+    from clew.store.read.run_folders import find_run, list_runs
 
     if not names and older_than is None:
         raise Refusal("say which runs to remove: clew runs rm RUN, or --older-than 7d")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clew.cli.arguments import Refusal, ignore_option, json_flag, known_checks, project_rules
+from clew.cli.options import Refusal, ignore_option, json_flag, known_checks, project_rules
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from clew.structure import Summary
+    from clew.records.network import Summary
 
 FAILED = 1  # the forward failed, and why was said
 
@@ -85,8 +85,8 @@ def command(
     """
     if find_spec("torch") is None:
         raise Refusal("torch is not installed here: pip install torch")
-    from clew.model.inputs import BadInputError
-    from clew.model.mishaps import ForwardError
+    from clew.labs.network.network_inputs import BadInputError
+    from clew.labs.network.shape_errors.shape_error import ForwardError
 
     left_out = [*known_checks(ignore), *project_rules()]
     try:
@@ -98,7 +98,7 @@ def command(
     except BadInputError as error:
         raise Refusal(str(error)) from error
     except ForwardError as error:
-        from clew.show.model_mishap import render_mishap
+        from clew.render.network.shape_error_text import render_mishap
 
         render_mishap(error.mishap, stream=sys.stderr)
         return FAILED
@@ -139,8 +139,8 @@ def _swapped(descriptor: int, other: int) -> int | None:
 def _read(
     model: str, inputs: Sequence[str], dims: str | None, dtype: str | None, meta: bool
 ) -> tuple[nn.Module, Any, dict[str, Any]]:
-    from clew.model.inputs import arranged, dtype_of, parsed
-    from clew.model.locating import located
+    from clew.labs.network.model_locator import located
+    from clew.labs.network.network_inputs import arranged, dtype_of, parsed
 
     keywords = {"dims": _dims(dims), "dtype": dtype_of(dtype) if dtype else None}
     parts = [parsed(text) for text in inputs]  # a mistake there is told before anything is imported
@@ -158,16 +158,16 @@ def _show(
     expand: bool,
     as_json: bool,
 ) -> int:
-    from clew.inspecting import summary
+    from clew.api.summary import summary
 
     with printing_aside():
         found: Summary = summary(model, given, keep_going=keep_going, **options)
     if as_json:
-        from clew.show.json_out import dumps
+        from clew.render.verdict_json import dumps
 
         sys.stdout.write(dumps(found.to_json()))
     else:
-        from clew.show.model_table import render_summary
+        from clew.render.network.summary_table import render_summary
 
         render_summary(found, stream=sys.stdout, depth=depth, expand=expand)
     return FAILED if found.mishap is not None else 0
@@ -176,9 +176,9 @@ def _show(
 def _write_graph(
     model: nn.Module, given: Any, keywords: dict[str, Any], path: Path, colour: str, expand: bool
 ) -> int:
-    from clew.model.graphing import graph
-    from clew.show.bundle import BundleNotBuilt
-    from clew.show.model_graph import GraphFormatError, render_tree, write_graph
+    from clew.api.graph import graph
+    from clew.render.bundle import BundleNotBuilt
+    from clew.render.network.graph_files import GraphFormatError, render_tree, write_graph
 
     with printing_aside():
         drawn = graph(model, given, **keywords)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from clew.cli.arguments import Refusal, runs_folder
+from clew.cli.options import Refusal, runs_folder
 
 
 def prefix(ctx: click.Context, param: click.Parameter, text: str) -> str:
@@ -56,10 +56,10 @@ def command(
       clew ui /data/runs --port 0 --no-open
       clew ui --root-path /clew --allow-host jupyter.example.org
     """
-    from clew.show.bundle import index_file
-    from clew.show.web.desk import Desk
-    from clew.show.web.gate import new_token
-    from clew.show.web.serve import address, bind, serve, tunnel
+    from clew.render.bundle import index_file
+    from clew.web.answers.desk import Desk
+    from clew.web.gate import new_token
+    from clew.web.server import address, bind, serve, tunnel
 
     root = _existing(runs_folder(folder))
     token = new_token()

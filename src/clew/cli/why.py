@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from clew.cli.arguments import (
+from clew.cli.options import (
     Refusal,
     fail_on_option,
     fails,
@@ -17,7 +17,7 @@ from clew.cli.arguments import (
     known_checks,
     runs_folder,
 )
-from clew.options import FAILED_ON
+from clew.session.run_options import FAILED_ON
 
 
 @click.command("why", short_help="What is wrong with a run, on what evidence, and the fix.")
@@ -44,11 +44,11 @@ def command(
       clew why 20261115 --all
       clew why --json | jq .findings[0].check
     """
+    from clew.checks.run_view import RunView
     from clew.checks.runner import judge
-    from clew.checks.view import RunView
-    from clew.show.summary import summarise
-    from clew.store.reader import open_run
-    from clew.store.runs import find_run
+    from clew.render.run_summary import summarise
+    from clew.store.read.run_folders import find_run
+    from clew.store.read.run_reader import open_run
 
     asked = known_checks(ignore)
     reader = open_run(find_run(runs_folder(folder), run))
@@ -57,11 +57,11 @@ def command(
     if summary.idle is not None and not verdict.findings:
         raise Refusal(f"nothing to judge in {reader.path}: {summary.idle}")
     if as_json:
-        from clew.show.json_out import dumps, verdict_json
+        from clew.render.verdict_json import dumps, verdict_json
 
         sys.stdout.write(dumps(verdict_json(verdict, summary)))
     else:
-        from clew.show.terminal import render_verdict
+        from clew.render.verdict.verdict_terminal import render_verdict
 
         render_verdict(verdict, summary, stream=sys.stdout, full=full)
     return FAILED_ON if fails(verdict, fail_on) else 0

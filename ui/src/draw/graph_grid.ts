@@ -1,5 +1,5 @@
 // Makes room in a level for what is open in it. The layout itself, which row and column a box stands in, is made
-// once by Python (src/clew/show/model_places.py, where `fit` is the same for SVG): here columns and rows only become
+// once by Python (src/clew/render/network/box_places.py, where `fit` is the same for SVG): here columns and rows only become
 // as wide and high as what stands in them, as those of a table do.
 
 /** Places of a level: boxes first, then passages, where a long line goes by between boxes. */

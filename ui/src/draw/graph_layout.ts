@@ -45,7 +45,7 @@ export interface Layout {
   notes: Note[]; // how many boxes of a level are left out
 }
 
-// As in src/clew/show/model_boxes.py.
+// As in src/clew/render/network/node_boxes.py.
 export const LINE = 15; // px of a line of text
 const [PAD, HEAD] = [16, 34]; // around the boxes inside an open one; for its title
 

@@ -34,7 +34,7 @@ export interface RawGraph {
   layout?: RawLayout | null;
 }
 
-/** Made by src/clew/show/model_layout.py: what levels have in common is in tables, named by number. */
+/** Made by src/clew/render/network/graph_layout.py: what levels have in common is in tables, named by number. */
 export interface RawLayout {
   first: number[]; // modules that are open at first
   levels: Record<string, RawLevel>; // by module; "" is the outermost level
@@ -321,6 +321,7 @@ export function searched(model: Model, text: string, most = 60): GraphNode[] {
 export interface GraphAnswer {
   models?: { root: string; class: string; file: string | null; line: number | null; modules: ModuleRow[] }[];
   graphs?: RawGraph[];
+  layouts?: (RawLayout | null)[]; // of each graph
   health?: Record<string, { severity: string; checks: string[] }>;
   time?: Record<string, number> | null;
   missing?: string | null;
@@ -333,7 +334,8 @@ export interface Choice {
 }
 
 export function choicesOf(data: GraphAnswer): Choice[] {
-  const graphs = new Map((data.graphs ?? []).map((g) => [g.root ?? g.name, g]));
+  const laid = (data.graphs ?? []).map((g, i): RawGraph => ({ ...g, layout: data.layouts?.[i] ?? null }));
+  const graphs = new Map(laid.map((g) => [g.root ?? g.name, g]));
   const listed = (data.models ?? []).map((m) => ({ root: m.root, graph: graphs.get(m.root) ?? null, rows: m.modules ?? [] }));
   const known = new Set(listed.map((c) => c.root));
   const others = [...graphs].filter(([root]) => !known.has(root)).map(([root, graph]) => ({ root, graph, rows: [] }));

@@ -1,21 +1,21 @@
 """DATA017 augmentation-repeats
 
 ## What it detects
-A training dataset whose `__getitem__` draws random numbers, and whose samples all the same arrive
-bit-identical in every epoch.
+A training dataset whose `__getitem__` draws random numbers, but whose samples are bit-identical in every
+epoch.
 
 ## Why is this bad?
-Augmentation is meant to show each sample in many ways. If the draw is always the same, or its
-result was stored, the model sees the same distorted copy every time: the cost of augmentation
-without its use.
+Augmentation is meant to show each sample in many ways. If the random draw is always the same, or its
+result was stored, the model sees the same distorted copy every time: the cost of augmentation without
+the benefit.
 
 ## How to fix
-Do not set a seed inside `__getitem__`, and do not keep augmented samples: store the raw ones and
+Do not set a seed inside `__getitem__`, and do not cache augmented samples: store the raw samples and
 augment on every access.
 
 ## Known problems
-A random transform that does nothing to the input (it only picks another view for the target) looks
-alike. Datasets with a switch that is off are left alone.
+A random transform that does not change the input (it only picks another view for the target) looks the
+same. Datasets whose augmentation is switched off are not reported.
 
 ## References
 - PyTorch docs, Reproducibility: seed once, at the start of the program.
@@ -26,10 +26,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import at, training_loaders
-from clew.checks.view import RunView
-from clew.records import Finding, Severity, Site
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import at, training_loaders
+from clew.checks.run_view import RunView
+from clew.records.finding import Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class AugmentationRepeats(Check):
     id = "DATA017"
     name = "augmentation-repeats"
     needs = ("sample.seen", "fact:loader")
+
+    caused_by = ("labels-misaligned",)
 
     seen: float = 0.999  # share of a batch that came before, bit by bit; a coin flip for each makes 0.5
     batches: int = 5  # batches after the first epoch, all of which must be so
@@ -58,11 +61,11 @@ class AugmentationRepeats(Check):
                         Severity.WARNING,
                         message=f"{loader.dataset} draws random numbers, but its samples come back "
                         "bit-identical in every epoch: the augmentation repeats",
-                        fix="take the seed out of __getitem__ (np.random.seed, manual_seed, default_rng(0)), "
+                        fix="remove the seed from __getitem__ (np.random.seed, manual_seed, default_rng(0)), "
                         "and augment on every access",
                         site=loader.site,
                         step=int(later.steps[0]),
-                        evidence=later.evidence("share of the batch that came before, bit by bit"),
+                        evidence=later.evidence("share of the batch that is bit-identical to an earlier one"),
                     )
                     return
 

@@ -1,21 +1,22 @@
 """DATA007 class-imbalance
 
 ## What it detects
-One class that makes up nearly all of the training samples, with a loss that counts every sample
-alike. It is a warning if the model misses most samples of the other classes, else advice. `clew data`
-counts the labels of the dataset, and warns of classes that are evaluated but never trained.
+One class that makes up nearly all of the training samples, with a loss that gives every sample the same
+weight. It is a warning if the model misses most samples of the other classes, and advice otherwise.
+`clew data` counts the labels of the dataset, and warns about classes that are evaluated but never
+trained on.
 
 ## Why is this bad?
-A model that always says the frequent class has an accuracy of its share, 95 % or 99 %, and a small
-loss: the gradient of the rare samples drowns. They are usually the ones that matter.
+A model that always predicts the frequent class reaches 95 % or 99 % accuracy and a small loss, and the
+gradient of the rare samples is lost. They are usually the ones that matter.
 
 ## How to fix
-Weigh the loss (`weight=` for cross_entropy, `pos_weight=` for binary losses) or draw rare samples
-more often (`WeightedRandomSampler`), and look at recall or average precision, not at accuracy.
+Weight the loss (`weight=` for cross_entropy, `pos_weight=` for binary losses) or draw rare samples more
+often (`WeightedRandomSampler`), and watch recall or average precision instead of accuracy.
 
 ## Known problems
-Rare classes that the model finds all the same are no reason to warn. Pixels, words and tags, where
-one class is frequent by nature, are not judged: only data with one label for each sample is.
+Rare classes that the model predicts well are not reported. Only data with one label per sample is
+checked, not pixels, words and tags, where one class is frequent by nature.
 
 ## References
 - He and Garcia, Learning from imbalanced data, 2009.
@@ -27,14 +28,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import ClassCounts, class_counts, is_weighted, training_loaders
-from clew.checks.data.surveyed import evaluation, looked, training, was_surveyed
-from clew.checks.data.surveyed import site as place
-from clew.checks.view import RunView
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import ClassCounts, class_counts, is_weighted, training_loaders
+from clew.checks.evidence.survey_facts import evaluation, looked, training, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records import Evidence, Finding, Severity, Site
-from clew.supply.survey import Labels, Order, Survey
+from clew.records.dataset_survey import Labels, Order, Survey
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ class ClassImbalance(Check):
     id = "DATA007"
     name = "class-imbalance"
     needs = ("label.classes|fact:data.survey",)
+
+    groups = ("data-faults",)
+    caused_by = ("constant-target", "unshuffled-data")
 
     share: float = 0.9  # of the most frequent class: nine to one, where always saying it looks good
     samples: int = 200  # labels counted before it is judged; the share's error is then 0.02
@@ -98,8 +103,8 @@ class ClassImbalance(Check):
                 names = listed([c.what for c in new], 8)
                 return self.finding(
                     Severity.WARNING,
-                    message=f"{other.split} has classes that are not in {survey.split}: {names}",
-                    fix="split so that every class is on both sides: train_test_split(…, stratify=y)",
+                    message=f"{other.split} has classes that {survey.split} does not have: {names}",
+                    fix="split so that both parts have every class: train_test_split(…, stratify=y)",
                     site=place(other),
                     step=0,
                     evidence=[
@@ -113,7 +118,7 @@ class ClassImbalance(Check):
         recall = self._recall(counts, top)
         missed = recall is not None and recall < self.found
         last = counts[-1]
-        said = "" if recall is None else f", and the model finds {recall:.0%} of the others"
+        said = "" if recall is None else f", and the model gets {recall:.0%} of the others right"
         listed = ", ".join(f"class {c}: {n}" for c, n in sorted(last.counts.items())[:10])
         return self.finding(
             Severity.WARNING if missed else Severity.ADVICE,
@@ -139,7 +144,7 @@ class ClassImbalance(Check):
         most = max((c[-1].total for c in (class_counts(run, s) for s in sites) if c), default=0)
         if most >= self.samples or was_surveyed(run):
             return None
-        return f"needs {self.samples} labels, has counted {most}"
+        return f"needs {self.samples} labels, has {most}"
 
 
 def _in_order(order: Order) -> bool:

@@ -1,22 +1,22 @@
 """DATA003 constant-input
 
 ## What it detects
-A model that is fed the same everywhere: batches in which every value is the same, batches whose
-samples are all copies of one, samples most of which are blank, or a table most of whose columns
-never vary. `clew data` looks for the same in the dataset.
+Input that does not vary: batches in which every value is the same, batches whose samples are all copies
+of one another, samples that are mostly blank, or a table in which most columns never vary. `clew data`
+looks for the same in the dataset.
 
 ## Why is this bad?
-What does not vary can't tell one sample from another. The best that a model can do with a
-constant input is to predict the mean of its targets, and it will, without an error.
+A model can't tell samples apart by what never varies. The best it can do with a constant input is to
+predict the mean of the targets, and it does, without an error.
 
 ## How to fix
-Look at what the dataset returns for a few indices: `x0, x1 = dataset[0][0], dataset[1][0]`. Usual
-causes are integer division, a buffer that is allocated and never filled, a `__getitem__` that
-ignores its index, and a normalisation that divides by the wrong constant.
+Print what the dataset returns for a few indices: `x0, x1 = dataset[0][0], dataset[1][0]`. Common causes
+are integer division, a buffer that is allocated and never filled, a `__getitem__` that ignores its
+index, and a normalisation that divides by the wrong constant.
 
 ## Known problems
-Columns of a table are judged once there are many more samples than columns, since words and
-rare categories are constant in most batches. Border pixels that never vary are ignored.
+Columns of a table are checked once there are many more samples than columns, since words and rare
+categories are constant in most batches. Border pixels that never vary are ignored.
 
 ## References
 - Karpathy, A Recipe for Training Neural Networks, 2019: become one with the data.
@@ -29,13 +29,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.checks.api import Check
-from clew.checks.data.feed import at, feeding_site
-from clew.checks.data.surveyed import looked, surveys, was_surveyed
-from clew.checks.data.surveyed import site as place
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
-from clew.supply.survey import Survey
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import at, feeding_site
+from clew.checks.evidence.survey_facts import looked, surveys, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
+from clew.records.dataset_survey import Survey
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,9 @@ class ConstantInput(Check):
         "sample.distinct|fact:data.survey",
         "sample.count|fact:data.survey",
     )
+
+    groups = ("data-faults",)
+    caused_by = ("dataset-mutates",)
 
     samples: int = 5  # sampled batches, all of which must be so
     batch: int = 4  # samples in a batch, from which on copies of one are no accident
@@ -69,7 +73,7 @@ class ConstantInput(Check):
                 yield self.finding(
                     severity,
                     message=message,
-                    fix="print(dataset[0][0], dataset[1][0])  # they must differ; then mend __getitem__ or"
+                    fix="print(dataset[0][0], dataset[1][0])  # they must differ; then fix __getitem__ or"
                     " the preprocessing",
                     site=feeding_site(run, site),
                     step=int(counts.steps[0]),
@@ -83,7 +87,7 @@ class ConstantInput(Check):
                 yield self.finding(
                     told[0],
                     message=told[1],
-                    fix="print(dataset[0][0], dataset[1][0])  # they must differ; then mend __getitem__ or"
+                    fix="print(dataset[0][0], dataset[1][0])  # they must differ; then fix __getitem__ or"
                     " the preprocessing",
                     site=place(survey),
                     step=0,
@@ -98,7 +102,7 @@ class ConstantInput(Check):
         if field.low is not None and field.low == field.high:
             return Severity.ERROR, f"every value of field {field.name} is {field.low:.4g}, in every sample"
         if survey.exact.copies >= survey.looked - 1 > 0:
-            return Severity.ERROR, f"all {survey.looked:,} samples that were looked at are the same"
+            return Severity.ERROR, f"all {survey.looked:,} samples that were read are the same"
         if field.features >= self.features and field.blank >= self.blank * field.samples:
             share = field.blank / field.samples
             return Severity.WARNING, f"{share:.0%} of the samples are blank: all their values are the same"
@@ -117,7 +121,7 @@ class ConstantInput(Check):
         alike = counts is not None and bool((distinct.values * counts.values <= 1.01).all())
         same_value = _spread(run, site)
         if same_value is not None and alike:
-            evidence = constant.evidence("share of samples that hold one value only")
+            evidence = constant.evidence("share of samples with a single value")
             text = f"every input of the model is {same_value:.4g}, in every sample of every batch"
             return Severity.ERROR, text, evidence
         if alike:

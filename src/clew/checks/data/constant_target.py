@@ -2,21 +2,21 @@
 
 ## What it detects
 Targets that are the same for every sample of every batch: one class only, or one number. `clew data`
-looks for the same in the dataset; a label that no loss was seen to use gives a hint only.
+looks for the same in the dataset; labels that were not seen in a loss only get a hint.
 
 ## Why is this bad?
-There is nothing to learn but that constant. The loss falls to zero in a few steps, which looks
-like a great success.
+There is nothing to learn but that constant. The loss falls to zero in a few steps, which looks like
+success.
 
 ## How to fix
-Print `y.unique()`, or `y.min(), y.max()`, of the whole training set. Usual causes are a wrong
-column, labels compared with the wrong type (`"1" == 1`), a split of sorted data, and a
-conversion that rounds to zero.
+Print `y.unique()`, or `y.min(), y.max()`, of the whole training set. Common causes are a wrong column,
+labels compared with the wrong type (`"1" == 1`), a split of sorted data, and a conversion that rounds to
+zero.
 
 ## Known problems
-Targets that the program makes itself (ones and zeros for a discriminator, zeros for a residual or
-a contrastive loss) are constant on purpose: only what a loader delivered is judged, or what
-comes to the only loss call of a step and is not zero.
+Targets that the program creates itself (ones and zeros for a discriminator, zeros for a residual or a
+contrastive loss) are constant on purpose: only targets from a loader are checked, or nonzero targets of
+the only loss call in a step.
 
 ## References
 - Karpathy, A Recipe for Training Neural Networks, 2019: become one with the data.
@@ -29,14 +29,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.checks.api import Check
-from clew.checks.data.feed import at, training_loaders
-from clew.checks.data.surveyed import looked, training, was_surveyed
-from clew.checks.data.surveyed import site as place
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import at, training_loaders
+from clew.checks.evidence.survey_facts import looked, training, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Finding, Severity, Site
-from clew.supply.survey import LABEL
+from clew.records.dataset_survey import LABEL
+from clew.records.finding import Finding, Severity
+from clew.records.site import Site
 
 JUDGED = {
     "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
@@ -54,6 +55,8 @@ class ConstantTarget(Check):
         "target.max|fact:data.survey",
         "target.given|fact:data.survey",
     )
+
+    groups = ("data-faults",)
 
     samples: int = 10  # sampled batches, all of which must hold the same value
     labels: int = 50  # targets seen in all, below which chance may do it
@@ -88,7 +91,7 @@ class ConstantTarget(Check):
                 yield self.finding(
                     Severity.ERROR if used else Severity.ADVICE,
                     message=f"every label of {survey.split} is {value}: there is nothing to learn but that",
-                    fix="print(y.unique(return_counts=True))  # over all of it; then mend the labels",
+                    fix="print(y.unique(return_counts=True))  # over the whole dataset; then fix the labels",
                     site=place(survey),
                     step=0,
                     evidence=looked(survey),
@@ -113,7 +116,7 @@ class ConstantTarget(Check):
         return self.finding(
             Severity.ERROR,
             message=f"every target of {site.op} is {value:.6g}: there is nothing to learn but that",
-            fix="print(y.unique(return_counts=True))  # over the whole training set; then mend the labels",
+            fix="print(y.unique(return_counts=True))  # over the whole training set; then fix the labels",
             site=site,
             step=int(low.steps[0]),
             evidence=low.evidence("smallest target of a batch; the largest is the same"),

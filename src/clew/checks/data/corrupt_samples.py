@@ -2,19 +2,19 @@
 
 ## What it detects
 Samples that can't be read: the dataset raises an exception for their index, or returns None. `clew data`
-goes on to the next one, counts them and lists them by index, with the error and the line.
+skips them, counts them and lists them by index, with the error and the line.
 
 ## Why is this bad?
-The loader ends the training with an exception when it comes to one of them, in the first epoch or after
-hours. In a worker process the traceback says little about which sample it was.
+The loader raises an exception when it reaches one of them, in the first epoch or after hours. In a
+worker process the traceback says little about which sample it was.
 
 ## How to fix
 Repair or delete the files behind the indices shown, or leave them out: `Subset(dataset, good)`. If the
-last indices are out of range, `__len__` returns more than there is.
+last indices are out of range, `__len__` returns too many.
 
 ## Known problems
-Samples that fail only now and then (a network, a locked file) are counted if they failed once. A dataset
-that returns None on purpose, for a collate function that leaves such samples out, gets a hint only.
+Samples that fail only sometimes (a network, a locked file) are counted if they failed once. A dataset
+that returns None on purpose, for a collate function that drops such samples, only gets a hint.
 
 ## References
 - PyTorch docs, torch.utils.data: multi-process data loading.
@@ -25,12 +25,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.surveyed import at, called, looked, site, surveys
-from clew.checks.view import RunView
+from clew.checks.base import Check
+from clew.checks.evidence.survey_facts import at, called, looked, site, surveys
+from clew.checks.run_view import RunView
 from clew.checks.wording import counted
-from clew.records import Evidence, Finding, Severity, Site
-from clew.supply.survey import Survey
+from clew.records.dataset_survey import Survey
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,6 @@ def _words(survey: Survey, where: str) -> str:
 
 def _fix(survey: Survey) -> str:
     if survey.past_end is not None:
-        return "make __len__ return the number of samples that __getitem__ can give"
+        return "make __len__ return the number of samples that __getitem__ can return"
     bad = sorted(c.index for c in survey.corrupt)
     return f"bad = {set(bad[:8]) or '{…}'}; Subset(dataset, [i for i in range(len(dataset)) if i not in bad])"

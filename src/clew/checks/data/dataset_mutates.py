@@ -1,22 +1,23 @@
 """DATA014 dataset-mutates
 
 ## What it detects
-Arrays held by the training dataset that are not what they were an epoch ago: something, usually a
-transform, has changed the stored data in place. `clew check` reads samples again and again, on a
-copy and under the same random numbers, and looks whether they and the stored arrays stay the same;
-`clew data` does so with a few samples before it looks through the rest.
+Arrays in the training dataset that have changed since the last epoch: something, usually a transform,
+has modified the stored data in place. `clew check` reads samples several times, from a copy and with the
+same random numbers, and compares them and the stored arrays; `clew data` does so with a few samples
+before it reads the rest.
 
 ## Why is this bad?
-The same index gives other data each time it is read. Normalised in place, the data is normalised
-again in every epoch and fades to zero or runs away; noise added in place piles up.
+The same index returns different data each time it is read. Data that is normalised in place is
+normalised again in every epoch and shrinks to zero or diverges; noise that is added in place
+accumulates.
 
 ## How to fix
 Work on a copy: `x = self.data[i].clone()` (or `.copy()` for NumPy), and `x = x / 255` instead of
 `x /= 255`, `x.sub(mean)` instead of `x.sub_(mean)`.
 
 ## Known problems
-Datasets that learn (replay buffers, targets that are refined in every epoch) change on purpose;
-exempt them by ignoring this check. Changes inside worker processes are not seen.
+Datasets that change on purpose (replay buffers, targets that are refined in every epoch) are reported
+too; ignore this check for them. Changes inside worker processes are not seen.
 
 ## References
 - NumPy docs, Copies and views: basic indexing gives a view.
@@ -27,21 +28,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import Loader, training_loaders
-from clew.checks.data.surveyed import site, surveys
-from clew.checks.experiments.outcome import numbers, place
-from clew.checks.facts import Data, names, text, whole
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import Loader, training_loaders
+from clew.checks.evidence.experiment_outcome import numbers, place
+from clew.checks.evidence.recorded_facts import Data, names, text, whole
+from clew.checks.evidence.survey_facts import site, surveys
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding, Severity
 
 
 @dataclass(frozen=True)
 class DatasetMutates(Check):
     id = "DATA014"
     name = "dataset-mutates"
-    withdrawal = "later samples speak against it"
+    withdrawal = "later samples contradict it"
     needs = ("fact:loader|fact:experiment.dataset-mutates|fact:data.survey",)
+
+    groups = ("scale-faults",)
 
     change: float = 0.01  # of mean or standard deviation, over the larger of the two: rounding is far less
     times: int = 1  # epochs after which it had changed
@@ -79,7 +82,7 @@ class DatasetMutates(Check):
                 site=site(survey),
                 step=0,
                 evidence=Evidence(
-                    "mean of a few samples that were read again, under the same random numbers",
+                    "mean of a few samples, read again with the same random numbers",
                     values=change.means,
                     x=tuple(float(n) for n in range(len(change.means))),
                     x_label="read",
@@ -103,7 +106,7 @@ class DatasetMutates(Check):
             step=0,
             evidence=Evidence(
                 f"mean of {_number(data, 'samples'):.0f} samples, read {_number(data, 'reads'):.0f} times "
-                "under the same random numbers",
+                "with the same random numbers",
                 values=tuple(means),
                 x=tuple(float(n) for n in range(len(means))),
                 x_label="read",
@@ -128,7 +131,7 @@ class DatasetMutates(Check):
             site=loader.site,
             step=step,
             evidence=Evidence(
-                "mean of the stored data at the beginning of epochs", values=tuple(means), steps=()
+                "mean of the stored data at the start of each epoch", values=tuple(means), steps=()
             ),
         )
 

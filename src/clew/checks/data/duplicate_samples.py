@@ -1,23 +1,23 @@
 """DATA018 duplicate-samples
 
 ## What it detects
-Samples that are in a dataset more than once: the same bit by bit, or nearly the same (a picture saved
-again, resized or brightened; a text with a few words changed). `clew data` compares the hashes of the
-samples it reads, without their random augmentation.
+Samples that occur in a dataset more than once: bit-identical, or nearly the same (an image saved again,
+resized or brightened; a text with a few words changed). `clew data` compares hashes of the samples it
+reads, without random augmentation.
 
 ## Why is this bad?
-Copies count double in the loss, and a split made after copying puts the same sample on both sides:
-the validation score then measures memory. In validation data they make a few samples decide the score.
+Copies count twice in the loss, and a split made after copying puts the same sample on both sides: the
+validation score then measures memorisation. In validation data a few samples decide the score.
 
 ## How to fix
-Drop the copies before anything is split: `keep = list({hash(x): i for i, x in enumerate(data)}.values())`,
+Drop the copies before you split: `keep = list({hash(x): i for i, x in enumerate(data)}.values())`,
 then `Subset(dataset, keep)`. Look for a folder that was merged twice or a download that was repeated.
 
 ## Known problems
-Where not all samples are read, the share is an estimate. Tables of few different values, short texts and
-blank samples repeat by nature and are not counted; nor are repetitions that the program asks for
-(the same dataset twice in a `ConcatDataset`, the same index twice in a `Subset`). Near copies that stand
-side by side, as windows of a series or frames of a film do, are not reported.
+If not all samples are read, the share is an estimate. Tables with few distinct values, short texts and
+blank samples repeat by nature and are not counted; nor are repetitions that the program asks for (the
+same dataset twice in a `ConcatDataset`, the same index twice in a `Subset`). Near copies next to each
+other, such as windows of a series or frames of a video, are not reported.
 
 ## References
 - Barz and Denzler, Do we train on test data? Purging CIFAR of near-duplicates, 2020.
@@ -29,12 +29,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.surveyed import by_nature, called, exhibits, looked, site, surveys
-from clew.checks.view import RunView
+from clew.checks.base import Check
+from clew.checks.evidence.survey_facts import by_nature, called, exhibits, looked, site, surveys
+from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records import Evidence, Finding, Severity
-from clew.supply.survey import Duplicates, Survey
+from clew.records.dataset_survey import Duplicates, Survey
+from clew.records.finding import Evidence, Finding, Severity
 
 HOW = {"picture": "pictures", "features": "values", "shingles": "texts"}
 
@@ -75,7 +75,7 @@ class DuplicateSamples(Check):
             message=f"{copies.copies:,} of {survey.looked:,} samples{where} are copies of others"
             + _estimated(survey, copies),
             fix="first = {}; [first.setdefault(x.numpy().tobytes(), i) for i, (x, y) in enumerate(dataset)]; "
-            "dataset = Subset(dataset, list(first.values()))  # before it is split",
+            "dataset = Subset(dataset, list(first.values()))  # before you split it",
             site=site(survey),
             step=0,
             evidence=[looked(survey), Evidence(f"the same values: {_pairs(copies)}")],

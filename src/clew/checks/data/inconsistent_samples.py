@@ -1,21 +1,21 @@
 """DATA021 inconsistent-samples
 
 ## What it detects
-Samples whose fields differ in shape, type or presence where they can't: tensors of different sizes that
-are to be stacked into one batch, a picture with one channel among those with three, a float64 among
+Samples whose fields differ in shape or type, or are missing, where they must not: tensors of different
+sizes that are stacked into one batch, an image with one channel among those with three, a float64 among
 float32, a key that some samples lack.
 
 ## Why is this bad?
 `default_collate` raises as soon as two such samples meet in a batch, which may take many steps. Where it
-does not, a batch is silently converted to the wider type, or a model gets what it was not made for.
+does not, a batch is silently converted to the wider type, or the model gets input it was not built for.
 
 ## How to fix
-Bring all samples to one form in `__getitem__` (`.convert("RGB")`, `Resize`, `.float()`), or give the
-loader a `collate_fn` that pads them.
+Convert all samples to the same form in `__getitem__` (`.convert("RGB")`, `Resize`, `.float()`), or give
+the loader a `collate_fn` that pads them.
 
 ## Known problems
-With a collate function of the program's own, samples may have different sizes: then only a few that
-differ in the number of dimensions, in channels or in type are reported.
+With a custom collate function, samples may have different sizes: then only a few that differ in the
+number of dimensions, in channels or in type are reported.
 
 ## References
 - PyTorch docs, torch.utils.data: working with collate_fn.
@@ -26,12 +26,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.surveyed import at, called, looked, site, surveys
-from clew.checks.view import RunView
+from clew.checks.base import Check
+from clew.checks.evidence.survey_facts import at, called, looked, site, surveys
+from clew.checks.run_view import RunView
 from clew.checks.wording import counted
-from clew.records import Evidence, Finding, Severity
-from clew.supply.survey import Count, FieldSurvey, Survey
+from clew.records.dataset_survey import Count, FieldSurvey, Survey
+from clew.records.finding import Evidence, Finding, Severity
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _unstackable(others: Sequence[Count]) -> bool:
 def _counted(counts: Sequence[Count]) -> str:
     told = ", ".join(f"{c.samples:,} of {c.what}" for c in counts[:3])
     rest = sum(c.samples for c in counts[3:])
-    return f"{told} and {rest:,} of others" if rest else told
+    return f"{told} and {rest:,} of other kinds" if rest else told
 
 
 def _examples(others: Sequence[Count]) -> Iterator[Evidence]:
@@ -128,4 +128,4 @@ def _shape_fix(field: FieldSurvey) -> str:
         return 'transforms.Resize((224, 224)) and image.convert("RGB") in __getitem__'
     if field.kind in ("tokens", "wave", "vector"):
         return "DataLoader(…, collate_fn=lambda rows: pad_sequence([x for x, y in rows], batch_first=True))"
-    return "bring all samples to one shape in __getitem__, or pad them in a collate_fn"
+    return "give all samples the same shape in __getitem__, or pad them in a collate_fn"

@@ -1,20 +1,20 @@
 """DATA013 label-map-mismatch
 
 ## What it detects
-An evaluation in which the model is wrong in a systematic way: most samples of a class are taken
-for one and the same other class, with a different one for each, while training does well.
+An evaluation in which the model is systematically wrong: most samples of a class are predicted as one
+and the same other class, a different one for each class, while training goes well.
 
 ## Why is this bad?
-The two splits number their classes differently, so that the score says nothing about the model.
-It is usually far below chance, which no honest mistake explains.
+The two splits number their classes differently, so the score says nothing about the model. It is usually
+far below chance, which ordinary errors can't explain.
 
 ## How to fix
-Make one mapping from class names to numbers, from the training data, and use it for both:
-`classes = sorted(set(train_names)); index = {name: i for i, name in enumerate(classes)}`. Folders
-that lack a class number the rest differently.
+Make one mapping from class names to numbers, from the training data, and use it for both: `classes =
+sorted(set(train_names)); index = {name: i for i, name in enumerate(classes)}`. A folder that lacks a
+class numbers the rest differently.
 
 ## Known problems
-It is judged from labels that the evaluation's loader delivers or its loss call gets.
+It needs the labels that the evaluation's loader returns or that its loss call gets.
 
 ## References
 - torchvision docs, datasets.ImageFolder: classes are numbered by the sorted folder names.
@@ -25,11 +25,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import sources
-from clew.checks.facts import text, whole
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import sources
+from clew.checks.evidence.recorded_facts import text, whole
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 Counts = Mapping[tuple[int, int], int]  # (label, prediction) -> samples
 
@@ -38,8 +39,10 @@ Counts = Mapping[tuple[int, int], int]  # (label, prediction) -> samples
 class LabelMapMismatch(Check):
     id = "DATA013"
     name = "label-map-mismatch"
-    withdrawal = "later evaluations speak against it"
+    withdrawal = "later evaluations contradict it"
     needs = ("fact:confusion", "label.accuracy")
+
+    caused_by = ("train-mode-in-evaluation", "train-val-preprocessing-mismatch")
 
     samples: int = 40  # evaluated samples before they are judged
     train: float = 0.7  # accuracy in training that shows that the model has learned
@@ -74,17 +77,17 @@ class LabelMapMismatch(Check):
         mapping: Mapping[int, int],
         trained: float,
     ) -> Finding:
-        moved = ", ".join(f"{a} is taken for {b}" for a, b in sorted(mapping.items()) if a != b)
+        moved = ", ".join(f"{a} is predicted as {b}" for a, b in sorted(mapping.items()) if a != b)
         met = next((s for s in sources(run) if s.number == source and s.root == root), None)
         return self.finding(
             Severity.ERROR,
-            message=f"evaluation finds {right:.0%} right, training {trained:.0%}: classes are numbered "
+            message=f"evaluation gets {right:.0%} right, training {trained:.0%}: classes are numbered "
             "differently in the two",
             fix="index = {name: i for i, name in enumerate(sorted(set(train_names)))}  # one for both splits",
             site=met.site(run) if met is not None else Site("", phase="eval", root=root),
             step=step,
             evidence=[
-                Evidence(f"with other numbers {renumbered:.0%} would be right"),
+                Evidence(f"with the classes renumbered, {renumbered:.0%} would be right"),
                 Evidence(f"class {moved}"),
             ],
         )

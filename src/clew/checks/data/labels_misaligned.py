@@ -1,23 +1,23 @@
 """DATA012 labels-misaligned
 
 ## What it detects
-Labels that no longer belong to their inputs. Either the same sample comes with another label in
-a later epoch, or the loss stays at what guessing gives while neither the class means nor the
-nearest neighbours of the inputs have anything to do with the labels. `clew check` compares directly:
-the pairs that training gets, and those that the dataset returns for the same samples.
+Labels that no longer belong to their inputs. Either the same sample has a different label in a later
+epoch, or the loss stays at the level of guessing, and neither the class means nor the nearest neighbours
+of the inputs are related to the labels. `clew check` compares directly the pairs that training gets with
+those that the dataset returns for the same samples.
 
 ## Why is this bad?
 There is nothing to learn. The loss settles at the entropy of the classes (ln of their number, if
-they are equally frequent), whatever the model, the learning rate or the optimizer.
+they are equally frequent), with any model, learning rate or optimizer.
 
 ## How to fix
 Shuffle inputs and labels with the same permutation: `order = torch.randperm(len(x)); x, y =
 x[order], y[order]`. Put both into one dataset, so that one index fetches both.
 
 ## Known problems
-The second kind is a reading: inputs that really say nothing about their labels look the same.
-`clew check --only labels-misaligned,no-signal train.py` decides: by the dataset's own pairs, and by a
-cheap learner on the labels as they are and on permuted ones.
+The second case is an interpretation: inputs that really say nothing about their labels look the same.
+`clew check --only labels-misaligned,no-signal train.py` decides: it compares with the dataset's own
+pairs, and trains a simple learner on the labels as they are and on permuted ones.
 
 ## References
 - Zhang et al., Understanding deep learning requires rethinking generalization, 2017.
@@ -30,24 +30,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.checks.api import Check
-from clew.checks.data.feed import at, class_counts, feeding_site
-from clew.checks.experiments.outcome import place
-from clew.checks.facts import Data
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import at, class_counts, feeding_site
+from clew.checks.evidence.experiment_outcome import place
+from clew.checks.evidence.recorded_facts import Data
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
 class LabelsMisaligned(Check):
     id = "DATA012"
     name = "labels-misaligned"
-    withdrawal = "later samples speak against it"
+    withdrawal = "later samples contradict it"
     needs = (
         "sample.relabelled|fact:experiment.labels-misaligned",
         "label.classes|fact:experiment.labels-misaligned",
     )
+
+    caused_by = ("learning-faults",)
+    not_caused_by = ("dead-units",)
 
     changed: float = 0.3  # share of samples that came again with another label; corrected labels are fewer
     batches: int = 3  # batches with samples that came again
@@ -87,13 +91,14 @@ class LabelsMisaligned(Check):
             where = "in training" if name == "training" else "by the loader"
             yield self.finding(
                 Severity.ERROR,
-                message=f"{other:.0f} of {matched:.0f} samples get another label {where} than in the dataset",
+                message=f"{other:.0f} of {matched:.0f} samples have a different label {where} than in "
+                "the dataset",
                 fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both"
                 if name == "training"
                 else "keep inputs and labels in one order in collate_fn: x, y = zip(*items)",
                 site=place(data),
                 step=0,
-                evidence=Evidence(f"{matched:.0f} inputs were found in the dataset again, by their values"),
+                evidence=Evidence(f"{matched:.0f} inputs were matched with the dataset by their values"),
                 confidence="certain",
             )
             return
@@ -117,8 +122,8 @@ class LabelsMisaligned(Check):
             return
         yield self.finding(
             Severity.WARNING,
-            message="a simple learner can learn the labels from the dataset's samples, but not from those "
-            "that training gets: are inputs and labels put into different orders?",
+            message="a simple learner can learn the labels of the dataset's samples, but not those of "
+            "the samples that training gets: are inputs and labels put into different orders?",
             fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both",
             site=place(data),
             step=0,
@@ -135,11 +140,11 @@ class LabelsMisaligned(Check):
     def _relabelled(self, run: RunView, site: Site, series: Series) -> Finding:
         return self.finding(
             Severity.ERROR,
-            message=f"{series.median:.0%} of the samples that came again came with another label",
+            message=f"{series.median:.0%} of the repeated samples have a different label than before",
             fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both",
             site=feeding_site(run, site),
             step=int(series.steps[0]),
-            evidence=series.evidence("share of samples seen before whose label is another now"),
+            evidence=series.evidence("share of repeated samples whose label has changed"),
         )
 
     def _at_chance(self, run: RunView) -> Iterator[Finding]:
@@ -154,10 +159,11 @@ class LabelsMisaligned(Check):
                 continue
             yield self.finding(
                 Severity.WARNING,
-                message=f"the loss stays at {losses.last(20).median:.3f}, as of guessing ({entropy:.3f}); "
-                "the labels have nothing to do with the inputs: were they shuffled apart?",
+                message=f"the loss stays at {losses.last(20).median:.3f}, the level of guessing "
+                f"({entropy:.3f}); "
+                "the labels are unrelated to the inputs: were the two shuffled separately?",
                 fix="order = torch.randperm(len(x)); x, y = x[order], y[order]  # one order for both; "
-                "or decide it: clew check --only labels-misaligned,no-signal train.py",
+                "to find out: clew check --only labels-misaligned,no-signal train.py",
                 site=site,
                 step=int(losses.steps[0]),
                 evidence=[
@@ -188,7 +194,7 @@ class LabelsMisaligned(Check):
         if run.experiment(self.name) is not None:
             return None
         again = any(len(s.finite()) >= self.batches for _, s in run.series("sample.relabelled", "train"))
-        return None if again or run.facts("label_signal") else "no sample came a second time"
+        return None if again or run.facts("label_signal") else "no sample was seen twice"
 
 
 def _number(data: Data, key: str) -> float:

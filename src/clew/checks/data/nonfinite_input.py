@@ -1,23 +1,23 @@
 """DATA002 nonfinite-input
 
 ## What it detects
-NaN or infinite values in the batch itself, in the model's first input or in the targets, at or
-before the step at which the loss or the gradients became non-finite. Where the step could be run again
-and an operation of the program has made the value, the data is not blamed. `clew data` looks through the
-samples of the dataset and lists those that hold any.
+NaN or infinite values in the batch itself, in the model's first input or in the targets, at or before
+the step at which the loss or the gradients became non-finite. Where a replay of the step shows that an
+operation of the program produced the value, the data is not blamed. `clew data` reads the samples of the
+dataset and lists those that contain any.
 
 ## Why is this bad?
-One NaN in a batch makes the loss NaN, its gradients make every weight NaN, and from then on
-nothing can be learned. Measurements that are missing, divisions by zero in preprocessing and
-logarithms of zero are the usual sources.
+One NaN in a batch makes the loss NaN, its gradients make every weight NaN, and after that nothing can be
+learned. Common sources are missing measurements, and division by zero or the logarithm of zero in
+preprocessing.
 
 ## How to fix
 Find the samples with `torch.isfinite(x).flatten(1).all(1)` and drop or fill them before training;
 in a pandas table `df.isna().sum()` says which columns they are in.
 
 ## Known problems
-A program that fills missing values inside its model is left alone as long as its loss stays
-finite. Additive masks hold infinities on purpose: only the first input is judged.
+A program that fills missing values inside its model is not reported as long as its loss stays finite.
+Additive masks contain infinities on purpose, so only the first input is checked.
 
 ## References
 - IEEE 754: every arithmetic operation with a NaN gives a NaN.
@@ -28,15 +28,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import feeding_site
-from clew.checks.data.surveyed import at, looked, surveys
-from clew.checks.data.surveyed import site as place
-from clew.checks.facts import NonFinite
-from clew.checks.numerics.culprit import Culprit
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
-from clew.supply.survey import INPUT, LABEL
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import feeding_site
+from clew.checks.evidence.nan_culprit import Culprit
+from clew.checks.evidence.recorded_facts import NonFinite
+from clew.checks.evidence.survey_facts import at, looked, surveys
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
+from clew.records.dataset_survey import INPUT, LABEL
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 FIRST = "input[0]"
 
@@ -46,6 +47,8 @@ class NonfiniteInput(Check):
     id = "DATA002"
     name = "nonfinite-input"
     needs = ("input.nonfinite|target.nonfinite|fact:nonfinite|fact:data.survey",)
+
+    groups = ("data-faults",)
 
     values: int = 1  # non-finite numbers in a batch; one is enough to spoil all weights
 
@@ -79,7 +82,7 @@ class NonfiniteInput(Check):
             if FIRST in report.bad_inputs and report.step <= broke:
                 site = Site("", FIRST, phase="train")
                 evidence = Evidence(
-                    f"the batch of step {report.step}, looked at when the {report.where} broke"
+                    f"the batch of step {report.step}, inspected when the {report.where} became non-finite"
                 )
                 what = "the model's input"
                 yield self._finding(run, site, what, report.step, "non-finite values", evidence, bool(known))
@@ -94,8 +97,8 @@ class NonfiniteInput(Check):
                 many = f"{field.nonfinite_samples:,} of {field.samples:,} samples of {survey.split}"
                 yield self.finding(
                     Severity.WARNING,
-                    message=f"{many} hold NaN or infinite values in {what} ({field.nonfinite:,} values)",
-                    fix=f"leave them out, or fill what is missing: look at dataset[{field.nonfinite_at[0]}]",
+                    message=f"{many} contain NaN or infinite values in {what} ({field.nonfinite:,} values)",
+                    fix=f"drop them, or fill in missing values: look at dataset[{field.nonfinite_at[0]}]",
                     site=place(survey),
                     step=0,
                     evidence=[Evidence(f"samples by index: {at(field.nonfinite_at, 12)}"), looked(survey)],
@@ -106,13 +109,15 @@ class NonfiniteInput(Check):
         self, run: RunView, site: Site, what: str, step: int, how_many: str, evidence: Evidence, sure: bool
     ) -> Finding:
         whose = (
-            "the data itself is NaN or infinite" if sure else "it was so before the model and the loss ran"
+            "the data itself is NaN or infinite"
+            if sure
+            else "it was non-finite before the model and the loss ran"
         )
         is_input = site.op == FIRST
         name = "x" if is_input else "y"
         return self.finding(
             Severity.ERROR,
-            message=f"{what} holds {how_many} at step {step}: {whose}",
+            message=f"{what} contains {how_many} at step {step}: {whose}",
             fix=f"keep = torch.isfinite({name}).flatten(1).all(1); x, y = x[keep], y[keep]"
             if is_input
             else "keep = torch.isfinite(y); x, y = x[keep], y[keep]  # samples without a target",

@@ -1,21 +1,21 @@
 """DATA019 outlier-samples
 
 ## What it detects
-A few samples that are unlike all others, with a gap between them and the rest: a picture of 0 to 255
-among those of 0 to 1, a blank one, an empty text or one a hundred times as long, a -999 in a column of
-small numbers, a target with three zeros too many.
+A few samples that differ from all others, with a gap between them and the rest: an image with values
+from 0 to 255 among images from 0 to 1, a blank image, an empty text or one a hundred times as long, a
+-999 in a column of small numbers, a target with three zeros too many.
 
 ## Why is this bad?
-One sample a hundred times as large has a gradient ten thousand times as large, and pushes the weights of
-a whole epoch. Placeholders for missing values are learned as if they had been measured.
+A sample a hundred times as large can have a gradient ten thousand times as large, and one such step can
+undo an epoch of training. Placeholders for missing values are learned as if they were measurements.
 
 ## How to fix
-Look at the samples by their index: `dataset[i]`. Mend how they are read, replace placeholders by a
-missing-value marker and fill that, or drop them.
+Look at the samples by their index: `dataset[i]`. Fix how they are read, replace placeholders by NaN and
+fill them in, or drop the samples.
 
 ## Known problems
-A long tail is no outlier: only what lies beyond a gap is reported, at most one sample in a hundred.
-Where not all samples are read, others of the kind may be left.
+A long tail is not an outlier: only samples beyond a gap are reported, at most one in a hundred. If not
+all samples are read, there may be more.
 
 ## References
 - Tukey, Exploratory Data Analysis, 1977.
@@ -26,12 +26,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.surveyed import at, called, exhibits, looked, site, surveys
-from clew.checks.view import RunView
+from clew.checks.base import Check
+from clew.checks.evidence.survey_facts import at, called, exhibits, looked, site, surveys
+from clew.checks.run_view import RunView
 from clew.checks.wording import counted
-from clew.records import Evidence, Finding, Severity
-from clew.supply.survey import Outlier, Survey
+from clew.records.dataset_survey import Outlier, Survey
+from clew.records.finding import Evidence, Finding, Severity
 
 MILD = ("blank", "length")  # odd, but training bears them
 
@@ -61,7 +61,7 @@ class OutlierSamples(Check):
         return self.finding(
             Severity.ADVICE if first.why in MILD else Severity.WARNING,
             message=f"{counted(len(indices), 'sample')}{where} {_words(first, len(indices))}",
-            fix=f"look at dataset[{indices[0]}]; then mend how it is read, or leave it out",
+            fix=f"look at dataset[{indices[0]}]; then fix how it is read, or drop it",
             site=site(survey),
             step=0,
             evidence=[Evidence(f"samples by index: {at(indices, 12)}"), looked(survey)],
@@ -75,16 +75,16 @@ def _words(outlier: Outlier, many: int) -> str:
     column = "" if outlier.feature is None else f" in column {outlier.feature}"
     if outlier.why == "scale":
         return (
-            f"{are} of another scale: root mean square {value}, at the median {usual}, of the others "
-            f"at the farthest {rest}"
+            f"{are} on a different scale: root mean square {value}, the median is {usual}, the farthest "
+            f"of the others {rest}"
         )
     if outlier.why == "length":
-        return f"{are} of an unusual length: {value}, at the median {usual}, of the others at most {rest}"
+        return f"{are} of unusual length: {value}, the median is {usual}, the longest of the others {rest}"
     if outlier.why == "blank":
         return f"{are} blank: all values are the same"
     if outlier.why == "empty":
         return f"{are} empty"
     return (
-        f"{'holds' if many == 1 else 'hold'} an extreme value{column}: {value}; the median is {usual}, "
+        f"{'contains' if many == 1 else 'contain'} an extreme value{column}: {value}; the median is {usual}, "
         f"the next farthest {rest}"
     )

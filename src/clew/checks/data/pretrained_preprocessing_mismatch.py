@@ -1,22 +1,22 @@
 """DATA015 pretrained-preprocessing-mismatch
 
 ## What it detects
-Inputs unlike those that loaded weights were trained on: in the first forwards, what arrives at the
-first BatchNorm is several times wider or narrower than its running statistics say, or lies
-several standard deviations away.
+Inputs that differ from those that the loaded weights were trained on: in the first forward passes, the
+values at the first BatchNorm have a spread several times larger or smaller than its running statistics,
+or a mean several standard deviations away.
 
 ## Why is this bad?
-The filters of a pretrained model expect inputs prepared as they were: the same range, mean and
-order of channels. Fed otherwise, what they have learned is lost, and fine-tuning begins worse
-than from scratch.
+The filters of a pretrained model expect inputs preprocessed as in their training: the same range, mean
+and order of channels. Otherwise what they have learned is lost, and fine-tuning starts worse than
+training from scratch.
 
 ## How to fix
 Use the preprocessing that belongs to the weights, in torchvision `weights.transforms()`: usually
-pixels in 0..1, less `[0.485, 0.456, 0.406]`, over `[0.229, 0.224, 0.225]`.
+pixels in 0..1, minus `[0.485, 0.456, 0.406]`, divided by `[0.229, 0.224, 0.225]`.
 
 ## Known problems
-Weights without BatchNorm say nothing about their inputs and are not judged. A new domain shifts
-the statistics too, but rarely threefold.
+Models without BatchNorm keep no statistics of their inputs and are not checked. A new domain shifts the
+statistics too, but rarely threefold.
 
 ## References
 - torchvision docs, Models and pre-trained weights: using the inference transforms.
@@ -28,11 +28,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import at, feeding_site
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import at, feeding_site
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Finding, Severity, Site
+from clew.records.finding import Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class PretrainedPreprocessingMismatch(Check):
     id = "DATA015"
     name = "pretrained-preprocessing-mismatch"
     needs = ("pretrained.shift", "pretrained.scale")
+
+    groups = ("scale-faults",)
 
     shift: float = 3.0  # standard deviations from the running mean, median over channels; new domains: 1
     scale: float = 3.0  # times wider or narrower than the running variance; pixels left in 0..1 make 4
@@ -59,11 +62,14 @@ class PretrainedPreprocessingMismatch(Check):
         return self.finding(
             Severity.WARNING,
             message=f"the inputs are not what the loaded weights were trained on: at {run.name(site)} they "
-            f"are {wide} than its running statistics, and {shift:.2g} standard deviations off",
-            fix="preprocess = weights.transforms()  # what belongs to the weights: range, mean, deviation",
+            f"are {wide} than its running statistics, and their mean is {shift:.2g} standard deviations off",
+            fix="preprocess = weights.transforms()  # the preprocessing of these weights: range, mean, "
+            "standard deviation",
             site=feeding_site(run, site),
             step=int(shifts.steps[0]),
             evidence=[
-                shifts.evidence("distance of the channels' means from the running means, in deviations"),
+                shifts.evidence(
+                    "distance of the channel means from the running means, in standard deviations"
+                ),
             ],
         )

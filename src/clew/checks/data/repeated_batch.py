@@ -1,25 +1,24 @@
 """DATA004 repeated-batch
 
 ## What it detects
-The very same batch in step after step, bit by bit, although the program has more data: the loader
-is asked for a batch in every step, or the batch is cut from a larger tensor in every step.
+The same batch, bit-identical, step after step, although the program has more data: the loader is asked
+for a batch in every step, or the batch is sliced from a larger tensor in every step.
 
 ## Why is this bad?
-The model learns a handful of samples by heart. The training loss falls as it should, and nothing
-else does.
+The model memorises a handful of samples. The training loss falls as it should, but nothing else
+improves.
 
 ## How to fix
-Iterate over the loader: `for x, y in loader:`. `next(iter(loader))` begins anew each time, and
-without shuffling always gives the first batch. In a hand-written loop use the loop's index in
-the slice.
+Iterate over the loader: `for x, y in loader:`. `next(iter(loader))` starts over each time, and without
+shuffling always returns the first batch. In a hand-written loop, use the loop's index in the slice.
 
 ## Known problems
-A batch that is fetched once and then trained on, to see whether the model can learn it by heart,
-is a sound experiment: with a loader that has more, it is mentioned as advice. A program whose
-whole data is one batch is left alone.
+Training on one batch that is fetched once, to see whether the model can memorise it, is a sound
+experiment: if the loader has more data, it is mentioned as advice. A program whose data is a single
+batch is not reported.
 
 ## References
-- PyTorch docs, torch.utils.data.DataLoader: each `iter()` call begins a new epoch.
+- PyTorch docs, torch.utils.data.DataLoader: each `iter()` call starts a new epoch.
 """
 
 from __future__ import annotations
@@ -27,12 +26,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import Loader, at, feeding_site, training_loaders
-from clew.checks.facts import text, whole
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import Loader, at, feeding_site, training_loaders
+from clew.checks.evidence.recorded_facts import text, whole
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,9 @@ class RepeatedBatch(Check):
     id = "DATA004"
     name = "repeated-batch"
     needs = ("batch.hash",)
+
+    groups = ("data-faults",)
+    caused_by = ("constant-input",)
 
     samples: int = 10  # sampled batches in a row, to the end, that must be the same
     fetched: float = 0.9  # share of the steps in which a batch was asked for
@@ -64,14 +67,14 @@ class RepeatedBatch(Check):
         of = f"the loader has {loader.length} samples"
         return self.finding(
             Severity.WARNING if every_step else Severity.ADVICE,
-            message=f"all {len(hashes)} batches looked at are the same one, while {of}",
+            message=f"all {len(hashes)} sampled batches are identical, while {of}",
             fix=_fix(loader),
             site=loader.site,
             step=int(hashes.steps[0]),
             evidence=[
-                hashes.evidence("content hash of the batch: one value only"),
+                hashes.evidence("content hash of the batch: always the same"),
                 Evidence(
-                    f"a batch was asked for in {asked:.0%} of the steps; batch size {loader.batch_size}"
+                    f"a batch was requested in {asked:.0%} of the steps; batch size {loader.batch_size}"
                 ),
             ],
         )
@@ -90,7 +93,7 @@ class RepeatedBatch(Check):
             fix="start = (step * batch_size) % len(x); batch = x[start : start + batch_size]",
             site=feeding_site(run, site),
             step=int(hashes.steps[0]),
-            evidence=hashes.evidence("content hash of the batch: one value only"),
+            evidence=hashes.evidence("content hash of the batch: always the same"),
         )
 
     def unjudged(self, run: RunView) -> str | None:
@@ -115,4 +118,4 @@ def _share_of_steps_with_a_batch(run: RunView, first: int, last: int) -> float:
 
 def _fix(loader: Loader) -> str:
     name = loader.names[0] if loader.names else "loader"
-    return f"for x, y in {name}:  # instead of next(iter({name})), which begins anew each time"
+    return f"for x, y in {name}:  # instead of next(iter({name})), which starts over each time"

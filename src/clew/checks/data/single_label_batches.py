@@ -1,8 +1,8 @@
 """DATA006 single-label-batches
 
 ## What it detects
-Batches that hold a single class each, while the class changes from batch to batch. `clew data` looks at
-the batches that the loader's sampler would put together.
+Batches that contain a single class each, while the class changes from batch to batch. `clew data` checks
+the batches that the loader's sampler would make.
 
 ## Why is this bad?
 Each step pulls the whole model towards one class, and the next step towards another: the
@@ -14,8 +14,8 @@ Mix the classes within a batch: shuffle samples, not groups of them. A batch sam
 class first should draw several.
 
 ## Known problems
-Discriminators are fed real and made-up samples in separate batches on purpose: labels that the
-loader did not deliver are left alone if a loss is called more than once in a step.
+Discriminators get real and generated samples in separate batches on purpose: labels that did not come
+from the loader are ignored if a loss is called more than once in a step.
 
 ## References
 - Ioffe and Szegedy, Batch Normalization, 2015: the statistics of a batch stand for the data's.
@@ -26,14 +26,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import training_loaders
-from clew.checks.data.order import label_orders
-from clew.checks.data.surveyed import looked, training, was_surveyed
-from clew.checks.data.surveyed import site as place
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity
-from clew.supply.survey import Survey
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import training_loaders
+from clew.checks.evidence.label_order import label_orders
+from clew.checks.evidence.survey_facts import looked, training, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
+from clew.records.dataset_survey import Survey
+from clew.records.finding import Evidence, Finding, Severity
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,9 @@ class SingleLabelBatches(Check):
     id = "DATA006"
     name = "single-label-batches"
     needs = ("label.top_share|fact:data.survey",)
+
+    groups = ("data-faults",)
+    caused_by = ("unshuffled-data", "constant-target")
 
     samples: int = 8  # sampled batches before they are judged
     batch: int = 4  # labels in a batch; small ones hold one class by chance
@@ -64,7 +67,7 @@ class SingleLabelBatches(Check):
                 continue
             yield self.finding(
                 Severity.WARNING,
-                message=f"{order.single_share:.0%} of the batches hold one class only, out of "
+                message=f"{order.single_share:.0%} of the batches contain only one class, out of "
                 f"{order.classes} classes",
                 fix="DataLoader(dataset, batch_size=…, shuffle=True)  # mixes classes within a batch",
                 site=loader.site if loader is not None else order.site,
@@ -85,13 +88,13 @@ class SingleLabelBatches(Check):
                 continue
             yield self.finding(
                 Severity.WARNING,
-                message=f"{order.single} of the first {order.batches} batches of {survey.split} hold one "
-                f"class only, out of {said.classes} classes",
+                message=f"{order.single} of the first {order.batches} batches of {survey.split} contain "
+                f"only one class, out of {said.classes} classes",
                 fix="DataLoader(dataset, batch_size=…, shuffle=True)  # mixes classes within a batch",
                 site=place(survey),
                 step=0,
                 evidence=[
-                    Evidence(f"put together by {order.sampler or 'the sampler'}, {order.batch_size} a batch"),
+                    Evidence(f"made by {order.sampler or 'the sampler'}, batch size {order.batch_size}"),
                     looked(survey),
                 ],
             )

@@ -1,23 +1,22 @@
 """DATA011 train-val-leakage
 
 ## What it detects
-Samples in evaluation that training has seen, bit by bit: part of a validation set, or all of what
-the program calls its validation or test data. `clew data` compares the datasets themselves, and finds near
-copies too: a picture that was saved again, a text with a few words changed.
+Evaluation samples that are bit-identical to training samples: part of a validation set, or all of the
+data that the program calls validation or test data. `clew data` compares the datasets themselves, and
+finds near copies too: an image that was saved again, a text with a few words changed.
 
 ## Why is this bad?
-The score on samples that were trained on says how well they were learned by heart. It looks fine
-while the model fails on everything new.
+The score on training samples measures how well the model has memorised them. It looks fine while the
+model fails on new data.
 
 ## How to fix
-Split once, before anything is repeated or augmented, and make both parts from the same
-permutation: `train, val = random_split(data, [0.8, 0.2])`. Records of one person, place or file
-belong on one side.
+Split once, before you repeat or augment samples, and take both parts from the same permutation: `train,
+val = random_split(data, [0.8, 0.2])`. Records of one person, place or file belong on one side.
 
 ## Known problems
-Evaluating on the training data itself, to compare the two scores, is no leak: data that the
-program does not call validation or test and that is known from beginning to end is left alone.
-Data in which samples repeat by nature is not judged.
+Evaluating on the training data itself, to compare the two scores, is not a leak: if the program does not
+call it validation or test data and training has seen all of it, it is not reported. Data in which
+samples repeat by nature is not checked.
 
 ## References
 - Kaufman et al., Leakage in data mining, 2012.
@@ -30,8 +29,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.checks.api import Check
-from clew.checks.data.feed import (
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import (
     Source,
     at,
     says_training,
@@ -39,12 +38,13 @@ from clew.checks.data.feed import (
     sources,
     training_loaders,
 )
-from clew.checks.data.surveyed import between, by_nature, exhibits
-from clew.checks.data.surveyed import site as place
-from clew.checks.view import RunView
+from clew.checks.evidence.survey_facts import between, by_nature, exhibits
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records import Evidence, Finding, Severity, Site
-from clew.supply.survey import Between
+from clew.records.dataset_survey import Between
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,9 @@ class TrainValLeakage(Check):
     id = "DATA011"
     name = "train-val-leakage"
     needs = ("eval.seen|fact:data.survey",)
+
+    # Copies that a random split puts on both sides.
+    caused_by = ("duplicate-samples",)
 
     share: float = 0.05  # of the evaluated samples, known from training; chance gives none
     seen: int = 8  # samples known from training; fewer may be accidents
@@ -112,15 +115,14 @@ class TrainValLeakage(Check):
 
     def _pair(self, pair: Between, known: int, also: str, about: str) -> Finding:
         copies = pair.near if about == "near" else pair.exact
-        are = "are nearly the same as samples of" if about == "near" else "are in"
+        are = "are nearly the same as samples of" if about == "near" else "are also in"
         told = listed([f"{p.second} is {p.first}" for p in copies.pairs], 6)
         return self.finding(
             Severity.WARNING,
-            message=f"{known:,} samples of {pair.second} {are} {pair.first} too{also}",
+            message=f"{known:,} samples of {pair.second} {are} {pair.first}{also}",
             fix="train, val = torch.utils.data.random_split(dataset, [0.8, 0.2])  # one split for both"
             if pair.shared or pair.same_dataset
-            else "split by file, person or time before samples are cut, copied or augmented from them; "
-            "drop copies first",
+            else "split by file, person or time before you cut, copy or augment samples; drop copies first",
             site=place(pair),
             step=0,
             evidence=[
@@ -139,17 +141,17 @@ class TrainValLeakage(Check):
 
     def _finding(self, run: RunView, overlap: Overlap) -> Finding:
         name = next((n for n in overlap.source.names if says_validation((n,))), None)
-        called = f"what is evaluated ({name})" if name else "what is evaluated"
+        called = f"the evaluation data ({name})" if name else "the evaluation data"
         whole = overlap.estimate >= self.whole
         return self.finding(
             Severity.WARNING,
-            message=f"{overlap.seen} of {overlap.samples} samples of {called} were trained on before"
+            message=f"{overlap.seen} of {overlap.samples} samples of {called} were used in training"
             + (": it is the training data" if whole else ""),
             fix="train, val = torch.utils.data.random_split(dataset, [0.8, 0.2])  # one split for both",
             site=overlap.source.site(run),
             step=overlap.step,
             evidence=Evidence(
-                f"compared bit by bit with {overlap.coverage:.0%} of the training samples",
+                f"compared with {overlap.coverage:.0%} of the training samples, bit by bit",
                 signal="eval.seen",
                 steps=(overlap.step,),
                 values=(float(overlap.seen),),

@@ -1,23 +1,22 @@
 """DATA010 train-val-preprocessing-mismatch
 
 ## What it detects
-Evaluation inputs of another scale or level than training inputs of the same model: standard
-deviations that differ more than twofold, or means that lie three standard deviations apart, and
-by much more than batches differ among themselves. `clew data` compares the datasets: their scale, their
-level and their type of numbers.
+Evaluation inputs whose scale or mean differs from the training inputs of the same model: standard
+deviations that differ more than twofold, or means three standard deviations apart, and by much more than
+batches differ from each other. `clew data` compares the scale, mean and dtype of the datasets.
 
 ## Why is this bad?
 A model trained on normalised data and evaluated on raw data (or the other way round) sees
-numbers that it never met. Validation looks poor, or random, while training is fine.
+values that it has never seen. Validation looks poor, or random, while training is fine.
 
 ## How to fix
-Send both through the same code: the same mean and standard deviation (those of the training
-data), the same resize and the same `ToTensor`. Only random augmentation belongs to training alone.
+Use the same code for both: the same mean and standard deviation (those of the training
+data), the same resize and the same `ToTensor`. Only random augmentation should differ.
 
 ## Known problems
-Data that really changes between training and validation, as a later part of a growing time
-series, looks alike if it has moved by more than three standard deviations. Very strong noise that
-is added in training only looks like another scale.
+Data that really changes between training and validation, such as a later part of a growing time series,
+looks the same if it has moved by more than three standard deviations. Very strong noise that is added
+only in training looks like a different scale.
 
 ## References
 - scikit-learn docs, Common pitfalls: inconsistent preprocessing.
@@ -31,14 +30,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.checks.api import Check
-from clew.checks.data.feed import at, sources
-from clew.checks.data.surveyed import evaluation, looked, training, was_surveyed
-from clew.checks.data.surveyed import site as place
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import at, sources
+from clew.checks.evidence.survey_facts import evaluation, looked, training, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Finding, Severity, Site
-from clew.supply.survey import FieldSurvey
+from clew.records.dataset_survey import FieldSurvey
+from clew.records.finding import Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,9 @@ class TrainValPreprocessingMismatch(Check):
                 yield self.finding(
                     Severity.WARNING,
                     message=f"a sample of {second.split} has {_told(theirs)}, one of {first.split} "
-                    f"{_told(ours)}, at the median: they are not prepared alike",
-                    fix="x_val = (x_val - x_train.mean(0)) / x_train.std(0)  # the training data's numbers",
+                    f"{_told(ours)} (medians): they are not preprocessed the same way",
+                    fix="x_val = (x_val - x_train.mean(0)) / x_train.std(0)  # with the training data's "
+                    "mean and std",
                     site=place(second),
                     step=0,
                     evidence=[looked(first), looked(second)],
@@ -121,8 +122,8 @@ class TrainValPreprocessingMismatch(Check):
             Severity.WARNING,
             message=f"in evaluation the input has mean {means.median:.3g} and standard deviation "
             f"{eval_std.median:.3g}, in training {mean.median:.3g} and {std.median:.3g}: they are not "
-            "prepared alike",
-            fix="x_val = (x_val - x_train.mean(0)) / x_train.std(0)  # the numbers of the training data",
+            "preprocessed the same way",
+            fix="x_val = (x_val - x_train.mean(0)) / x_train.std(0)  # with the training data's mean and std",
             site=source.site(run) if source is not None else site,
             step=int(means.steps[0]),
             evidence=[

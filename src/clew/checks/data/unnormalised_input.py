@@ -1,24 +1,24 @@
 """DATA001 unnormalised-input
 
 ## What it detects
-Values far from unit scale that arrive at the first layer of a model: a root mean square above
-10, or features whose spreads differ a hundredfold, with large values among them. What counts is
-what the layer gets, after any normalisation inside the model. Where no layer was watched, `clew data`
-gives a hint from the dataset alone.
+Values far from unit scale at the input of a model's first layer: a root mean square above 10, or
+features whose standard deviations differ a hundredfold, with large values among them. What counts is
+what the layer gets, after any normalisation inside the model. Where no layer was recorded, `clew data`
+gives a hint based on the dataset alone.
 
 ## Why is this bad?
-Initialisation, learning rates and normalisation layers assume inputs of about unit scale. Large
-inputs make the first layer's gradients as many times larger, so that no single learning rate
-fits all layers, saturate sigmoids and tanh, and let the largest feature drown the others.
+Initialisation, learning rates and normalisation layers assume inputs of about unit scale. Large inputs
+make the first layer's gradients equally large, so that no single learning rate suits all layers; they
+saturate sigmoid and tanh, and the largest feature dominates the others.
 
 ## How to fix
 Subtract the mean and divide by the standard deviation of the training data, feature by feature
-for tables and channel by channel for images; images of 0 to 255 are divided by 255 first. Use
+for tables and channel by channel for images; images from 0 to 255 are divided by 255 first. Use
 the same numbers in evaluation.
 
 ## Known problems
-A normalisation layer right behind the first layer makes up for much of this; it is reported all
-the same, since the gradients of the first layer are still out of scale.
+A normalisation layer right after the first layer compensates for much of this; it is reported anyway,
+since the gradients of the first layer are still out of scale.
 
 ## References
 - LeCun et al., Efficient BackProp, 1998, section 4.3.
@@ -30,13 +30,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.surveyed import looked, training, was_surveyed
-from clew.checks.data.surveyed import site as place
+from clew.checks.base import Check
+from clew.checks.evidence.survey_facts import looked, training, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Finding, Severity, Site
-from clew.supply.survey import FieldSurvey
+from clew.records.dataset_survey import FieldSurvey
+from clew.records.finding import Finding, Severity
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,9 @@ class UnnormalisedInput(Check):
         "first_input.min|fact:data.survey",
         "first_input.max|fact:data.survey",
     )
+
+    groups = ("scale-faults",)
+    caused_by = ("pretrained-preprocessing-mismatch", "dataset-mutates")
 
     # At a root mean square of r the first layer's curvature grows as r²: at 10 it needs a learning
     # rate a hundred times smaller than the other layers. Standardised data has 1, images in 0..1 less.
@@ -104,7 +108,9 @@ class UnnormalisedInput(Check):
             scale = _scale_of(field)
             if scale.rms > self.rms or (scale.spread >= self.spread and scale.largest > self.large):
                 uneven = scale.spread >= self.spread
-                spread = f"; the columns' spreads differ {scale.spread:.0f}-fold" if uneven else ""
+                spread = (
+                    f"; the columns' standard deviations differ {scale.spread:.0f}-fold" if uneven else ""
+                )
                 yield self.finding(
                     Severity.ADVICE,
                     message=f"the samples of {survey.split} range from {scale.low:.4g} to {scale.high:.4g} "
@@ -120,7 +126,7 @@ class UnnormalisedInput(Check):
     def _finding(self, run: RunView, site: Site, means: Series, scale: Scale) -> Finding:
         uneven = scale.spread >= self.spread
         message = f"the input of {run.name(site)} ranges from {scale.low:.4g} to {scale.high:.4g}" + (
-            f", and its features' spreads differ {scale.spread:.0f}-fold"
+            f", and its features' standard deviations differ {scale.spread:.0f}-fold"
             if uneven
             else f" (mean {scale.mean:.3g}, standard deviation {scale.std:.3g})"
         )

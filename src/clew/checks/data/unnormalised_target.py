@@ -1,21 +1,21 @@
 """DATA009 unnormalised-target
 
 ## What it detects
-A regression onto targets of a size far beyond what the model puts out: a root mean square above
-50, and predictions that begin many times smaller.
+A regression whose targets are far larger than the model's outputs: a root mean square above 50, and
+predictions that start many times smaller.
 
 ## Why is this bad?
-An untrained network puts out numbers of about one. With targets of thousands (a price in
-dollars), the loss and its gradients begin at millions, so that plain SGD diverges; Adam moves
-the output by about the learning rate a step and needs ages to get there.
+An untrained network outputs values of about one. With targets in the thousands (a price in dollars), the
+loss and its gradients start in the millions, so that plain SGD diverges; Adam moves the output by about
+the learning rate per step and takes very long to get there.
 
 ## How to fix
 Standardise the targets with the mean and standard deviation of the training set, and undo it on
-predictions: `prediction * std + mean`. Logarithms suit targets that span orders of magnitude.
+predictions: `prediction * std + mean`. Take the logarithm of targets that span orders of magnitude.
 
 ## Known problems
-A model whose last layer was given the right scale, or that has learned its targets all the same,
-is not reported as a warning.
+It is not a warning for a model whose last layer was initialised to the right scale, or that has learned
+its targets anyway.
 
 ## References
 - Bishop, Neural Networks for Pattern Recognition, 1995, section 8.2: rescaling of targets.
@@ -27,11 +27,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import at
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import at
+from clew.checks.run_view import RunView
 from clew.checks.series import Series
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity, Site
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
 
 REGRESSION = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
 
@@ -41,6 +42,8 @@ class UnnormalisedTarget(Check):
     id = "DATA009"
     name = "unnormalised-target"
     needs = ("target.mean", "target.std", "loss_input.mean", "loss_input.std")
+
+    groups = ("scale-faults",)
 
     # Adam at 1e-3 moves an output bias by 1e-3 a step: 50,000 steps for a target of 50.
     rms: float = 50.0  # root mean square of the targets
@@ -64,14 +67,14 @@ class UnnormalisedTarget(Check):
         return self.finding(
             Severity.ADVICE if self._has_learned(run, site, spread) else Severity.WARNING,
             message=f"the regression targets are about {target:.3g} in size (mean {means.median:.4g}, "
-            f"standard deviation {spread:.3g}) while predictions begin at {prediction:.2g}",
+            f"standard deviation {spread:.3g}) while predictions start at {prediction:.2g}",
             fix=f"y = (y - {means.median:.4g}) / {spread:.4g}  # and back: prediction * {spread:.4g} + "
             f"{means.median:.4g}",
             site=site,
             step=int(means.steps[0]),
             evidence=[
                 means.evidence("mean of the targets, batch by batch"),
-                Evidence(f"predictions begin with a root mean square of {prediction:.3g}"),
+                Evidence(f"predictions start with a root mean square of {prediction:.3g}"),
             ],
         )
 

@@ -1,24 +1,24 @@
 """DATA005 unshuffled-data
 
 ## What it detects
-Training data that comes in the order of its labels: neighbours in a batch nearly always have the
-same class, and batch after batch begins with the class of the one before. A loader that gives
-mixed labels in the same order in every epoch is mentioned as advice. `clew data` looks at the order of
-the labels in the dataset, and at the first batches that the loader's sampler puts together.
+Training data that is sorted by its labels: neighbours in a batch nearly always have the same class, and
+batch after batch begins with the class of the one before. A loader that returns mixed labels in the same
+order in every epoch is mentioned as advice. `clew data` checks the order of the labels in the dataset,
+and the first batches that the loader's sampler makes.
 
 ## Why is this bad?
-Stochastic gradient descent takes a batch for a fair sample of the data. If all of one class comes
-first, then all of the next, the model learns to say the class of the moment and forgets the one
-before; the loss looks small within a class and jumps at every border.
+Stochastic gradient descent assumes that a batch is a random sample of the data. If all of one class
+comes first, then all of the next, the model learns to predict the current class and forgets the one
+before; the loss looks small within a class and jumps at every change.
 
 ## How to fix
 `DataLoader(dataset, batch_size=32, shuffle=True)`; in a hand-written loop draw a new
 `torch.randperm(len(x))` in every epoch.
 
 ## Known problems
-Only data with one class for each sample is judged: text, time series and regression may rightly
-come in order. The order is compared with that of a random draw of the classes seen so far, so
-that nothing is said while only the first class has come.
+Only data with one class per sample is checked: text, time series and regression data may be ordered for
+good reason. The order is compared with a random order of the classes seen so far, so nothing is reported
+while only the first class has been seen.
 
 ## References
 - Bottou, Stochastic gradient descent tricks, 2012: shuffle the training examples.
@@ -29,14 +29,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import Loader, training_loaders
-from clew.checks.data.order import LabelOrder, label_orders
-from clew.checks.data.surveyed import looked, training, was_surveyed
-from clew.checks.data.surveyed import site as place
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity
-from clew.supply.survey import Labels, Order
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import Loader, training_loaders
+from clew.checks.evidence.label_order import LabelOrder, label_orders
+from clew.checks.evidence.survey_facts import looked, training, was_surveyed
+from clew.checks.evidence.survey_facts import site as place
+from clew.checks.run_view import RunView
+from clew.records.dataset_survey import Labels, Order
+from clew.records.finding import Evidence, Finding, Severity
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class UnshuffledData(Check):
     id = "DATA005"
     name = "unshuffled-data"
     needs = ("label.switches|fact:data.survey",)
+
+    groups = ("data-faults",)
 
     samples: int = 8  # sampled batches before the order is judged
     batch: int = 4  # labels in a batch, fewer have too few neighbours
@@ -81,14 +83,14 @@ class UnshuffledData(Check):
             if mixing <= self.mixing and lumping >= self.lumping and self._one_after_another(said, order):
                 yield self.finding(
                     Severity.WARNING,
-                    message=f"{survey.split} delivers its samples sorted by their labels: "
+                    message=f"{survey.split} returns its samples sorted by label: "
                     f"{order.switches:.0%} of the neighbours differ in class, {said.by_chance:.0%} would by "
                     "chance",
                     fix=f"DataLoader(dataset, batch_size={order.batch_size}, shuffle=True)",
                     site=place(survey),
                     step=0,
                     evidence=[
-                        Evidence(f"{order.sampler or 'no sampler'}, {order.batches} batches looked at"),
+                        Evidence(f"{order.sampler or 'no sampler'}, {order.batches} batches checked"),
                         looked(survey),
                     ],
                 )
@@ -111,7 +113,7 @@ class UnshuffledData(Check):
     def _sorted(self, order: LabelOrder, loader: Loader | None) -> Finding:
         return self.finding(
             Severity.WARNING,
-            message=f"the training data comes sorted by its labels: {order.switches.median:.0%} of the "
+            message=f"the training data is sorted by label: {order.switches.median:.0%} of the "
             f"neighbours in a batch differ in class, {order.by_chance:.0%} would by chance",
             fix=_fix(loader),
             site=loader.site if loader is not None else order.site,
@@ -149,5 +151,5 @@ class UnshuffledData(Check):
 
 def _fix(loader: Loader | None) -> str:
     if loader is None:
-        return "order = torch.randperm(len(x)); x, y = x[order], y[order]  # anew in every epoch"
+        return "order = torch.randperm(len(x)); x, y = x[order], y[order]  # again in every epoch"
     return f"DataLoader(dataset, batch_size={loader.batch_size}, shuffle=True)"

@@ -1,22 +1,21 @@
 """DATA016 worker-seed-duplicated
 
 ## What it detects
-A loader with several workers that all draw the same random numbers: the dataset keeps a random
-generator of its own, which every worker gets a copy of, or the `worker_init_fn` sets the same
-seed in each.
+A loader with several workers that all draw the same random numbers: the dataset keeps its own random
+generator, and every worker gets a copy of it, or the `worker_init_fn` sets the same seed in each.
 
 ## Why is this bad?
-Augmentation repeats from worker to worker, and in every epoch again: with four workers there is a
-quarter of the variety that was meant.
+Augmentation repeats from worker to worker, and again in every epoch: with four workers you get a quarter
+of the intended variety.
 
 ## How to fix
-Make the generator in the worker, from its own seed: `def init(i): dataset.rng =
+Create the generator in the worker, from its own seed: `def init(i): dataset.rng =
 np.random.default_rng(torch.initial_seed() + i)`. Or draw from `torch` or the global `np.random`,
 which the loader seeds differently in each worker.
 
 ## Known problems
-It is read from how the loader is set up; whether the numbers matter is not known. A generator
-that `__getitem__` does not use is ignored, and so is one with a `worker_init_fn` beside it.
+The check looks only at how the loader is set up, not at whether the random numbers matter. A generator
+that `__getitem__` does not use is ignored, and so is one in a loader with a `worker_init_fn`.
 
 ## References
 - PyTorch docs, torch.utils.data: randomness in multi-process data loading.
@@ -28,10 +27,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clew.checks.api import Check
-from clew.checks.data.feed import Loader, training_loaders
-from clew.checks.view import RunView
-from clew.records import Evidence, Finding, Severity
+from clew.checks.base import Check
+from clew.checks.evidence.data_feed import Loader, training_loaders
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding, Severity
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class WorkerSeedDuplicated(Check):
             Severity.WARNING,
             message=f"{what}: they draw the same random numbers",
             fix=f"worker_init_fn=lambda i: setattr(get_worker_info().dataset, '{name}', "
-            "np.random.default_rng(torch.initial_seed()))  # its seed is each worker's own"
+            "np.random.default_rng(torch.initial_seed()))  # each worker has its own seed"
             if loader.generator
             else "worker_init_fn=lambda i: np.random.seed(torch.initial_seed() % 2**32)",
             site=loader.site,

@@ -1,0 +1,136 @@
+"""`clew.try_faster` and `clew.batch_sizes`: `clew profile --try` and `--batch-sizes` on what is handed over.
+
+    print(clew.try_faster(model, loss_fn, loader, optimizer))
+    print(clew.batch_sizes(model, loss_fn, loader, optimizer, sizes=[16, 32, 64, 128]))
+
+Both work on the objects given and leave them bit by bit as they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn, optim
+
+from clew.api.examine import _as_in_training
+from clew.labs.profiler.attempts import batch_size_sweep as sweeping
+from clew.labs.profiler.attempts import faster_attempts as attempting
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.users_step.subject_from_call import subject_of
+from clew.records.errors import CannotExamine
+from clew.records.tried_changes import Attempt, BatchSizes
+from clew.render.profile.attempts_terminal import render_attempts, render_batch_sizes
+from clew.session.activities.first_steps import untouched
+from clew.session.session import active
+
+DOUBLINGS = (1, 2, 4, 8, 16)  # times a quarter of the batch at hand, where no sizes are given
+
+
+def try_faster(
+    model: nn.Module,
+    loss_fn: Callable[..., Tensor] | None = None,
+    batch_or_loader: Any = None,
+    optimizer: optim.Optimizer | None = None,
+    *,
+    step: Callable[[Any], Tensor] | None = None,
+    time_limit: float = attempting.TIME_LIMIT,
+    threads: bool = False,
+) -> FasterReport:
+    """Time a training step as it is and with one change at a time; raises CannotExamine.
+
+    What makes the loss is given as to `clew.examine`. With `threads`, other numbers of threads are
+    tried too: torch may afterwards share its work out in another way, which shows in the last bits.
+    """
+    with _subject(model, loss_fn, batch_or_loader, optimizer, step) as subject:
+        found = attempting.try_faster(
+            subject, lambda *_: None, time_limit=time_limit, evaluation=False, threads=threads
+        )
+    return FasterReport(tuple(found))
+
+
+def batch_sizes(
+    model: nn.Module,
+    loss_fn: Callable[..., Tensor] | None = None,
+    batch_or_loader: Any = None,
+    optimizer: optim.Optimizer | None = None,
+    *,
+    sizes: Sequence[int] = (),
+    step: Callable[[Any], Tensor] | None = None,
+    time_limit: float = sweeping.TIME_LIMIT,
+) -> BatchSizesReport:
+    """Samples per second and memory against the size of a batch, and the knee; raises CannotExamine."""
+    wrong = [size for size in sizes if isinstance(size, bool) or not isinstance(size, int) or size < 1]
+    if wrong:
+        raise CannotExamine(f"a batch size is a whole number from 1 on, not {wrong[0]!r}")
+    with _subject(model, loss_fn, batch_or_loader, optimizer, step) as subject:
+        quarter = max(subject.batches[0].size // 4, 1)
+        wanted = sizes or [quarter * times for times in DOUBLINGS]
+        found = sweeping.sweep(subject, wanted, lambda *_: None, time_limit=time_limit)
+    return BatchSizesReport(found)
+
+
+@contextlib.contextmanager
+def _subject(model: Any, loss_fn: Any, data: Any, optimizer: Any, step: Any) -> Iterator[Subject]:
+    """With nothing of a session's in torch: it would be compiled and timed along."""
+    session = active()
+    if session is not None:
+        session.pause()
+    try:
+        with untouched(data):
+            subject = subject_of(model, loss_fn, data, optimizer, step=step)
+            with _as_in_training(model):
+                yield subject
+    finally:
+        if session is not None:
+            session.resume()
+
+
+@dataclass(frozen=True)
+class FasterReport:
+    """What was tried; printed, it is the table of `clew profile --try`."""
+
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def best(self) -> Attempt | None:
+        """The change that helps most, if one helps beyond noise and computes the same."""
+        helping = [a for a in self.attempts if a.helps]
+        return max(helping, key=lambda a: a.gain, default=None)
+
+    def __getitem__(self, name: str) -> Attempt:
+        for attempt in self.attempts:
+            if attempt.name == name:
+                return attempt
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        paper = io.StringIO()
+        render_attempts(self.attempts, stream=paper)
+        return paper.getvalue().strip("\n")
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [attempt.to_json() for attempt in self.attempts]
+
+
+@dataclass(frozen=True)
+class BatchSizesReport:
+    """Throughput and memory by size; printed, it is the table of `clew profile --batch-sizes`."""
+
+    sizes: BatchSizes
+
+    @property
+    def knee(self) -> int | None:
+        """The smallest size from which larger ones gain nothing to speak of."""
+        return self.sizes.knee
+
+    def __str__(self) -> str:
+        paper = io.StringIO()
+        render_batch_sizes(self.sizes, stream=paper)
+        return paper.getvalue().strip("\n")
+
+    def to_json(self) -> dict[str, Any]:
+        return self.sizes.to_json()

@@ -1,0 +1,224 @@
+"""`with clew.profile() as p:` around the steps of a program, with or without a recorded run.
+
+    with clew.profile() as p:
+        for batch in loader:
+            train(batch)
+    p.profile          # a clew.records.step_costs.Profile
+
+The first steps of the block are looked at in detail, then Python's stacks are sampled. A block in which
+no optimizer steps is taken as one step.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from clew.records.step_costs import Profile
+from clew.session.run_options import enabled
+
+if TYPE_CHECKING:
+    from clew.labs.profiler.profile_windows import Windows
+    from clew.labs.profiler.step_parts import Timed
+    from clew.labs.profiler.window_contents import Reading
+    from clew.labs.profiler.window_kinds import Lenses
+    from clew.render.run_summary import RunSummary
+
+ROUNDS = 3
+MOST_TIMED = 100_000  # steps whose times are kept
+
+
+def profile(*, steps: int = 8, python: bool = True, quiet: bool = False, full: bool = False) -> Block:
+    """Profile the steps of a `with` block; `steps` of them in detail at a time.
+
+    The profile is there as `.profile` after the block, and is printed unless `quiet`.
+    """
+    return Block(steps, python, quiet, full)
+
+
+class Block:
+    """One profiled block of code."""
+
+    def __init__(self, steps: int, python: bool, quiet: bool, full: bool) -> None:
+        self.profile = Profile()
+        self._steps = max(steps, 1)
+        self._python = python
+        self._quiet = quiet
+        self._full = full
+        self._handle: Any = None
+        self._lenses: Lenses | None = None
+        self._windows: Windows | None = None
+        self._cycle: Any = None  # of several optimizers
+        self._step = 0
+        self._times: list[float] = []
+        self._ended = 0.0
+        self._notes: list[str] = []
+
+    def __enter__(self) -> Block:
+        if enabled():
+            try:
+                self._begin()
+            except Exception as error:  # noqa: BLE001 - the block must run whatever is wrong with us
+                self._give_up(error)
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if self._windows is None:
+            return
+        try:
+            self._end(whole=error is None)
+        except Exception as failure:  # noqa: BLE001 - nor may its end fail
+            self._give_up(failure)
+        if not self._quiet:
+            self.render()
+
+    def _begin(self) -> None:
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
+        from clew.hooks.steps.optimizer_cycle import Cycle
+        from clew.hooks.steps.trained_models import ModelBook
+        from clew.labs.profiler.profile_windows import Windows
+        from clew.labs.profiler.window_kinds import Lenses
+        from clew.labs.profiler.window_schedule import DETAIL, STACKS, Schedule
+        from clew.session import session
+
+        kinds = (DETAIL, STACKS) if self._python else (DETAIL,)
+        running = session.active()
+        watcher = running._watcher if running is not None else None
+        models = watcher.models if watcher is not None else ModelBook()
+        find = models.known if watcher is not None else models.root_of
+        self._lenses = Lenses(models, None, find)
+        self._lenses.courtesy.install()
+        schedule = Schedule(ROUNDS, self._steps, kinds, warm=False)
+        self._windows = Windows(schedule, self._lenses.makers(), self._failed)
+        self._handle = register_optimizer_step_post_hook(self._stepped)
+        self._cycle = Cycle()
+        self._windows.step_begins(0)
+        self._ended = perf_counter()
+
+    def _stepped(self, optimizer: Any, *_: Any) -> None:
+        """An optimizer has stepped: the hook that torch calls; nothing of ours may reach it."""
+        try:
+            if self._cycle.ends_with(id(optimizer)):
+                self._next_step()
+        except Exception as error:  # noqa: BLE001
+            self._give_up(error)
+
+    def _next_step(self) -> None:
+        if self._windows is None:
+            return
+        if len(self._times) < MOST_TIMED:
+            self._times.append(perf_counter() - self._ended)
+        self._step += 1
+        if self._step >= self._windows.due:
+            self._windows.step_begins(self._step)
+        self._ended = perf_counter()
+
+    def _failed(self, kind: str, error: Exception) -> None:
+        self._notes.append(f"the {kind} window failed: {type(error).__name__}: {error}")
+
+    def _give_up(self, error: Exception) -> None:
+        self._notes.append(f"profiling failed: {type(error).__name__}: {error}")
+        self._take_off()
+
+    def _take_off(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.remove()
+        if self._windows is not None:
+            with suppress(Exception):
+                self._windows.finish()
+        if self._lenses is not None:
+            self._lenses.courtesy.remove()
+
+    def _end(self, whole: bool) -> None:
+        if whole and self._step == 0:
+            self._next_step()  # all of the block is one step
+        self._take_off()
+        self.profile = self._assembled()
+
+    def _assembled(self) -> Profile:
+        from clew.labs.profiler.profile_assembly import Found, assemble
+        from clew.labs.profiler.python.stack_flames import (
+            python_flame,
+            seconds_by_kind,
+            share_by_kind,
+            source_lines,
+        )
+        from clew.labs.profiler.torch_trace.roofline import roof
+        from clew.labs.profiler.window_contents import read
+        from clew.store.index.index_cache import cache_root
+
+        assert self._lenses is not None
+        assert self._windows is not None
+        seen = self._lenses.seen
+        found = Found(notes=[*self._notes, *self._windows.notes, *seen.notes])
+        if seen.in_detail:
+            found.roof = roof(cache_root() / "roof.json")
+            found.reading = read(seen.in_detail, found.roof)
+        found.timed = self._timed(found.reading)
+        if seen.stacks is not None:
+            found.python = python_flame(seen.stacks)
+            found.lines = source_lines(seen.stacks)
+            found.logging = share_by_kind(seconds_by_kind(seen.stacks)).get("logging", 0.0)
+        return assemble(found)
+
+    def _timed(self, reading: Reading) -> Timed | None:
+        """The steps of the block, by their parts as the windows saw them: as long as the others took."""
+        import numpy as np
+
+        from clew.labs.profiler.step_parts import Timed
+
+        assert self._windows is not None
+        if not self._times:
+            return None
+        steps = np.arange(len(self._times), dtype=np.int64)
+        timed = Timed(steps, np.array(self._times), {}, np.zeros(len(steps)))
+        others = timed.without(self._windows.looked_at | {0})
+        usual = (others if len(others.steps) else timed).quantile(0.5)
+        if not reading.step:
+            return timed
+        scale = min(usual / reading.step, 1.0)
+        parts = {name: np.array(values) * scale for name, values in reading.by_step.items()}
+        total = np.array(reading.durations) * scale
+        return Timed(np.array(reading.steps, dtype=np.int64), total, parts, np.zeros(len(total)))
+
+    # -- saying what came out --
+
+    def render(self, stream: Any = None) -> None:
+        """The tables, on stderr by default."""
+        if stream is None and sys.stderr is None:
+            return
+        from clew.render.profile.profile_terminal import render_profile
+        from clew.render.rich_rng import undrawn
+
+        with undrawn():
+            render_profile(self.profile, None, self._summary(), stream, full=self._full)
+
+    def _summary(self) -> RunSummary:
+        from clew.render.run_summary import RunSummary
+
+        script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
+        return RunSummary("", "", script, "finished", self._step, 0)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: the flames."""
+        from html import escape
+
+        from clew.render.bundle import BundleNotBuilt
+        from clew.render.profile.flame_html import html_page
+
+        try:
+            page = html_page(self.profile, "clew.profile")
+        except BundleNotBuilt as error:
+            return escape(f"{self!r}: {error}")
+        if page is None:
+            return escape(repr(self))
+        style = "width:100%;height:480px;border:0"
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(page)}"></iframe>'
+
+    def __repr__(self) -> str:
+        return f"<profile of {self._step} step{'' if self._step == 1 else 's'}>"

@@ -1,0 +1,114 @@
+"""`clew.summary`: a network as a table, and what the checks say of it before anything is trained.
+
+    print(clew.summary(model, ("batch", 3, 32, 32)))
+
+The checks are those of a run. What they read is made from one traced forward instead of from training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from io import StringIO
+from typing import Any
+
+import torch
+from torch import nn
+
+from clew.api.forward_errors import explained
+from clew.checks.act.poor_initialisation import PoorInitialisation
+from clew.checks.base import Check
+from clew.checks.exp.device_literal import DeviceLiteral
+from clew.checks.grph.unused_parameter import UnusedParameter
+from clew.checks.ignore_rules import Rule
+from clew.checks.run_view import RunView
+from clew.checks.runner import judge
+from clew.checks.str.dropout_misplaced import DropoutMisplaced
+from clew.checks.str.no_nonlinearity import NoNonlinearity
+from clew.checks.str.redundant_bias import RedundantBias
+from clew.checks.thresholds import FACT as THRESHOLDS
+from clew.labs.network.network_facts import Look, add_places, notes_of
+from clew.labs.network.network_summary import Loss, summarise
+from clew.records.network import Summary
+from clew.records.verdict import NotJudged, Verdict
+from clew.render.rich_rng import undrawn
+from clew.session.project_settings import project_thresholds
+
+CHECKS: tuple[Check, ...] = (
+    UnusedParameter(),
+    NoNonlinearity(),
+    RedundantBias(),
+    DropoutMisplaced(),
+    PoorInitialisation(),
+    DeviceLiteral(),
+)
+FAILED = "the forward fails"
+
+
+@dataclass(frozen=True, repr=False)
+class NetworkSummary(Summary):
+    """A summary that a shell or notebook shows as its table."""
+
+    def __str__(self) -> str:
+        from clew.render.network.summary_table import render_summary
+
+        paper = StringIO()
+        with undrawn():
+            render_summary(self, stream=paper)
+        return paper.getvalue().rstrip("\n")
+
+    __repr__ = __str__
+
+
+def summary(
+    model: nn.Module,
+    inputs: Any = None,
+    *,
+    dims: Mapping[str, int | None] | Sequence[str] | None = None,
+    dtype: torch.dtype | None = None,
+    statistics: bool = False,
+    loss: Loss | None = None,
+    optimizer: str = "adam",
+    compute: bool | None = None,
+    keep_going: bool = False,
+    ignore: Iterable[str | Rule] = (),
+) -> NetworkSummary:
+    """The network as a table: print it, or read its rows and `findings`.
+
+    `inputs` is a tensor, a shape (`(4, 3, 32, 32)`, or `("batch", 3, 32, 32)`), a list of several, or a
+    dict of keyword inputs. Nothing is computed where that can be avoided, and the model is left as it
+    was. A forward that fails raises `ForwardError`, which explains; with `keep_going` the rest is
+    shown all the same. `ignore` names checks to leave out, as `clew show --ignore` does.
+    """
+    with explained():
+        traced, look = summarise(
+            model,
+            inputs,
+            dims=dims,
+            dtype=dtype,
+            statistics=statistics,
+            loss=loss,
+            optimizer=optimizer,
+            compute=compute,
+            keep_going=keep_going,
+        )
+    found = NetworkSummary(**{part.name: getattr(traced, part.name) for part in fields(traced)})
+    if found.mishap is not None:
+        return replace(found, not_judged=tuple(NotJudged(check.name, FAILED) for check in CHECKS))
+    verdict = judged(look, list(ignore))
+    return replace(found, findings=verdict.findings, not_judged=verdict.not_judged)
+
+
+def judged(look: Look, ignore: Sequence[str | Rule] = ()) -> Verdict:
+    """What the checks say of one forward."""
+    notes = notes_of(look)
+    for setting in project_thresholds():
+        notes.fact(THRESHOLDS, setting.to_json())
+    verdict = judge(RunView(notes), checks=CHECKS, ignore=ignore)
+    if verdict.findings or ignore:  # a rule may name a line
+        add_places(notes, look.model)
+        verdict = judge(RunView(notes), checks=CHECKS, ignore=ignore)
+    spoken = {f.check for f in verdict.findings} | {i.check for i in verdict.ignored}
+    known = {n.check: n.reason for n in verdict.not_judged} | notes.unjudged
+    reasons = [NotJudged(c.name, known[c.name]) for c in CHECKS if c.name in known and c.name not in spoken]
+    return replace(verdict, not_judged=tuple(reasons))

@@ -1,1 +1,0 @@
-"""Getting in and out of a program: launcher, torch seams, and what they understand of it."""

@@ -1,0 +1,81 @@
+"""ACT005 activation-mean-shift
+
+## What it detects
+A hidden layer whose outputs have a mean more than ten times as large as their standard deviation, step
+after step.
+
+## Why is this bad?
+The next layer sees one large constant with a small signal on top. The gradients of its weights all point
+the same way, and the learning rate has to be small enough for the offset rather than for the signal.
+
+## How to fix
+Start biases at zero and weights around zero (`torch.randn`, not `torch.rand`); centre the input;
+or add a normalisation layer after it.
+
+## Known problems
+It is a warning only where the loss has made no progress, and advice otherwise. Only linear and
+convolution layers are checked, not functions such as sigmoid, whose outputs are always positive.
+
+## References
+- LeCun et al., Efficient BackProp, 1998, section 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.checks.base import Check
+from clew.checks.evidence.hidden_layers import hidden_layers, no_progress, normalises
+from clew.checks.run_view import RunView
+from clew.checks.series import Series
+from clew.checks.trainings import FIT
+from clew.records.finding import Finding, Severity
+
+
+@dataclass(frozen=True)
+class ActivationMeanShift(Check):
+    id = "ACT005"
+    name = "activation-mean-shift"
+    needs = ("activation.mean", "activation.std", "loss", "fact:model")
+    scope = FIT
+
+    caused_by = ("poor-initialisation", "dead-units", "weights-diverging", "step-size-faults", "scale-faults")
+
+    shift: float = 10.0  # mean over standard deviation of a layer's outputs; below 1 is healthy
+    window: int = 20  # sampled steps judged, the last ones
+    sustained: float = 0.9  # share of the window that must be bad
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        spread = {s.site: s for s in hidden_layers(run, "activation.std")}
+        bad = no_progress(run) and not normalises(run)
+        for means in hidden_layers(run, "activation.mean"):
+            stds = spread.get(means.site)
+            shifts = None if stds is None else self._shifts(means, stds)
+            if shifts is not None:
+                size = shifts.last(self.window).median
+                yield self.finding(
+                    Severity.WARNING if bad else Severity.ADVICE,
+                    message=f"the outputs of {run.name(means.site)} have a mean of "
+                    f"{means.last(1).median:.3g}, {size:.0f} times their standard deviation",
+                    fix="nn.init.zeros_(layer.bias), weights centred on zero, or nn.BatchNorm1d() after it",
+                    site=means.site,
+                    step=shifts.onset(shifts.values > self.shift, self.sustained),
+                    evidence=shifts.evidence(f"mean divided by standard deviation at {run.name(means.site)}"),
+                )
+
+    def _shifts(self, means: Series, stds: Series) -> Series | None:
+        """The shift over the samples, if it is too large."""
+        if not np.array_equal(means.steps, stds.steps):
+            return None
+        ratio = np.abs(means.values) / np.where(stds.values > 0, stds.values, np.nan)
+        shifts = Series("activation.mean", means.site, means.steps, ratio)
+        recent = shifts.last(self.window)
+        bad = len(recent) == self.window and recent.share_above(self.shift) >= self.sustained
+        return shifts if bad else None
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((len(s) for _, s in run.series("activation.mean")), default=0)
+        return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"

@@ -1,0 +1,77 @@
+"""ACT004 activation-scale-off
+
+## What it detects
+A hidden layer whose outputs have a standard deviation above a hundred, step after step.
+
+## Why is this bad?
+Layers, losses and learning rates are designed for values of about unit size. Outputs in the hundreds
+make the logits or predictions after them as large, and the gradients too, and lose precision in 16-bit
+formats.
+
+## How to fix
+Find what makes them large: a sum over many elements where a mean was intended, a missing division by the
+square root of the width, inputs in raw units. A normalisation layer restores the scale.
+
+## Known problems
+It is a warning only where the loss has made no progress; otherwise training copes, and it is advice.
+Models with normalisation layers get advice at most. The output layer is exempt: a regression in raw
+units needs large outputs.
+
+## References
+- LeCun et al., Efficient BackProp, 1998, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.base import Check
+from clew.checks.evidence.hidden_layers import hidden_layers, no_progress, normalises
+from clew.checks.run_view import RunView
+from clew.checks.series import Series
+from clew.checks.trainings import FIT
+from clew.records.finding import Finding, Severity
+
+
+@dataclass(frozen=True)
+class ActivationScaleOff(Check):
+    id = "ACT004"
+    name = "activation-scale-off"
+    needs = ("activation.std", "loss", "fact:model")
+    scope = FIT
+
+    caused_by = (
+        "half-precision-overflow",
+        "poor-initialisation",
+        "weights-diverging",
+        "step-size-faults",
+        "scale-faults",
+    )
+
+    large: float = 100.0  # standard deviation of a hidden layer's outputs; 0.5 to 2 is meant
+    window: int = 20  # sampled steps judged, the last ones
+    sustained: float = 0.9  # share of the window that must be bad
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = [s for s in hidden_layers(run, "activation.std") if self._large(s)]
+        bad = no_progress(run) and not normalises(run)
+        for series in found:
+            std = series.last(self.window).median
+            yield self.finding(
+                Severity.WARNING if bad else Severity.ADVICE,
+                message=f"the outputs of {run.name(series.site)} have a standard deviation of "
+                f"{std:.3g}; about 1 is normal",
+                fix="x.mean(1) instead of x.sum(1), a division by sqrt(width), or nn.LayerNorm before it",
+                site=series.site,
+                step=series.onset(series.values > self.large, self.sustained),
+                evidence=series.evidence(f"standard deviation of the outputs of {run.name(series.site)}"),
+            )
+
+    def _large(self, series: Series) -> bool:
+        recent = series.last(self.window)
+        return len(recent) == self.window and recent.share_above(self.large) >= self.sustained
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((len(s) for _, s in run.series("activation.std")), default=0)
+        return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"

@@ -1,0 +1,266 @@
+"""ACT002 poor-initialisation
+
+## What it detects
+Initial weights that keep training from starting. Either all units of a layer have the same weights and
+are still identical after several steps; or the weights are many times larger than the layer's fan-in
+allows, so that signals grow from layer to layer or saturate the activations; or they are so small that
+signals die out and the loss does not move. `clew check` runs an experiment: where initial weights are
+out of scale or identical, it repeats the same short training from default initial weights and reports if
+that ends at less than half of the loss, for each of three random draws. `clew show` reports hidden
+layers whose units start as copies of one another, and weights of zero that block the input.
+
+## Why is this bad?
+Units that start identical get the same gradient and stay identical: a layer of a hundred units can do no
+more than one unit. And a network keeps the scale of signals and gradients only if the weights have a
+standard deviation of about 1/sqrt(fan_in).
+
+## How to fix
+Use the default initialisation, or `nn.init.kaiming_normal_` for ReLU and `nn.init.xavier_normal_`
+for tanh and sigmoid. Constants are for biases, and for the last layer of a residual branch.
+
+## Known problems
+The scale is not checked in models with normalisation layers or loaded from a checkpoint. Layers that
+start at zero on purpose (heads, residual branches, LoRA) become different in the first steps and are not
+reported.
+
+## References
+- Glorot and Bengio, Understanding the difficulty of training deep feedforward networks, 2010.
+- He et al., Delving deep into rectifiers, 2015.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import curve, number, numbers, why_not
+from clew.checks.evidence.gradient_depth import is_weight
+from clew.checks.evidence.loss_trend import only_loss, pretrained, start_and_end
+from clew.checks.evidence.parameter_shapes import shape_of
+from clew.checks.evidence.recorded_facts import flag, rows, text
+from clew.checks.run_view import RunView
+from clew.checks.wording import listed
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much a layer's initial weights amplify, in units of what keeps the scale: 1."""
+
+    site: Site
+    value: float
+    fan_in: int
+
+
+@dataclass(frozen=True)
+class PoorInitialisation(Check):
+    id = "ACT002"
+    name = "poor-initialisation"
+    needs = (
+        "fact:parameters|fact:experiment.poor-initialisation",
+        "weight.norm|fact:experiment.poor-initialisation",
+    )
+
+    groups = ("layer-faults",)
+    caused_by = ("unnormalised-input", "pretrained-preprocessing-mismatch")
+
+    alike_steps: int = 8  # steps after which units that should part have parted
+    large: float = 4.0  # root mean square times sqrt(fan_in); torch's default is 0.6, He's 1.4
+    small: float = 0.1  # the same; GPT-2's 0.02 makes 0.5, in a small model 0.16
+    grown: float = 10.0  # standard deviation of a hidden layer's first output; 1 is meant
+    saturated: float = 0.6  # share of a squashing function's first outputs at their flat ends
+    shrunk: float = 0.01  # standard deviation of a hidden layer's first output that carries no signal
+    stuck: float = 0.95  # share of its start that the loss still has
+    patience: int = 50  # losses before that is judged
+    draws: int = 3  # of new weights, all of which must do better
+    better: float = 0.5  # share of the loss that they end at; redrawing sound weights changes a few percent
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        tried = list(self._tried(run))
+        yield from tried or self._watched(run)
+
+    def _tried(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        if data is None:
+            return
+        ends, fresh = ([_or_inf(v) for v in numbers(data.get(key))] for key in ("ends", "fresh_ends"))
+        layers = rows(data.get("layers"))
+        if min(len(ends), len(fresh)) < self.draws or not layers or not max(fresh) < self.better * min(ends):
+            return
+        alike = [row for row in layers if flag(row.get("alike"))]
+        worst = alike[0] if alike else max(layers, key=lambda row: abs(_log(row.get("gain"))))
+        path, gain = text(worst.get("module")) or "", number(worst.get("gain"))
+        what = "the same for every unit" if alike else f"{gain:.2g} times the usual size"
+        yield self.finding(
+            Severity.WARNING,
+            message=f"the initial weights of {path or 'the model'} are {what}: on a snapshot, "
+            f"{data.get('steps')} steps end at a loss of {median(ends):.3g}; from default initial weights "
+            f"at {median(fresh):.3g}",
+            fix=f"nn.init.kaiming_normal_(model.{path}.weight)"
+            if path
+            else "nn.init.kaiming_normal_(weight)",
+            site=Site(module=path, param="weight"),
+            step=0,
+            evidence=[
+                *curve(run, self.name),
+                Evidence(
+                    "weights times sqrt(fan_in), in forward order: "
+                    + listed([f"{row.get('module')} {number(row.get('gain')):.2g}" for row in layers], 12)
+                ),
+            ],
+        )
+
+    def _watched(self, run: RunView) -> Iterator[Finding]:
+        yield from self._at_start(run)
+        yield from self._alike(run)
+        gains = sorted(self._gains(run), key=lambda g: run.depth(g.site))
+        if len(gains) < 2 or pretrained(run) or _normalises(run):
+            return
+        hidden = gains[:-1]  # the last may be as small as it likes
+        typical = median(g.value for g in hidden)
+        if typical > self.large:
+            yield from self._too_large(run, hidden)
+        elif typical < self.small:
+            yield from self._too_small(run, hidden)
+
+    def _at_start(self, run: RunView) -> Iterator[Finding]:
+        """Layers of a network that was looked at before any training."""
+        for fact in run.facts("initial_weights"):
+            root = text(fact.data.get("root"))
+            for row in rows(fact.data.get("layers")):
+                site = Site(module=text(row.get("module")) or "", root=root, param=text(row.get("param")))
+                behind = run.name(Site(module=text(row.get("behind")) or "", root=root))
+                what = (
+                    f"are all zero: none of the input reaches {behind}"
+                    if flag(row.get("zero"))
+                    else f"are the same for every unit: {behind} gets only copies of one value"
+                )
+                yield self.finding(
+                    Severity.WARNING,
+                    message=f"the weights of {run.name(site)} {what}",
+                    fix=f"nn.init.kaiming_normal_(model.{site.module}.{site.param})  # not a constant",
+                    site=site,
+                    step=0,
+                    evidence=Evidence("the rows of the weight are identical"),
+                )
+
+    def _alike(self, run: RunView) -> Iterator[Finding]:
+        newest = {text(f.data.get("root")) or "": f for f in run.facts("parameters")}
+        if run.steps < self.alike_steps:
+            return
+        for root, fact in newest.items():
+            for row in rows(fact.data.get("items")):
+                if (
+                    flag(row.get("alike"))
+                    and flag(row.get("requires_grad"))
+                    and row.get("optimizer") is not None
+                ):
+                    module = text(row.get("module")) or ""
+                    site = Site(module=module, root=root, param=text(row.get("param")))
+                    if is_weight(run, site):
+                        yield self._alike_finding(run, site)
+
+    def _alike_finding(self, run: RunView, site: Site) -> Finding:
+        norms = run.of_parameter("weight.norm", run.key(site))
+        zero = norms is not None and norms.max == 0
+        evidence = [] if norms is None else [norms.evidence(f"norm of {run.name(site)}")]
+        what = "are all zero" if zero else "are the same for every unit"
+        return self.finding(
+            Severity.ERROR,
+            message=f"the weights of {run.name(site)} {what} and stay the same: "
+            "its units can never become different",
+            fix=f"nn.init.kaiming_normal_(model.{site.module}.{site.param})  # not a constant",
+            site=site,
+            step=0,
+            evidence=[*evidence, Evidence(f"compared after {run.steps} steps: the rows are identical")],
+        )
+
+    def _gains(self, run: RunView) -> Iterator[Gain]:
+        for site, norms in run.series("weight.norm"):
+            dims = shape_of(run, site)
+            layer = run.layer_of(site)
+            if not is_weight(run, site) or len(dims) < 2 or (layer and "Transpose" in layer.kind):
+                continue
+            fan_in = math.prod(dims[1:])
+            first = float(norms.values[0])
+            if fan_in and dims[0] and math.isfinite(first) and first > 0 and norms.steps[0] == 0:
+                yield Gain(site, first / math.sqrt(dims[0] * fan_in) * math.sqrt(fan_in), fan_in)
+
+    def _too_large(self, run: RunView, hidden: list[Gain]) -> Iterator[Finding]:
+        widest = _first_stds(run, hidden)
+        squashed = [s for _, s in run.series("activation.saturated") if s.steps[0] == 0]
+        flat = max((float(s.values[0]) for s in squashed if math.isfinite(s.values[0])), default=0.0)
+        spread = max(widest, default=0.0)
+        if spread <= self.grown and flat <= self.saturated:
+            return
+        effect = (
+            f"the first outputs have a standard deviation of {spread:.3g}"
+            if spread > self.grown
+            else f"{flat:.0%} of the first outputs are saturated"
+        )
+        yield self._scale_finding(run, Severity.WARNING, hidden, f"too large, and {effect}")
+
+    def _too_small(self, run: RunView, hidden: list[Gain]) -> Iterator[Finding]:
+        loss = only_loss(run)
+        if loss is None or len(loss) < self.patience:
+            return
+        start, end = start_and_end(loss)
+        narrowest = min(_first_stds(run, hidden), default=1.0)
+        if narrowest < self.shrunk and end >= self.stuck * start:
+            effect = (
+                f"the first outputs have a standard deviation of {narrowest:.2g}, and the loss "
+                f"stays at {end:.3g}"
+            )
+            yield self._scale_finding(run, Severity.WARNING, hidden, f"too small: {effect}")
+
+    def _scale_finding(self, run: RunView, severity: Severity, hidden: list[Gain], what: str) -> Finding:
+        worst = max(hidden, key=lambda g: abs(math.log(g.value)))
+        rms = worst.value / math.sqrt(worst.fan_in)
+        usual = 1 / math.sqrt(worst.fan_in)
+        path = worst.site.module
+        return self.finding(
+            severity,
+            message=f"the initial weights of {run.name(worst.site)} are {what}: {rms:.2g}, where {usual:.2g} "
+            f"is usual for a fan-in of {worst.fan_in}",
+            fix=f"nn.init.kaiming_normal_(model.{path}.{worst.site.param})",
+            site=worst.site,
+            step=0,
+            evidence=Evidence(
+                "weights over 1/sqrt(fan_in), in forward order: "
+                + listed([f"{run.name(g.site)} {g.value:.2g}" for g in hidden], 12)
+            ),
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        if run.experiment(self.name) is not None or why_not(run, self.name) is not None:
+            return why_not(run, self.name)
+        if run.facts("initial_weights"):
+            return None
+        return None if run.steps >= self.alike_steps else f"needs {self.alike_steps} steps, has {run.steps}"
+
+
+def _or_inf(value: float) -> float:
+    return value if math.isfinite(value) else math.inf
+
+
+def _log(gain: object) -> float:
+    value = number(gain)
+    return math.log(value) if value > 0 else -math.inf if value == 0 else 0.0
+
+
+def _first_stds(run: RunView, hidden: list[Gain]) -> list[float]:
+    """How far the first outputs of these layers spread."""
+    paths = {(run.key(g.site)[0], g.site.module) for g in hidden}
+    return [
+        float(s.values[0])
+        for site, s in run.series("activation.std")
+        if site.op is None and (run.key(site)[0], site.module) in paths and math.isfinite(s.values[0])
+    ]
+
+
+def _normalises(run: RunView) -> bool:
+    return any("Norm" in layer.kind for model in run.models.values() for layer in model.layers)

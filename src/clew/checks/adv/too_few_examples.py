@@ -1,0 +1,135 @@
+"""ADV002 too-few-examples
+
+## What it detects
+Ten times more parameters than training samples, and an evaluation loss that stops falling or rises while
+the training loss keeps falling. `clew check` runs an experiment: it trains the model on a quarter, a
+half and all of the samples, over several splits, and reports if the loss on held-out samples still falls
+clearly as samples are added.
+
+## Why is this bad?
+The model is large enough to memorise every sample, and the growing gap shows that it does. More samples
+would help more than more epochs.
+
+## How to fix
+Add samples, use augmentation, or start from a pretrained model; otherwise try a smaller model, weight
+decay and dropout.
+
+## Known problems
+Advice only: large models often generalise well from few samples. The number of samples is that of the
+largest DataLoader; without a DataLoader nothing is reported.
+
+## References
+- Zhang et al., Understanding deep learning requires rethinking generalization, 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import mean, median, stdev
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import curve, number, numbers, place
+from clew.checks.evidence.loss_trend import eval_loss, only_loss, pretrained
+from clew.checks.evidence.parameter_shapes import parameter_count
+from clew.checks.evidence.recorded_facts import Data, rows, whole
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class TooFewExamples(Check):
+    id = "ADV002"
+    name = "too-few-examples"
+    needs = (
+        "loss|fact:experiment.too-few-examples",
+        "fact:loader|fact:experiment.too-few-examples",
+        "fact:model|fact:experiment.too-few-examples",
+    )
+
+    more: float = 10.0  # parameters for each training sample
+    gap: float = 1.5  # evaluation loss over training loss at the end
+    wider: float = 1.3  # the same over what it was at the first evaluations
+    points: int = 4  # evaluations before it is judged
+    falls: float = 0.1  # of the untrained loss, from half of the samples to all; enough samples: below 0.05
+    left: float = 0.2  # of the untrained loss, that remains on held-out samples after training on all
+    errors: float = 1.5  # standard errors over the splits, that the fall must exceed
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        tried = run.experiment(self.name)
+        if tried is not None:
+            yield from self._learning_curve(run, tried)
+            return
+        loss, evaluation = only_loss(run), eval_loss(run)
+        lengths = [n for f in run.facts("loader") if (n := whole(f.data.get("length")))]
+        count = parameter_count(run)
+        if (
+            loss is None
+            or evaluation is None
+            or len(evaluation) < self.points
+            or not lengths
+            or pretrained(run)
+        ):
+            return
+        if count < self.more * max(lengths):
+            return
+        begin = int(evaluation.steps[1])
+        early, late = loss.before(begin + 1).last(20).median, loss.last(20).median
+        then, now = evaluation.first(2).median, evaluation.last(2).median
+        if not late > 0 or now < self.gap * late or now / late < self.wider * (then / early):
+            return
+        yield self.finding(
+            Severity.ADVICE,
+            message=f"{count:,} parameters for {max(lengths):,} samples, and the evaluation loss ({now:.3g}) "
+            f"no longer follows the training loss ({late:.3g})",
+            fix="add samples or augmentation; use a pretrained or a smaller model",
+            site=evaluation.site,
+            step=begin,
+            evidence=[
+                evaluation.evidence("evaluation loss"),
+                loss.evidence("training loss"),
+                Evidence(f"{count / max(lengths):.0f} parameters per sample"),
+            ],
+        )
+
+    def _learning_curve(self, run: RunView, data: Data) -> Iterator[Finding]:
+        """What the experiment says: the loss on held-out samples against the number trained on."""
+        curves = [c for c in rows(data.get("curves")) if len(numbers(c.get("held_out"))) >= 2]
+        sizes = numbers(data.get("sizes"))
+        if len(curves) < 2 or len(sizes) < 2 or not all(numbers(c.get("trained")) for c in curves):
+            return
+        held = [numbers(c.get("held_out")) for c in curves]
+        start = median(number(c.get("start")) for c in curves)
+        own = median(numbers(c.get("trained"))[-1] for c in curves)
+        if not all(math.isfinite(v) for v in (start, own, *(v for h in held for v in h))):
+            return
+        drops = [h[-2] - h[-1] for h in held]
+        last = mean(h[-1] for h in held)
+        error = stdev(drops) / math.sqrt(len(drops))
+        if not mean(drops) > max(self.falls * start, self.errors * error):
+            return
+        if last < self.left * start or last < self.gap * own:
+            return
+        yield self.finding(
+            Severity.ADVICE,
+            message="more samples would help: the loss on held-out samples is "
+            f"{mean(h[-2] for h in held):.3g} "
+            f"after training on {sizes[-2]:.0f}, {last:.3g} after training on {sizes[-1]:.0f}, and "
+            "still falling",
+            fix="add samples or augmentation; use a pretrained or a smaller model",
+            site=place(data),
+            step=0,
+            evidence=[
+                *curve(run, self.name),
+                Evidence(f"the loss on the training samples is {own:.3g}"),
+                Evidence(f"{number(data.get('parameters')):,.0f} parameters"),
+            ],
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        if run.experiment(self.name) is not None:
+            return None
+        evaluation = eval_loss(run)
+        count = 0 if evaluation is None else len(evaluation)
+        return None if count >= self.points else f"needs {self.points} evaluations, has {count}"

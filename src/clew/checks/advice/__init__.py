@@ -1,1 +1,0 @@
-"""What the other findings add up to."""

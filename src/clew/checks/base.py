@@ -1,0 +1,107 @@
+"""What a check is: thresholds, the signals it needs, one pure method, and a docstring.
+
+The docstring of a check's module is its documentation page, so the text that `clew explain` prints and
+the page in the docs are always the same.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Exhibit, Finding, Severity
+from clew.records.site import Site
+
+SECTIONS = ("What it detects", "Why is this bad?", "How to fix", "Known problems", "References")
+
+
+class UnknownCheck(Exception):  # noqa: N818 - reads as what it is: `except UnknownCheck`
+    """A name that no check has, with those that come near."""
+
+    def __init__(self, name: str, close: Iterable[str] = ()) -> None:
+        self.name = name
+        self.close = tuple(close)
+        hint = f"; did you mean {' or '.join(self.close)}?" if self.close else ""
+        super().__init__(f"there is no check named {name!r}{hint}")
+
+
+@dataclass(frozen=True)
+class Check(ABC):
+    """Base of all checks: fields are thresholds, each with its unit and a reason."""
+
+    id: ClassVar[str]
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]]  # signals or `fact:KIND`; `a|b` where either will do
+    confidence: ClassVar[str] = "likely"  # of its findings: certain, likely or possible
+    scope: ClassVar[str] = "run"  # or `phase`, `fit`: what it judges at a time, see `checks.fits`
+    # Why an error that was told early is taken back when later steps don't bear it out; "": it never is.
+    withdrawal: ClassVar[str] = ""
+    symptom: ClassVar[bool] = False  # says what is seen, not why: stands behind any cause that was found
+
+    # What causes what, as names of checks or of groups (`checks.cause_groups`). Either side may say it:
+    # the effect in `caused_by`, or the cause in `causes` or by its groups.
+    groups: ClassVar[tuple[str, ...]] = ()  # those it belongs to
+    caused_by: ClassVar[tuple[str, ...]] = ()  # what may lie behind it, the likeliest first
+    not_caused_by: ClassVar[tuple[str, ...]] = ()  # exceptions to a group in `caused_by`
+    causes: ClassVar[tuple[str, ...]] = ()  # what may follow from it, besides what names it or its groups
+    from_the_start: ClassVar[bool] = False  # how the program is set up: there before the step it is seen at
+
+    @abstractmethod
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        """What is wrong with the run, the worst place first."""
+
+    def unjudged(self, run: RunView) -> str | None:
+        """Why silence does not mean health yet, if it does not."""
+        return None
+
+    def clears(self, run: RunView) -> bool:
+        """Whether finding nothing speaks against the fault: else it is not called ruled out."""
+        return True
+
+    def finding(
+        self,
+        severity: Severity,
+        *,
+        message: str,
+        fix: str,
+        site: Site | None = None,
+        step: int | None = None,
+        evidence: Evidence | Iterable[Evidence] = (),
+        confidence: str | None = None,
+        exhibits: Iterable[Exhibit] = (),
+    ) -> Finding:
+        return Finding(
+            check=self.name,
+            id=self.id,
+            severity=severity,
+            message=message,
+            fix=fix,
+            site=site or Site(),
+            step=step,
+            evidence=(evidence,) if isinstance(evidence, Evidence) else tuple(evidence),
+            confidence=confidence or self.confidence,
+            exhibits=tuple(exhibits),
+        )
+
+
+def sections(check: Check | type[Check]) -> dict[str, str]:
+    """The parts of a check's documentation by their headings, in order."""
+    kind = check if isinstance(check, type) else type(check)
+    # A check of the user's own has its page in its docstring: its module is the training script.
+    ours = kind.__module__.startswith("clew.")
+    doc = (sys.modules[kind.__module__].__doc__ if ours else getattr(kind, "page", kind.__doc__)) or ""
+    if "## " not in doc:
+        doc = f"## {SECTIONS[0]}\n{doc}"
+    parts = re.split(r"^## (.+)$", doc, flags=re.MULTILINE)
+    return {heading.strip(): body.strip() for heading, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def summary(check: Check | type[Check]) -> str:
+    """The first sentence of what a check detects, on one line."""
+    detects = " ".join(sections(check).get(SECTIONS[0], "").split())
+    return re.split(r"(?<=[.!?])\s", detects, maxsplit=1)[0]

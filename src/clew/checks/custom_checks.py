@@ -1,0 +1,203 @@
+"""Checks of the user's own: registered in the process, or installed with a package.
+
+A function that takes a run and yields findings (or just sentences) is enough:
+
+    @clew.register(name="loss-above-ten", needs=["loss"])
+    def loss_above_ten(run):
+        \"\"\"The loss is above ten at the end.\"\"\"
+        for site, series in run.series("loss", phase="train"):
+            if series.values[-1] > 10:
+                yield f"the loss is {series.values[-1]:.3g}"
+
+A package offers its checks under the entry point group `clew.checks`. What they say is recorded
+with the run (fact `custom_check`), so that a reader who does not have them sees it too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, overload
+
+from clew.checks.base import Check
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Exhibit, Finding, Severity
+from clew.records.site import Site
+from clew.records.verdict import NotJudged
+
+GROUP = "clew.checks"
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+Diagnose = Callable[[RunView], Any]
+
+_registered: dict[str, Check] = {}
+_installed: list[tuple[str, Check | str]] | None = None  # a check, or why it could not be loaded
+
+
+class CannotRegister(Exception):  # noqa: N818 - reads as what it is
+    """What was given is not a check, or its name is taken."""
+
+
+@overload
+def register(check: type[Check] | Check | Diagnose) -> Any: ...
+@overload
+def register(
+    *, name: str | None = None, needs: Sequence[str] = (), severity: str = "warning"
+) -> Callable[[Any], Any]: ...
+def register(
+    check: Any = None, *, name: str | None = None, needs: Sequence[str] = (), severity: str = "warning"
+) -> Any:
+    """Add a check of your own, as a decorator or a call; a class, an instance or a function.
+
+    A function's name becomes the check's (`loss_above_ten` is `loss-above-ten`), its docstring
+    the documentation. Registering a name again replaces the check.
+    """
+    if check is None:
+        return lambda given: register_as(given, name, needs, severity)
+    return register_as(check, name, needs, severity)
+
+
+def register_as(given: Any, name: str | None, needs: Sequence[str], severity: str) -> Any:
+    """Register and hand back what was given, so that it stays usable where it is defined."""
+    check = as_check(given, name, needs, severity)
+    from clew.checks.catalog import CHECKS
+
+    if check.name in {kind.name for kind in CHECKS} or check.id in {kind.id for kind in CHECKS}:
+        raise CannotRegister(f"{check.name} ({check.id}) is one of Clew's own checks; choose another name")
+    _registered[check.name] = check
+    return given
+
+
+def as_check(
+    given: Any, name: str | None = None, needs: Sequence[str] = (), severity: str = "warning"
+) -> Check:
+    """A check object out of a class, an instance or a function."""
+    if isinstance(given, type) and issubclass(given, Check):
+        given = given()
+    if isinstance(given, Check):
+        _must_be_named(given.name)
+        return given
+    if not callable(given):
+        raise CannotRegister(f"a check is a class, an instance or a function, not {type(given).__name__}")
+    wanted = name or str(getattr(given, "__name__", "")).replace("_", "-").lower()
+    _must_be_named(wanted)
+    return _from_function(given, wanted, tuple(needs), Severity(severity))
+
+
+def _must_be_named(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise CannotRegister(f"a check's name consists of lower-case words joined by hyphens, not {name!r}")
+
+
+@dataclass(frozen=True)
+class FunctionCheck(Check):
+    """A check made of a function."""
+
+    page: ClassVar[str] = ""
+    severity: ClassVar[Severity] = Severity.WARNING
+    function: ClassVar[Any] = None
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for found in type(self).function(run) or ():
+            yield found if isinstance(found, Finding) else self._said(found)
+
+    def _said(self, found: Any) -> Finding:
+        """A sentence, or a sentence with a fix."""
+        message, fix = found if isinstance(found, tuple) else (found, "")
+        return self.finding(
+            self.severity, message=str(message), fix=str(fix) or f"see clew explain {self.name}"
+        )
+
+
+def _from_function(function: Diagnose, name: str, needs: tuple[str, ...], severity: Severity) -> Check:
+    members = {
+        "id": f"USER-{name}",
+        "name": name,
+        "needs": needs,
+        "severity": severity,
+        "page": _page(function),
+        "function": staticmethod(function),
+        "__module__": getattr(function, "__module__", __name__),
+        "__doc__": function.__doc__,
+    }
+    made: Check = type(name, (FunctionCheck,), members)()
+    return made
+
+
+def _page(function: Diagnose) -> str:
+    text = inspect.getdoc(function) or f"Your own check {getattr(function, '__name__', 'made here')}."
+    return text if "## " in text else f"## What it detects\n{text}"
+
+
+def own_checks() -> list[Check]:
+    """All checks that are not Clew's: registered ones, then those of installed packages."""
+    installed = [c for _, c in _from_packages() if isinstance(c, Check) and c.name not in _registered]
+    return [*_registered.values(), *installed]
+
+
+def broken() -> list[NotJudged]:
+    """Entry points that could not be loaded."""
+    return [NotJudged(name, c) for name, c in _from_packages() if isinstance(c, str)]
+
+
+def _from_packages() -> list[tuple[str, Check | str]]:
+    global _installed
+    if _installed is None:
+        _installed = []
+        for point in entry_points(group=GROUP):
+            try:
+                _installed.append((point.name, as_check(point.load())))
+            except Exception as error:  # noqa: BLE001 - someone else's package must not break a verdict
+                _installed.append((point.name, f"could not be loaded: {type(error).__name__}: {error}"))
+    return _installed
+
+
+# ---- what is recorded of them --------------------------------------------------------------
+
+
+def to_fact(check: Check, findings: Sequence[Finding], reason: str | None) -> dict[str, Any]:
+    """A check's answer, for readers who do not have the check."""
+    from clew.checks.base import sections
+
+    page, data = sections(check), findings_data(findings)
+    return {"check": check.name, "id": check.id, "page": page, "findings": data, "reason": reason}
+
+
+def findings_data(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Findings as `from_fact` reads them."""
+    return [{**f.to_json(), "site": f.site.to_json()} for f in findings]
+
+
+def from_fact(data: Mapping[str, Any]) -> tuple[list[Finding], str | None]:
+    """The answer that was recorded."""
+    findings = [
+        Finding(
+            check=str(entry.get("check")),
+            id=str(entry.get("id")),
+            severity=Severity(entry.get("severity", "warning")),
+            message=str(entry.get("message", "")),
+            fix=str(entry.get("fix", "")),
+            site=Site.from_json(entry.get("site") or {}),
+            step=entry.get("step"),
+            evidence=tuple(_evidence(e) for e in entry.get("evidence") or ()),
+            confidence=str(entry.get("confidence") or "likely"),
+            exhibits=tuple(Exhibit.from_json(e) for e in entry.get("exhibits") or ()),
+        )
+        for entry in data.get("findings") or ()
+    ]
+    reason = data.get("reason")
+    return findings, str(reason) if reason else None
+
+
+def _evidence(data: Mapping[str, Any]) -> Evidence:
+    return Evidence(
+        text=str(data.get("text", "")),
+        signal=data.get("signal"),
+        site=Site.from_json(data["site"]) if data.get("site") else None,
+        steps=tuple(int(step) for step in data.get("steps") or ()),
+        values=tuple(float(value) for value in data.get("values") or ()),
+        x=tuple(float(value) for value in data.get("x") or ()),
+        x_label=str(data.get("x_label") or ""),
+    )

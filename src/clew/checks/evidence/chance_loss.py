@@ -1,0 +1,33 @@
+"""The loss of a model that knows only how often each target occurs."""
+
+from __future__ import annotations
+
+import math
+
+from clew.checks.evidence.recorded_facts import LossCall
+from clew.checks.run_view import RunView
+
+ABSOLUTE = {"l1_loss": 0.8}  # mean absolute deviation of a normal distribution over its standard deviation
+
+
+def chance_level(run: RunView) -> float | None:
+    """Of the only loss call, if it is one of which chance is known."""
+    calls = {(c.kind, c.file, c.line): c for c in (LossCall.read(f.data) for f in run.facts("loss"))}
+    if len(calls) != 1:
+        return None
+    call = next(iter(calls.values()))
+    if call.kind in ("cross_entropy", "nll_loss"):
+        return math.log(call.classes) if call.classes and call.classes > 1 else None
+    mean, std = (_target(run, name) for name in ("mean", "std"))
+    if call.kind == "mse_loss":
+        return std**2 if std > 0 else None
+    if call.kind in ABSOLUTE:
+        return ABSOLUTE[call.kind] * std if std > 0 else None
+    if call.kind.startswith("binary_cross_entropy") and 0 < mean < 1:
+        return -mean * math.log(mean) - (1 - mean) * math.log(1 - mean)
+    return None
+
+
+def _target(run: RunView, name: str) -> float:
+    found = [series for _, series in run.series(f"target.{name}")]
+    return found[0].median if len(found) == 1 else float("nan")

@@ -1,0 +1,114 @@
+"""EXP001 cannot-overfit-batch
+
+## What it detects
+A network that can't memorise a handful of samples. On a snapshot, it is trained on the same few samples
+for a few hundred steps: as the program does it, then without dropout, weight decay and noise, then at
+ten times and a tenth of the learning rate, and finally with Adam. It is reported if none of these gets
+halfway from the loss of a constant prediction to the lowest possible loss.
+
+## Why is this bad?
+Any correctly built network can memorise eight samples. If it can't, the input does not reach the output,
+the loss does not reward the target, the gradient does not reach the weights, or the output can't take
+the required values. No amount of data fixes that.
+
+## How to fix
+If toy-task-failed is reported too, look at the first task that failed: it shows how much the network can
+learn at all. Then check what lies between the output and the loss (activation, shape, `detach`), which
+parameters the optimizer has, and whether the labels belong to the inputs.
+
+## Known problems
+Where the lowest possible loss is not known (a custom loss, a variational bound, a contrastive loss),
+only a loss that hardly falls at all is reported. No network can tell identical inputs with different
+targets apart. Programs with several optimizers are not checked.
+
+## References
+- Karpathy, A recipe for training neural networks, 2019: overfit a single batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
+from clew.checks.evidence.recorded_facts import rows, whole
+from clew.checks.run_view import RunView
+from clew.checks.wording import counted
+from clew.records.finding import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class CannotOverfitBatch(Check):
+    id = "EXP001"
+    name = "cannot-overfit-batch"
+    needs = ("fact:experiment.cannot-overfit-batch",)
+
+    # A network that can't learn a toy can't learn a batch either.
+    caused_by = ("learning-faults", "input-ignored", "toy-task-failed", "capacity-too-small")
+
+    remaining: float = 0.5  # share of the way from a constant answer to the floor; who learns leaves 0.1
+    accuracy: float = 0.8  # of the answers on those samples, above which it has learned something
+    gain: float = 0.05  # share of its start by which a loss of unknown floor must fall
+    noise: float = 3.0  # times the spread of the untrained loss over random numbers, that a fall must exceed
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        attempts = rows(data.get("attempts")) if data else []
+        if data is None or not attempts or any(self._learned(data, a) for a in attempts):
+            return
+        best = min(attempts, key=_end)
+        start, samples = number(data.get("start")), whole(data.get("samples")) or 0
+        if not math.isfinite(start):
+            return
+        yield self.finding(
+            Severity.ERROR,
+            message=f"the network can't memorise {counted(samples, 'sample')}: {_course(start, best)}",
+            fix="check what lies between output and loss: the activation, the shapes, and whether a gradient "
+            "reaches the weights",
+            site=place(data),
+            step=0,
+            evidence=[
+                *curve(run, self.name),
+                *(Evidence(f"{a.get('how')}{_quiet(a)}: {_result(a)}") for a in attempts),
+            ],
+        )
+
+    def _learned(self, data: Mapping[str, Any], attempt: Mapping[str, Any]) -> bool:
+        left, right = number(attempt.get("remaining")), number(attempt.get("accuracy"))
+        if left <= self.remaining or right >= self.accuracy:
+            return True
+        if not math.isnan(left):
+            return False
+        start, spread = number(data.get("start")), number(data.get("spread"))
+        fall = start - _end(attempt)
+        return fall > max(self.gain * abs(start), self.noise * spread)
+
+    def unjudged(self, run: RunView) -> str | None:
+        return why_not(run, self.name)
+
+
+def _end(attempt: Mapping[str, Any]) -> float:
+    value = number(attempt.get("end"))
+    return value if math.isfinite(value) else math.inf
+
+
+def _course(start: float, best: Mapping[str, Any]) -> str:
+    told = f"the loss goes from {start:.3g} to {_end(best):.3g} at best"
+    floor, constant = number(best.get("floor")), number(best.get("constant"))
+    if math.isnan(floor):
+        return told
+    guess = "" if math.isnan(constant) else f"; a constant prediction gives {constant:.3g}"
+    return f"{told}, where {floor:.3g} is possible{guess}"
+
+
+def _quiet(attempt: Mapping[str, Any]) -> str:
+    return ", without dropout, decay and noise" if attempt.get("calm") else ", as it is"
+
+
+def _result(attempt: Mapping[str, Any]) -> str:
+    told = f"loss {_end(attempt):.3g} after {attempt.get('steps')} steps"
+    right = number(attempt.get("accuracy"))
+    return told if math.isnan(right) else f"{told}, {right:.0%} right"

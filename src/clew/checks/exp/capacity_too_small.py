@@ -1,0 +1,83 @@
+"""EXP003 capacity-too-small
+
+## What it detects
+A network too narrow for its task. On a snapshot it is trained on the same few dozen samples, without
+dropout, weight decay and noise, at several learning rates: its loss levels off well above the lowest
+possible loss, while a copy with hidden layers several times as wide memorises the samples.
+
+## Why is this bad?
+A network that can't memorise a few samples can't learn the task: no amount of data, training or tuning
+makes up for missing units.
+
+## How to fix
+Widen the hidden layers, the narrowest first, or add one. Then check whether the training loss falls;
+regularise only after that.
+
+## Known problems
+A model may be small on purpose: ignore the check for it. Autoencoders, which are narrow by design, are
+not checked. Other models are checked only if a wider copy can be built: linear, convolutional,
+recurrent, embedding and batch normalisation layers.
+
+## References
+- Zhang et al., Understanding deep learning requires rethinking generalization, 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class CapacityTooSmall(Check):
+    id = "EXP003"
+    name = "capacity-too-small"
+    needs = ("fact:experiment.capacity-too-small",)
+
+    caused_by = ("learning-faults",)
+    not_caused_by = ("rate-faults",)
+
+    left: float = 0.5  # share of the way to the floor that the network leaves; enough capacity leaves 0.1
+    right: float = 0.8  # share of right answers above which it is not too small
+    share: float = 0.4  # of what the network leaves, that the wider copy leaves at most
+    falling: float = 0.15  # fall in the last third of the steps over what is left; more is not level yet
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        narrow, wide = (data.get("narrow"), data.get("wide")) if data else (None, None)
+        if data is None or not isinstance(narrow, Mapping) or not isinstance(wide, Mapping):
+            return
+        left, wider = number(narrow.get("remaining")), number(wide.get("remaining"))
+        if (
+            not left > self.left
+            or number(narrow.get("accuracy")) > self.right
+            or not wider < self.share * left
+        ):
+            return
+        if not number(narrow.get("falling")) < self.falling:
+            return
+        factor, width = data.get("factor"), data.get("width")
+        ends = [number(x.get("end")) for x in (narrow, wide)]
+        yield self.finding(
+            Severity.WARNING,
+            message=f"the network is too narrow to learn {data.get('samples')} samples: its loss levels off "
+            f"at {ends[0]:.3g}, and with layers {factor} times as wide at {ends[1]:.3g}",
+            fix=f"widen the hidden layers; the narrowest has {width} units",
+            site=place(data),
+            step=0,
+            evidence=[
+                *curve(run, self.name, 0),
+                *curve(run, self.name, 1),
+                Evidence(
+                    f"it misses the lowest loss by {left:.0%} of the way, the wider copy by {wider:.0%}"
+                ),
+            ],
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        return why_not(run, self.name)

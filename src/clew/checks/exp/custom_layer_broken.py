@@ -1,0 +1,119 @@
+"""EXP046 custom-layer-broken
+
+## What it detects
+A custom layer that breaks the rules for layers. Each module class that the user wrote is tested alone,
+with the inputs it got. Reported are tensors in plain attributes that its output depends on, state that
+`state_dict` does not restore, a gradient that disagrees with finite differences, and an output for one
+sample that depends on the others.
+
+## Why is this bad?
+A tensor in a plain attribute is not trained, is not moved to a GPU with the model and is missing from
+checkpoints: the loaded model differs from the saved one. With the other faults, a layer does not compute
+what it seems to.
+
+## How to fix
+`self.scale = nn.Parameter(torch.ones(n))` for what is learned, `self.register_buffer("mean",
+torch.zeros(n))` for what is not.
+
+## Known problems
+Attributes that hold something of the batch itself (a hidden state) are skipped. Gradients are not
+checked where the code stops them itself, nor independence of samples where batch-leak has found none.
+
+## References
+- PyTorch docs, torch.nn.Module.register_buffer; torch.autograd.gradcheck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import number
+from clew.checks.evidence.experiment_site import site_at
+from clew.checks.evidence.recorded_facts import rows
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class CustomLayerBroken(Check):
+    id = "EXP046"
+    name = "custom-layer-broken"
+    needs = ("fact:experiment.custom-layer-broken",)
+
+    groups = ("network-faults",)
+    caused_by = ("dimension-mixup", "batch-leak", "gradient-mismatch", "module-not-registered")
+
+    error: float = 1e-3  # of a gradient, relative; right ones come to 1e-6
+    effect: float = 1e-3  # of other samples, relative to the sample's own
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        for fault in rows(data.get("faults")) if data else []:
+            told = self._told(run, fault)
+            if told is not None:
+                severity, message, fix, evidence = told
+                yield self.finding(
+                    severity,
+                    message=message,
+                    fix=fix,
+                    site=site_at(fault.get("place")),
+                    step=0,
+                    evidence=Evidence(evidence),
+                    confidence="certain" if severity is Severity.ERROR else None,
+                )
+
+    def _told(self, run: RunView, fault: Mapping[str, Any]) -> tuple[Severity, str, str, str] | None:
+        kind, what = fault.get("class"), fault.get("what")
+        if what == "plain":
+            return _plain(fault)
+        if what == "state_dict":
+            return (
+                Severity.WARNING,
+                f"{kind} is not the same after its state_dict was loaded into a copy",
+                "keep everything that the output depends on in parameters and buffers",
+                "a copy with the loaded state gives a different output for the same input",
+            )
+        if what == "gradient" and number(fault.get("error")) > self.error:
+            return (
+                Severity.ERROR,
+                f"the gradient of {kind} does not match its forward",
+                "look for what autograd can't see in this forward: values changed in place, a custom "
+                "backward",
+                f"for {fault.get('of')}, backward() gives a slope of {number(fault.get('autograd')):.4g}, "
+                f"finite differences {number(fault.get('finite')):.4g}",
+            )
+        if what == "leak" and number(fault.get("effect")) > self.effect and _leaks_at_all(run):
+            return (
+                Severity.ERROR,
+                f"{kind} mixes the samples of a batch",
+                "keep the batch dimension out of its operations: x.transpose, dim=-1",
+                "with all other samples replaced, a sample's output changes by "
+                f"{number(fault.get('effect')):.2g} of what its own input does",
+            )
+        return None
+
+
+def _leaks_at_all(run: RunView) -> bool:
+    """What stays inside the model is its own business: sorting and sorting back, for one."""
+    whole = run.experiment("batch-leak")
+    return whole is None or (number(whole.get("effect")) > 0 and not whole.get("meant"))
+
+
+def _plain(fault: Mapping[str, Any]) -> tuple[Severity, str, str, str]:
+    kind, name, shape = fault.get("class"), fault.get("name"), fault.get("shape")
+    buffer = f'self.register_buffer("{name}", …)'
+    seen = f"the output depends on self.{name}, of shape {shape}, which is in no parameter or buffer"
+    if fault.get("use") == "trained":
+        told = f"self.{name} of {kind} requires a gradient but is not a parameter: no optimizer gets it"
+        return Severity.ERROR, told, f"self.{name} = nn.Parameter(…)", seen
+    if fault.get("use") == "state":
+        told = (
+            f"self.{name} of {kind} changes in training but is a plain attribute: checkpoints do not "
+            "contain it"
+        )
+        return Severity.WARNING, told, buffer, seen
+    told = f"self.{name} of {kind} is a plain tensor: it is not moved to another device with the model"
+    return Severity.ADVICE, told, f"{buffer[:-1]}, persistent=False)", seen

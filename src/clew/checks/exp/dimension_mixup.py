@@ -1,0 +1,121 @@
+"""EXP044 dimension-mixup
+
+## What it detects
+A model that confuses two dimensions: a sequence layer that gets the samples where it expects time,
+positions that are counted along the batch, an output that does not follow the number of samples, or code
+that works with only one batch size. It is tested with fewer samples, a prime number that occurs nowhere
+else, and with the same samples in a different order.
+
+## Why is this bad?
+Where two sizes happen to be equal, nothing fails and nothing warns: an LSTM then reads the batch as a
+sequence, and each sample remembers those before it. With a different size, as in the last batch of an
+epoch, it fails, or broadcasts.
+
+## How to fix
+Say which dimension comes first: `nn.LSTM(…, batch_first=True)`, `nn.TransformerEncoderLayer(…,
+batch_first=True)`; `out[:, -1]` for the last step of a sequence that has the samples first. Take sizes
+from the input (`x.shape[0]`), not from constants.
+
+## Known problems
+Time-first data is not checked where it is unknown which dimension holds the samples. States carried over
+from one batch to the next fix the batch size on purpose and are not reported.
+
+## References
+- PyTorch docs, torch.nn.LSTM: batch_first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import number
+from clew.checks.evidence.experiment_site import named, site_at
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class DimensionMixup(Check):
+    id = "EXP044"
+    name = "dimension-mixup"
+    needs = ("fact:experiment.dimension-mixup",)
+
+    groups = ("network-faults",)
+
+    effect: float = 1e-3  # of the output; rounding in another order is ten times smaller
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        if data is None:
+            return
+        if data.get("time_first") and number(data.get("effect")) > self.effect:
+            yield self._time_first(run, data)
+        elif data.get("position") and number(data.get("effect")) > self.effect:
+            yield self._position(run, data)
+        elif isinstance(data.get("stuck"), Mapping):
+            yield self._stuck(data, data["stuck"])
+        elif isinstance(data.get("failed"), Mapping):
+            yield self._failed(data, data["failed"])
+
+    def _time_first(self, run: RunView, data: Mapping[str, Any]) -> Finding:
+        layer, site = data.get("time_first"), site_at(data.get("place"))
+        return self.finding(
+            Severity.ERROR,
+            message=f"{layer} reads the samples as time steps: it expects time first, but gets the "
+            "samples first",
+            fix=f"nn.{layer}(…, batch_first=True)",
+            site=site,
+            step=0,
+            evidence=Evidence(
+                "with one sample unchanged and all others replaced, its output changes by "
+                f"{number(data.get('effect')):.2g} of what replacing the sample itself does"
+            ),
+            confidence="certain",
+        )
+
+    def _position(self, run: RunView, data: Mapping[str, Any]) -> Finding:
+        site = site_at(data.get("place"))
+        return self.finding(
+            Severity.ERROR,
+            message="the output for a sample depends on its position in the batch: "
+            f"{named(run, site)} counts along the samples",
+            fix="index positions by the time dimension: positions[: x.shape[1]] where the samples come first",
+            site=site,
+            step=0,
+            evidence=Evidence(
+                "the same samples in reverse order give different outputs: they differ by "
+                f"{number(data.get('effect')):.2g} of their size"
+            ),
+            confidence="certain",
+        )
+
+    def _stuck(self, data: Mapping[str, Any], stuck: Mapping[str, Any]) -> Finding:
+        few, full = data.get("tried"), data.get("samples")
+        return self.finding(
+            Severity.ERROR,
+            message=f"the output does not follow the batch size: {full} rows for {full} samples, and "
+            f"also for {few}",
+            fix="out[:, -1] takes the last step where the samples come first; out[-1] takes the last sample",
+            site=site_at({"root": stuck.get("model"), "module": ""}),
+            step=0,
+            evidence=Evidence(f"{few} samples give an output of shape {stuck.get('shape')}"),
+        )
+
+    def _failed(self, data: Mapping[str, Any], failed: Mapping[str, Any]) -> Finding:
+        full, equal = data.get("samples"), data.get("equal") is True
+        also = ", which is also the size of another dimension of its data or layers" if equal else ""
+        return self.finding(
+            Severity.WARNING if equal else Severity.ADVICE,
+            message=f"the step works only with {full} samples{also}",
+            fix="take sizes from the input: x.shape[0] for the number of samples",
+            site=site_at(data.get("place")),
+            step=0,
+            evidence=[
+                Evidence(f"with {data.get('tried')} samples: {failed.get('message')}"),
+                Evidence(f"in: {failed.get('code')}"),
+            ],
+            confidence="likely" if equal else "possible",
+        )

@@ -1,0 +1,101 @@
+"""EXP024 excessive-augmentation
+
+## What it detects
+Random transforms that destroy too much of the samples. On a copy of the dataset they are switched off,
+and the program's own model is trained for a few dozen steps with and without them, over three seeds. It
+is reported if training with them makes less than a third of the progress on held-out samples without
+augmentation, and the transforms change a sample about as much as two samples differ.
+
+## Why is this bad?
+Augmentation should make variants that a person would still recognise. Beyond that the labels no longer
+match the inputs: the model learns slowly or not at all, and on data unlike what it will see in use.
+
+## How to fix
+Look at a few augmented samples. Lower the strength or the probability of the transforms named, one at a
+time; check units (degrees or radians, 0–1 or 0–255) and whether one is applied twice.
+
+## Known problems
+Only transforms in dataset attributes whose names contain `transform` or `aug` are found; randomness
+inside `__getitem__` itself or in the training step can't be switched off and is not checked. Strong
+augmentation may pay off in a long training: a short one shows only the beginning.
+
+## References
+- Shorten and Khoshgoftaar, A survey on image data augmentation for deep learning, 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
+from clew.checks.evidence.recorded_facts import names, rows
+from clew.checks.run_view import RunView
+from clew.checks.wording import listed
+from clew.records.finding import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class ExcessiveAugmentation(Check):
+    id = "EXP024"
+    name = "excessive-augmentation"
+    needs = ("fact:experiment.excessive-augmentation",)
+
+    caused_by = ("labels-misaligned", "dataset-mutates")
+
+    progress: float = 0.33  # share of the progress without it; flips, crops and mild noise leave 0.7 to 1
+    distance: float = 0.5  # of a sample from its augmented self, over that from another sample
+    learned: float = 0.1  # share of the loss that training without augmentation must bring, to compare with
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        trials = rows(data.get("trials")) if data else []
+        if data is None or not self._judged(trials) or number(data.get("distance")) < self.distance:
+            return
+        shares = [_share(t) for t in trials]
+        if not all(share < self.progress for share in shares):
+            return
+        on, off = (median(number(t.get(f"held_{k}")) for t in trials) for k in ("on", "off"))
+        yield self.finding(
+            Severity.WARNING,
+            message=f"augmentation leaves little to learn: after {number(trials[0].get('steps')):.0f} steps "
+            f"the loss on unaugmented samples is {on:.3g} with it and {off:.3g} without",
+            fix=f"lower the strength or the probability of {listed(list(names(data.get('transforms'))))}",
+            site=place(data),
+            step=0,
+            evidence=[
+                *curve(run, self.name, 0),
+                *curve(run, self.name, 1),
+                Evidence(f"share of the progress that remains: {_percentages(shares)} (by seed)"),
+                Evidence(
+                    f"an augmented sample is {number(data.get('distance')):.2f} times as far from the "
+                    "original as another sample is"
+                ),
+            ],
+        )
+
+    def _judged(self, trials: list[Mapping[str, Any]]) -> bool:
+        """Whether there was progress to compare with, in every trial."""
+        gains = [number(t.get("start")) - number(t.get("held_off")) for t in trials]
+        starts = [abs(number(t.get("start"))) for t in trials]
+        return bool(trials) and all(
+            g > 0 and g >= self.learned * s for g, s in zip(gains, starts, strict=True)
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        data = run.experiment(self.name)
+        if data is not None and data.get("random") is True and not self._judged(rows(data.get("trials"))):
+            return "the model learned nothing in so few steps without augmentation either"
+        return why_not(run, self.name)
+
+
+def _share(trial: Mapping[str, Any]) -> float:
+    start, on, off = (number(trial.get(k)) for k in ("start", "held_on", "held_off"))
+    return (start - on) / (start - off)
+
+
+def _percentages(shares: list[float]) -> str:
+    return ", ".join(f"{share:.0%}" for share in shares)

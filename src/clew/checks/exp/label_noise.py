@@ -1,0 +1,144 @@
+"""EXP023 label-noise
+
+## What it detects
+Samples whose labels look wrong. Simple learners (linear and kernel ridge regression, nearest neighbours)
+predict each sample from the other folds. Among the samples they are most confident about, the check
+counts those with a different label, and lists them with their label and the predicted one. `clew data`
+counts identical samples with different labels.
+
+## Why is this bad?
+The network has to memorise each wrong label, which costs capacity and training time; and a validation
+set from the same source measures the wrong thing.
+
+## How to fix
+Look at the samples shown. Correct or drop them (`Subset(dataset, kept)`); if the same two classes are
+often confused, check how the labels were made. Label smoothing helps with the rest.
+
+## Known problems
+An estimate from at most 800 samples. Hard samples can look like wrong ones: where the learners are
+confident about only a few samples, nothing is reported. Regression, tags and targets per position are
+not checked, nor data that simple learners can't predict.
+
+## References
+- Northcutt et al., Confident learning: estimating uncertainty in dataset labels, 2021.
+- Northcutt et al., Pervasive label errors in test sets destabilize machine learning benchmarks, 2021.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
+from clew.checks.evidence.recorded_facts import rows
+from clew.checks.evidence.survey_facts import by_nature, exhibits, looked, surveys
+from clew.checks.evidence.survey_facts import site as line_of
+from clew.checks.run_view import RunView
+from clew.checks.wording import listed
+from clew.records.finding import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class LabelNoise(Check):
+    id = "EXP023"
+    name = "label-noise"
+    needs = ("fact:experiment.label-noise|fact:data.survey",)
+    confidence = "possible"
+
+    caused_by = ("labels-misaligned", "loader-corrupts-data", "dataset-mutates")
+
+    rate: float = 0.05  # share of wrong labels; well-kept data sets have 1 to 3 per cent
+    errors: float = 2.0  # standard errors by which the share found must exceed half of that
+    clear: float = 0.65  # share of samples with a clear prediction; where classes overlap it is 0.5 to 0.6
+    conflicts: int = 5  # samples that are there twice with different labels; fewer are slips
+    contradicted: float = 0.005  # of all samples; large data sets of the web have 0.0002
+    above: float = 0.1  # accuracy of the best learner above that of the most frequent class
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = list(self._tried(run))
+        yield from found or self._surveyed(run)
+
+    def _surveyed(self, run: RunView) -> Iterator[Finding]:
+        """The same sample with two labels: one of them is wrong."""
+        for survey in surveys(run):
+            copies = survey.exact
+            classes = survey.labels is not None and survey.labels.kind == "class"
+            if not classes or copies.conflicting < self.conflicts or by_nature(copies):
+                continue
+            if copies.conflicting < self.contradicted * survey.looked:
+                continue
+            told = [f"{p.first} ({p.first_label}) and {p.second} ({p.second_label})" for p in copies.pairs]
+            yield self.finding(
+                Severity.WARNING,
+                message=f"{copies.conflicting:,} samples of {survey.split} occur twice, with different "
+                "labels",
+                fix="look at the pairs shown, then correct or drop them: Subset(dataset, kept)",
+                site=line_of(survey),
+                step=0,
+                evidence=[Evidence(f"the same values: {listed(told, 4)}"), looked(survey)],
+                confidence="certain",
+                exhibits=exhibits(survey, "exact"),
+            )
+
+    def _tried(self, run: RunView) -> Iterator[Finding]:
+        """What the experiment says."""
+        data = run.experiment(self.name)
+        if data is None or self._weak(data) or not self._noisy(data):
+            return
+        share = _share(data)
+        samples, count = number(data.get("samples")), number(data.get("suspect_count"))
+        yield self.finding(
+            Severity.WARNING,
+            message=f"about {share:.0%} of the labels look wrong: {count:.0f} of {samples:.0f} samples look "
+            "like another class than they are labelled with",
+            fix="look at the samples shown, then correct or drop them: Subset(dataset, kept)",
+            site=place(data),
+            step=0,
+            evidence=[*curve(run, self.name), *_evidence(data)],
+        )
+
+    def _noisy(self, data: Mapping[str, Any]) -> bool:
+        share, judged = _share(data), number(data.get("judged"))
+        if not share >= self.rate:
+            return False
+        error = math.sqrt(share * (1 - share) / judged)
+        return share - self.errors * error >= self.rate / 2
+
+    def _weak(self, data: Mapping[str, Any]) -> bool:
+        gain = number(data.get("accuracy")) - number(data.get("chance"))
+        return not gain >= self.above or not number(data.get("clear")) >= self.clear
+
+    def unjudged(self, run: RunView) -> str | None:
+        data = run.experiment(self.name)
+        if data is not None and self._weak(data):
+            return (
+                f"a simple learner is right on {number(data.get('accuracy')):.0%} of the samples and "
+                "confident "
+                f"about {number(data.get('clear')):.0%}: too little to tell wrong labels from hard samples"
+            )
+        return why_not(run, self.name)
+
+
+def _share(data: Mapping[str, Any]) -> float:
+    judged = number(data.get("judged"))
+    return number(data.get("wrong")) / judged if judged > 0 else math.nan
+
+
+def _evidence(data: Mapping[str, Any]) -> Iterator[Evidence]:
+    yield Evidence(
+        f"of the {number(data.get('judged')):.0f} samples that the learners are most confident about, "
+        f"{number(data.get('wrong')):.0f} have a different label"
+    )
+    pairs = data.get("pairs")
+    told = [
+        f"{p[2]} labelled {p[0]} look like {p[1]}" for p in pairs or () if isinstance(p, list) and len(p) == 3
+    ]
+    if told:
+        yield Evidence("; ".join(told[:3]))
+    suspects = [s for s in rows(data.get("suspects")) if s.get("index") is not None]
+    if suspects:
+        names = [f"{s.get('index')} ({s.get('given')} → {s.get('suggested')})" for s in suspects]
+        yield Evidence(f"suspects by index in the dataset: {listed(names, 12)}")

@@ -1,0 +1,87 @@
+"""EXP045 nondeterministic-step
+
+## What it detects
+A step that gives different numbers when it is run again from the same state, with the same batch and the
+same seeds for torch, NumPy and Python. The finding names the first operation whose result differs. The
+check also gives a hint about the program's own random generators, and about state in plain attributes
+that makes the second call differ from the first.
+
+## Why is this bad?
+Runs that can't be reproduced can't be compared: you can't tell whether a change helped or the random
+numbers differed, and you can't debug a rare failure.
+
+## How to fix
+Use the generators that a seed controls: `torch.randn_like(x)` instead of
+`np.random.default_rng().normal(…)`. Don't let results depend on the time, on memory addresses or on the
+order of a set. Keep state that matters in buffers (`register_buffer`).
+
+## Known problems
+Tiny differences are normal on GPUs, where the order of sums varies: they are only a hint.
+
+## References
+- PyTorch docs, Reproducibility.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import number, numbers
+from clew.checks.evidence.experiment_site import named, site_at
+from clew.checks.evidence.recorded_facts import names
+from clew.checks.run_view import RunView
+from clew.checks.wording import listed
+from clew.records.finding import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class NondeterministicStep(Check):
+    id = "EXP045"
+    name = "nondeterministic-step"
+    needs = ("fact:experiment.nondeterministic-step",)
+
+    relative: float = 1e-5  # difference of the losses: sums in another order stay below in single precision
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        if data is None or data.get("kind") in (None, "same"):
+            return
+        message, fix, severity = self._told(run, data)
+        first, second, *_ = (*numbers(data.get("losses")), math.nan, math.nan)
+        what = "the loss" if data.get("whole") is not False else "the mean of the model's output"
+        yield self.finding(
+            severity,
+            message=message,
+            fix=fix,
+            site=site_at(data.get("place")),
+            step=0,
+            evidence=Evidence(f"{what} is {first:.9g} and then {second:.9g}"),
+            confidence="certain" if severity is Severity.WARNING else "possible",
+        )
+
+    def _told(self, run: RunView, data: Mapping[str, Any]) -> tuple[str, str, Severity]:
+        site = site_at(data.get("place"))
+        where = f"{named(run, site)} gives a different result" if site.op else "the gradients differ"
+        if data.get("kind") == "generator":
+            owned = listed(names(data.get("generators")))
+            return (
+                f"the step uses its own random generator ({owned}), which torch.manual_seed does not control",
+                "use torch's generator, or seed this one and save its state with checkpoints",
+                Severity.ADVICE,
+            )
+        if data.get("kind") == "kept":
+            return (
+                f"the same step differs the second time: {where}; some state is kept in an attribute",
+                'self.register_buffer("state", …)  # if it should be kept: checkpoints then contain it',
+                Severity.ADVICE,
+            )
+        large = number(data.get("relative")) > self.relative
+        return (
+            f"the same step from the same state and seeds gives different numbers: {where}",
+            "use generators that a seed controls: torch.randn_like(x), not np.random.default_rng()",
+            Severity.WARNING if large else Severity.ADVICE,
+        )

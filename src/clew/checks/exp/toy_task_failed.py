@@ -1,0 +1,103 @@
+"""EXP002 toy-task-failed
+
+## What it detects
+A network that can't learn an easy task. The program's own step runs on a snapshot with its targets
+replaced by simple ones of the same kind and range: the same answer for every sample; one answer for each
+of two samples; whether one feature of the input is large; a linear rule of the input. The first task
+that it can't learn, with its own optimizer and with Adam, is reported.
+
+## Why is this bad?
+Each task shows what works and what does not. If the network can't learn a constant answer, the output
+can't take the value, or the layers that matter are not trained. If that works but it can't tell two
+samples apart, the input does not reach the output. If the rules fail, too little of the input does.
+
+## How to fix
+Constant: check the last layer (its activation, its bias, its scale) and which parameters the optimizer
+has. Two samples: follow one input through the forward pass, and look for pooling over the wrong
+dimension, `detach`, or a feature lost. Rules: check what the first layers discard.
+
+## Known problems
+A network that ignores what the task asks for by design (the mean of the input, say, after an instance
+normalisation) fails the last tasks: these are warnings, and only where it learns next to nothing.
+Autoencoders and language models, whose input is their target, are not checked.
+
+## References
+- Slav Ivanov, 37 reasons why your neural network is not working, 2017: reduce the problem first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
+from clew.checks.evidence.recorded_facts import flag, rows, text
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding, Severity
+
+FIXES = {
+    "constant": "look at the last layer: its activation, bias and scale, and whether it is trained",
+    "two samples": "follow the input through forward(): somewhere it is dropped or averaged away",
+}
+
+
+@dataclass(frozen=True)
+class ToyTaskFailed(Check):
+    id = "EXP002"
+    name = "toy-task-failed"
+    needs = ("fact:experiment.toy-task-failed",)
+
+    caused_by = ("learning-faults", "input-ignored")
+
+    failed: float = 0.8  # share of the way to the floor still ahead; networks that learn leave less than 0.1
+    wrong: float = 0.75  # share of right answers that guessing between two may reach on so few samples
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        rungs = rows(data.get("rungs")) if data else []
+        bad = next((rung for rung in rungs if self._failed(rung)), None)
+        if data is None or bad is None:
+            return
+        name, words = text(bad.get("name")) or "", text(bad.get("words")) or "learn a toy task"
+        yield self.finding(
+            Severity.ERROR if name in FIXES else Severity.WARNING,  # a rule may be one it is meant not to see
+            message=f"the network can't learn to {words}: the loss goes from "
+            f"{number(bad.get('start')):.3g} to "
+            f"{number(bad.get('end')):.3g} at best{_possible(bad)}",
+            fix=FIXES.get(name, "check what the first layers discard"),
+            site=place(data),
+            step=0,
+            evidence=[
+                *curve(run, self.name),
+                *(Evidence(f"{r.get('words')}: {_told(r)}") for r in rungs),
+            ],
+        )
+
+    def _failed(self, rung: Mapping[str, Any]) -> bool:
+        left, right = number(rung.get("remaining")), number(rung.get("accuracy"))
+        if not math.isfinite(number(rung.get("start"))):
+            return False  # a loss without a value says nothing about learning
+        return not flag(rung.get("taken")) and left > self.failed and not right > self.wrong
+
+    def unjudged(self, run: RunView) -> str | None:
+        data = run.experiment(self.name)
+        rungs = rows(data.get("rungs")) if data else []
+        unclear = [r for r in rungs if not flag(r.get("taken"))]
+        if unclear:
+            return f"the network learned only partly to {unclear[0].get('words')}"
+        return why_not(run, self.name)
+
+
+def _possible(rung: Mapping[str, Any]) -> str:
+    floor = number(rung.get("floor"))
+    return "" if math.isnan(floor) else f", where {floor:.3g} is possible"
+
+
+def _told(rung: Mapping[str, Any]) -> str:
+    verdict = "learned" if flag(rung.get("taken")) else "not learned"
+    right = number(rung.get("accuracy"))
+    share = "" if math.isnan(right) else f", {right:.0%} right"
+    return f"{verdict}, loss {number(rung.get('end')):.3g} after {rung.get('steps')} steps{share}"

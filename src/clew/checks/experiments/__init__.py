@@ -1,1 +1,0 @@
-"""Checks of what an experiment found on a snapshot."""

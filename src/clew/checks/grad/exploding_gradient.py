@@ -1,0 +1,163 @@
+"""GRAD002 exploding-gradient
+
+## What it detects
+A gradient norm that grows by orders of magnitude: a thousandfold up to the step at which values become
+non-finite, or a hundredfold and sustained while the loss does not improve; or gradients that grow a
+thousandfold from the last layers back to the first. The norm is that of the gradients the optimizer
+uses, after any clipping.
+
+## Why is this bad?
+One step along such a gradient destroys what the weights have learned; the next gradient is even larger,
+until numbers overflow.
+
+## How to fix
+Clip the gradient, `nn.utils.clip_grad_norm_(model.parameters(), 1.0)`, between `backward()` and
+`step()`; lower the learning rate; check the scale of initial weights and inputs. Deep or
+recurrent networks: normalisation layers, orthogonal initialisation, gated cells.
+
+## Known problems
+A loss that starts large and falls is not reported, nor is a single spike that training recovers from,
+nor growth while the loss falls (a likelihood whose variance shrinks).
+
+## References
+- Pascanu, Mikolov and Bengio, On the difficulty of training recurrent neural networks, 2013.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.checks.base import Check
+from clew.checks.evidence.gradient_depth import Profile, first_over_weight, profiles
+from clew.checks.evidence.loss_course import lead_loss
+from clew.checks.run_view import RunView
+from clew.checks.series import Series
+from clew.checks.trainings import FIT
+from clew.records.finding import Finding, Severity
+from clew.records.site import Site
+
+FIX = "nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # between loss.backward() and optimizer.step()"
+
+
+@dataclass(frozen=True)
+class ExplodingGradient(Check):
+    id = "GRAD002"
+    name = "exploding-gradient"
+    needs = ("grad.norm",)
+    scope = FIT
+
+    groups = ("layer-faults",)
+    caused_by = (
+        "half-precision-overflow",
+        "clip-ineffective",
+        "poor-initialisation",
+        "step-size-faults",
+        "scale-faults",
+    )
+
+    blow_up: float = 1e3  # growth up to a NaN; gradients of one run differ by tens, hardly by a thousand
+    growth: float = 100.0  # sustained growth over the first steps
+    window: int = 20  # steps (of `grad.norm`), or sampled steps (along depth)
+    sustained: float = 0.9  # share of the window that must be bad: one spike is none
+    # Batch normalisation without skip connections, which trains, makes 1.6 decades in 20 layers.
+    decades: float = 3.0  # powers of ten by which the gradient grows from last to first layer
+    steep: float = 1e3  # gradient over weight at the first step, before a NaN; healthy ones are around 1
+    large: float = 1.0  # gradient over weight in the first layers: a gradient as large as the weight
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        over_time = [f for site, norms in run.series("grad.norm") if (f := self._over_time(run, site, norms))]
+        yield from over_time
+        if not over_time:
+            for profile in profiles(run, lambda series: series.last(self.window)):
+                if self._explodes(profile):
+                    yield self._along_depth(run, profile)
+
+    def _over_time(self, run: RunView, site: Site, norms: Series) -> Finding | None:
+        end = norms.first_nonfinite()
+        if end is not None:
+            return self._up_to_nonfinite(site, norms.before(end), end) or self._at_once(run, norms, end)
+        recent, start = norms.last(self.window), norms.first(self.window).median
+        if len(norms) < 2 * self.window or not start > 0:
+            return None
+        if recent.share_above(self.growth * start) < self.sustained or self._improves(run):
+            return None
+        message = (
+            f"the gradient norm grew from {start:.3g} to {recent.median:.3g} and the loss does not improve"
+        )
+        return self._finding(Severity.WARNING, site, norms, start, self.growth, message)
+
+    def _up_to_nonfinite(self, site: Site, norms: Series, end: int) -> Finding | None:
+        start = norms.first(min(max(len(norms) // 2, 1), self.window)).median
+        peak = norms.last(self.window).max
+        if not start > 0 or not peak >= self.blow_up * start:
+            return None
+        message = (
+            f"the gradient norm grew from {start:.3g} to {peak:.3g}, then became non-finite (step {end})"
+        )
+        return self._finding(Severity.ERROR, site, norms, start, self.growth, message)
+
+    def _at_once(self, run: RunView, norms: Series, end: int) -> Finding | None:
+        """No growth to be seen: out of scale from the first step on, and soon beyond all numbers."""
+        size = first_over_weight(run)
+        if not size >= self.steep or len(norms.before(end)) > self.window or not len(norms.before(end)):
+            return None
+        return self.finding(
+            Severity.ERROR,
+            message=f"the first gradient is {size:.3g} times the weights, and at step {end} it is non-finite",
+            fix=FIX,
+            site=norms.site,
+            step=int(norms.steps[0]),
+            evidence=norms.before(end).evidence("gradient norm, up to that step"),
+        )
+
+    def _finding(
+        self, severity: Severity, site: Site, norms: Series, start: float, growth: float, message: str
+    ) -> Finding:
+        over = norms.values > growth * start
+        return self.finding(
+            severity,
+            message=message,
+            fix=FIX,
+            site=site,
+            step=int(norms.steps[int(np.argmax(over))]),
+            evidence=norms.evidence(f"gradient norm; {start:.3g} at the start"),
+        )
+
+    def _improves(self, run: RunView) -> bool:
+        """Whether the loss is lower than it was at the start."""
+        loss = lead_loss(run)
+        return loss is not None and loss.last(self.window).median < loss.first(self.window).median
+
+    def _explodes(self, profile: Profile) -> bool:
+        decades = profile.decades()
+        bad = (decades < -self.decades) & (profile.relative[0] > self.large)
+        return len(decades) >= self.sustained * self.window and float(np.mean(bad)) >= self.sustained
+
+    def _along_depth(self, run: RunView, profile: Profile) -> Finding:
+        grown = 10 ** -float(np.median(profile.decades()))
+        first = profile.sites[0]
+        return self.finding(
+            Severity.WARNING,
+            message=f"the gradient grows {grown:,.0f}-fold on its way through {len(profile.sites)} layers: "
+            f"at {run.name(first)} it is {profile.typical()[0]:.3g} times the weight",
+            fix=FIX,
+            site=first,
+            step=int(profile.steps[0]),
+            evidence=profile.series(profile.relative[0], "gradient.norm").evidence(
+                f"gradient relative to the weight at {run.name(first)}"
+            ),
+        )
+
+    def clears(self, run: RunView) -> bool:
+        """Norms that stay finite and below what would count as growth."""
+        return all(
+            s.first_nonfinite() is None and s.max <= self.growth * s.first(self.window).median
+            for _, s in run.series("grad.norm")
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((len(s) for _, s in run.series("grad.norm")), default=0)
+        return None if most >= 2 * self.window else f"needs {2 * self.window} steps, has {most}"

@@ -1,1 +1,0 @@
-"""Checks of gradients along depth and over time."""

@@ -1,1 +1,0 @@
-"""Checks of the autograd graph and of what a model consists of."""

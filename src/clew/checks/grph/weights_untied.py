@@ -1,0 +1,125 @@
+"""GRPH004 weights-untied
+
+## What it detects
+Weights that two layers shared and no longer do, because one of them was reassigned or its layer
+replaced; an output layer that got a copy of the embedding instead of the embedding itself; and
+checkpoints of which a large part did not match (`strict=False`).
+
+## Why is this bad?
+Two layers that should share a weight drift apart: the model has more parameters and fewer gradients for
+each. A checkpoint whose keys do not match silently leaves layers at their random weights.
+
+## How to fix
+Tie the weights last, after every replacement: `model.head.weight = model.embed.weight`. Look at
+what `load_state_dict(..., strict=False)` returns, and rename the keys of the checkpoint.
+
+## Known problems
+Leaving a head or a backbone out of a checkpoint is normal in fine-tuning and is not reported, as long as
+most keys match and no unmatched key looks like a renamed one. Untying on purpose looks the same as a
+mistake.
+
+## References
+- Press & Wolf 2017, Using the output embedding to improve language models.
+- PyTorch docs, torch.nn.Module.load_state_dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.base import Check
+from clew.checks.evidence.recorded_facts import names, text, whole
+from clew.checks.run_view import FactLike, RunView
+from clew.checks.wording import listed
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
+
+HOW = {
+    "copied": "starts as a copy of {first}, and is updated separately",
+    "assigned": "was {first}, and one of the two has been reassigned",
+    "replaced": "replaced a layer whose weight was {first}, and is not tied to it",
+}
+
+
+@dataclass(frozen=True)
+class WeightsUntied(Check):
+    id = "GRPH004"
+    name = "weights-untied"
+    needs = ("fact:parameters",)
+
+    matched: float = 0.5  # share of the model's keys that a partial checkpoint fills, at least
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for fact in run.facts("untied"):
+            if _trained(run, fact):
+                yield self._untied(fact)
+        for fact in run.facts("state_loaded"):
+            yield from self._loaded_in_part(fact)
+
+    def _untied(self, fact: FactLike) -> Finding:
+        first, second = text(fact.data.get("first")) or "?", text(fact.data.get("second")) or "?"
+        how = HOW.get(text(fact.data.get("how")) or "", HOW["assigned"]).format(first=first)
+        module, _, param = second.rpartition(".")
+        return self.finding(
+            Severity.WARNING,
+            message=f"{second} is no longer tied: it {how}"
+            if fact.data.get("how") != "copied"
+            else f"{second} {how}: they are equal at the start, but not tied",
+            fix=f"model.{second} = model.{first}  # last, after every replacement",
+            site=Site(
+                module=module,
+                param=param,
+                root=text(fact.data.get("root")),
+                file=text(fact.data.get("file")),
+                line=whole(fact.data.get("line")),
+            ),
+            step=fact.step,
+            evidence=Evidence(f"{first} and {second} are two parameters of the same shape"),
+        )
+
+    def _loaded_in_part(self, fact: FactLike) -> Iterator[Finding]:
+        missing, unexpected = names(fact.data.get("missing")), names(fact.data.get("unexpected"))
+        keys = whole(fact.data.get("keys")) or 0
+        count = whole(fact.data.get("missing_count")) or len(missing)
+        renamed = _renamed(missing, unexpected)
+        fills = (keys - count) / max(keys, 1)
+        if not keys or not unexpected or not (renamed or fills < self.matched):
+            return
+        evidence = [
+            Evidence(f"keep their initial values: {listed(missing, 6)}"),
+            Evidence(f"in the checkpoint, but not used: {listed(unexpected, 6)}"),
+        ]
+        prefix = f"; {renamed[0]} is called {renamed[1]} in the checkpoint" if renamed else ""
+        yield self.finding(
+            Severity.WARNING,
+            message=f"the checkpoint fills {keys - count} of {keys} entries of {fact.data.get('class')}; the "
+            f"rest keep their initial values{prefix}",
+            fix=_rename(*renamed)
+            if renamed
+            else "model.load_state_dict(state)  # strict, and make the keys match",
+            site=Site(op="load", file=text(fact.data.get("file")), line=whole(fact.data.get("line"))),
+            step=fact.step,
+            evidence=evidence,
+        )
+
+
+def _trained(run: RunView, fact: FactLike) -> bool:
+    known = run.parameters.get(text(fact.data.get("root")) or "")
+    return known is not None and known.optimised
+
+
+def _renamed(missing: tuple[str, ...], unexpected: tuple[str, ...]) -> tuple[str, str] | None:
+    """A missing key and an unexpected one that differ by a prefix only: `module.fc.weight`."""
+    strangers = set(unexpected)
+    for key in missing:
+        for other in strangers:
+            if other.endswith(f".{key}") or (key.endswith(f".{other}") and "." in other):
+                return key, other
+    return None
+
+
+def _rename(key: str, other: str) -> str:
+    if other.endswith(key):
+        return f"state = {{k.removeprefix({other.removesuffix(key)!r}): v for k, v in state.items()}}"
+    return f"state = {{{key.removesuffix(other)!r} + k: v for k, v in state.items()}}"

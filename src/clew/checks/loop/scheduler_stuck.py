@@ -1,0 +1,140 @@
+"""LOOP007 scheduler-stuck
+
+## What it detects
+A learning rate that reaches (almost) zero long before the run ends and stays there; a scheduler that is
+stepped but belongs to another optimizer than the one that trains; a scheduler that is created but never
+stepped.
+
+## Why is this bad?
+With a rate of zero, the rest of the run learns nothing: usually a schedule counted in epochs is stepped
+once per batch. A scheduler of another optimizer, or one that is never stepped, leaves the rate at its
+first value, and the run does not follow the intended schedule.
+
+## How to fix
+Step the scheduler in the unit that its arguments count. Create the scheduler after, and from, the
+optimizer that trains. Call `scheduler.step()`.
+
+## Known problems
+`ReduceLROnPlateau` lowers the rate when training has stalled, so a low rate is not reported for it. A
+schedule that is flat on purpose is not reported.
+
+## References
+- PyTorch docs, torch.optim: how to adjust learning rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.checks.base import Check
+from clew.checks.evidence.loop_facts import Scheduler, orders, schedulers
+from clew.checks.run_view import RunView
+from clew.checks.series import BoolArray, Series
+from clew.checks.trainings import PHASE
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
+
+
+@dataclass(frozen=True)
+class SchedulerStuck(Check):
+    id = "LOOP007"
+    name = "scheduler-stuck"
+    needs = ("lr",)
+    scope = PHASE
+
+    groups = ("rate-faults",)
+
+    low: float = 1e-3  # of the highest rate; three tenfold decays, as usual, end at it
+    low_share: float = 0.5  # of the run below that; usual schedules get there in the last tenth
+    zero_share: float = 0.2  # of the run at exactly zero; a schedule ends at zero in its last steps
+    least: int = 20  # steps in which nothing is learned, or that a scheduler is not stepped in
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        known = [s for s in schedulers(run) if not s.inner]
+        if not any(s.kind == "ReduceLROnPlateau" for s in known):
+            for _, rate in run.series("lr"):
+                yield from self._too_low(run, rate.finite(), known)
+        for scheduler in known:
+            yield from self._of_another(run, scheduler)
+            yield from self._never_stepped(run, scheduler)
+
+    def _too_low(self, run: RunView, rate: Series, known: list[Scheduler]) -> Iterator[Finding]:
+        if len(rate) < self.least or rate.max <= 0.0:
+            return
+        zero = _trailing(rate.values == 0.0)
+        low = _trailing(rate.values < self.low * rate.max * (1 - 1e-9))
+        needed = max(self.least, self.low_share * len(rate))
+        if zero < max(self.least, self.zero_share * len(rate)) and low < needed:
+            return
+        first = int(rate.steps[len(rate) - max(zero, low)])
+        how_low = "0" if zero else f"{rate.last(max(low, 1)).max:.2g}"
+        places = [Site(op="scheduler", file=s.step_file, line=s.step_line) for s in known if s.step_file]
+        yield self.finding(
+            Severity.WARNING,
+            message=f"the learning rate falls from {rate.max:.3g} to {how_low} by step {first} and stays "
+            f"there: {max(zero, low)} of {len(rate)} steps learn next to nothing",
+            fix=_fix(run, known),
+            site=places[0] if places else rate.site,
+            step=int(rate.steps[0]),  # the schedule was too short from its beginning
+            evidence=[rate.evidence("learning rate"), *_schedule(known)],
+        )
+
+    def _of_another(self, run: RunView, known: Scheduler) -> Iterator[Finding]:
+        if known.optimizer is None and (known.steps or 0) > 0 and run.steps >= self.least:
+            yield self.finding(
+                Severity.WARNING,
+                message=f"{known.kind} is stepped, but its optimizer never steps: the "
+                "learning rate of the optimizer that trains does not change",
+                fix=f"scheduler = {known.kind}(optimizer, ...)  # after the optimizer is last created",
+                site=Site(op="scheduler", file=known.file, line=known.line),
+                step=0,
+                evidence=[s.evidence("learning rate") for _, s in list(run.series("lr"))[:1]],
+            )
+
+    def _never_stepped(self, run: RunView, known: Scheduler) -> Iterator[Finding]:
+        ended_well = run.finished and not run.events("exception") and not run.events("interrupt")
+        used = known.optimizer is not None and run.steps >= self.least
+        if ended_well and used and known.steps == 0:
+            yield self.finding(
+                Severity.WARNING,
+                message=f"{known.kind} is created but never stepped: the learning rate stays at its "
+                f"first value for all {run.steps} steps",
+                fix="scheduler.step()  # after every epoch (or batch, if its arguments count batches)",
+                site=Site(op="scheduler", file=known.file, line=known.line),
+                step=0,
+                evidence=[s.evidence("learning rate") for _, s in list(run.series("lr"))[:1]],
+            )
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((len(s) for _, s in run.series("lr")), default=0)
+        return None if most >= self.least else f"needs {self.least} optimizer steps, has {most}"
+
+
+def _trailing(hits: BoolArray) -> int:
+    """How many in a row, up to the end."""
+    return int(len(hits) if hits.all() else np.argmin(hits[::-1]))
+
+
+def _per_batch(run: RunView) -> bool:
+    known = orders(run)
+    steps = sum(order.count for order in known)
+    return sum(order.count for order in known if "h" in order.pattern) >= 0.8 * max(steps, 1)
+
+
+def _fix(run: RunView, known: list[Scheduler]) -> str:
+    if known and _per_batch(run):
+        return (
+            "scheduler.step()  # after every epoch, not after every batch; or count its arguments in batches"
+        )
+    return "use a longer schedule: as many steps as the run has"
+
+
+def _schedule(known: list[Scheduler]) -> list[Evidence]:
+    return [
+        Evidence(f"{s.kind} created here, stepped {s.steps} times", site=Site(file=s.file, line=s.line))
+        for s in known[:2]
+        if s.steps is not None
+    ]

@@ -1,1 +1,0 @@
-"""Checks of what goes into the loss."""

@@ -1,1 +1,0 @@
-"""Checks of the numbers that the user logs."""

@@ -1,0 +1,136 @@
+"""MODE003 batch-size-unfit
+
+## What it detects
+Batch normalisation in training mode on batches of a single sample, and the crash that such a batch
+causes where a channel has only one value. `clew check` also measures the gradient noise scale, at the
+start and within a short training: the batch size at which the gradient is as much signal as noise. A
+batch that is many times smaller or larger gets advice.
+
+## Why is this bad?
+The statistics of one sample say nothing about the data: each sample is normalised by itself, its own
+mean and scale are erased, and the running statistics that evaluation uses match no sample well.
+
+## How to fix
+Use larger batches; or a normalisation that does not depend on the batch (GroupNorm, LayerNorm). If only
+the last batch of an epoch has one sample: `DataLoader(..., drop_last=True)`. For fine-tuning on
+single samples keep the batch-normalisation layers in evaluation mode.
+
+## Known problems
+Some image-to-image models use a batch of one with BatchNorm on purpose, as instance normalisation;
+InstanceNorm states that and behaves the same in evaluation. Gradient accumulation does not help here:
+each small batch is normalised by itself. The noise scale grows during training; a batch that looks large
+at first may be right later, so only a factor of a hundred is reported.
+
+## References
+- McCandlish et al. 2018, An empirical model of large-batch training.
+- Ioffe & Szegedy 2015, Batch normalization.
+- Wu & He 2018, Group normalization.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
+from clew.checks.evidence.loop_facts import Graph, graphs
+from clew.checks.evidence.recorded_facts import rows, text, whole
+from clew.checks.run_view import RunView
+from clew.checks.wording import counted, listed
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
+
+ONE_VALUE = "Expected more than 1 value per channel when training"  # torch's words
+
+
+@dataclass(frozen=True)
+class BatchSizeUnfit(Check):
+    id = "MODE003"
+    name = "batch-size-unfit"
+    needs = ("fact:graph|fact:idle|fact:experiment.batch-size-unfit",)
+
+    steps: int = 10  # of training on single samples; fewer may be a trial
+    noisy: float = 10.0  # noise scale in batches, its lower bound; below, each step still says something
+    wasteful: float = 100.0  # batch in units of the noise scale, its upper bound, which may grow later
+    large: int = 1024  # samples; smaller batches cost little more than a few samples would
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for event in run.events("exception"):
+            if ONE_VALUE in (text(event.data.get("message")) or ""):
+                yield self._crash(text(event.data.get("user_file")), whole(event.data.get("user_line")))
+        if run.steps >= self.steps:
+            for graph in graphs(run):
+                yield from self._single_samples(run, graph)
+        yield from self._by_noise(run)
+
+    def _by_noise(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        if data is None:
+            return
+        points = rows(data.get("points"))
+        size, least = number(data.get("batch")), min((number(p.get("least")) for p in points), default=0.0)
+        most = max((number(p.get("most")) for p in points), default=math.inf)
+        if not size >= 1 or len(points) < 2 or math.isnan(least + most):
+            return
+        if least > self.noisy * size:
+            words = (
+                f"batches of {size:.0f} are nearly all noise: the gradient noise scale is at least "
+                f"{least:.2g} samples"
+            )
+            fix = f"batch_size={2 ** math.ceil(math.log2(4 * size)):.0f} or more, or accumulate gradients"
+        elif size >= self.large and max(most, 1.0) * self.wasteful < size:
+            words = (
+                f"batches of {size:.0f} are larger than necessary: beyond the gradient noise scale of at "
+                f"most {max(most, 1.0):.2g} samples the gradient hardly changes"
+            )
+            fix = f"batch_size={2 ** math.ceil(math.log2(max(10 * most, 64))):.0f}, and more steps"
+        else:
+            return
+        told = (
+            f"gradients of {data.get('compared')} batches were compared {len(points)} times in a "
+            "short training"
+        )
+        yield self.finding(
+            Severity.ADVICE,
+            message=words,
+            fix=fix,
+            site=place(data),
+            step=0,
+            evidence=[*curve(run, self.name), Evidence(told)],
+            confidence="possible",
+        )
+
+    def _crash(self, file: str | None, line: int | None) -> Finding:
+        return self.finding(
+            Severity.ERROR,
+            message="batch normalisation got a single sample in training and can't compute a variance: "
+            "usually the last batch of an epoch",
+            fix="DataLoader(..., drop_last=True)",
+            site=Site(file=file, line=line, phase="train"),
+            evidence=Evidence(f"torch: {ONE_VALUE}"),
+        )
+
+    def _single_samples(self, run: RunView, graph: Graph) -> Iterator[Finding]:
+        training = [n for n in graph.norms if n.training]
+        if not training or any(n.samples != 1 for n in training):
+            return
+        first = training[0]
+        yield self.finding(
+            Severity.WARNING,
+            message=f"batch normalisation sees one sample at a time in {counted(len(training), 'layer')}: "
+            "its statistics are those of one sample",
+            fix=f"nn.GroupNorm(groups, channels)  # instead of {first.kind}; or a larger batch_size",
+            site=Site(module=first.path, root=graph.root),
+            step=graph.step,
+            evidence=[
+                Evidence(f"in training mode with one sample: {listed([n.path for n in training], 8)}"),
+                *(s.evidence("samples in a step") for _, s in list(run.series("batch.size"))[:1]),
+            ],
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        if run.experiment(self.name) is not None or why_not(run, self.name) is not None:
+            return why_not(run, self.name)
+        return None if run.steps >= self.steps else f"needs {self.steps} steps, has {run.steps}"

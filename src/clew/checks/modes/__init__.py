@@ -1,1 +1,0 @@
-"""Checks of training and evaluation mode."""

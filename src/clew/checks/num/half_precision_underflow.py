@@ -1,0 +1,188 @@
+"""NUM003 half-precision-underflow
+
+## What it detects
+Gradients that are computed in float16 and are so small that the format rounds them to zero: many of a
+layer's gradients are exactly zero, and most of the others lie within four bits of the smallest number,
+6e-8. And weights in 16 bits whose updates are lost: the optimizer computes a change, which disappears
+when it is added to the much larger weight.
+
+## Why is this bad?
+A gradient of zero changes nothing. The layers far from the loss stop learning first; the loss falls
+slowly, or not at all, with no other sign.
+
+## How to fix
+With float16 autocast, multiply the loss before the backward pass and divide the gradients after it:
+`scaler = torch.amp.GradScaler(device)`, `scaler.scale(loss).backward()`, `scaler.step(optimizer)`,
+`scaler.update()`. Or use bfloat16, which needs no scaling. Keep the weights themselves in float32:
+remove `model.half()` or `model.bfloat16()` and compute under `torch.autocast`.
+
+## Known problems
+Gradients also vanish at the end of a successful training: nothing is reported once the loss has fallen
+to a fifth of its start. Inactive units and unused embeddings have zero gradients in any format; they
+count only where the other gradients are close to the limit too.
+
+## References
+- Micikevicius et al., Mixed precision training, 2018, section 3.2.
+- Zamirai et al., Revisiting bfloat16 training, 2020.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.checks.base import Check
+from clew.checks.evidence.number_formats import Format, histogram, layer_formats, parameter_formats, progress
+from clew.checks.run_view import RunView
+from clew.checks.series import Series
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
+
+Gradient = tuple[Site, Series, Format]
+
+
+@dataclass(frozen=True)
+class HalfPrecisionUnderflow(Check):
+    id = "NUM003"
+    name = "half-precision-underflow"
+    needs = ("gradient.zeros",)
+
+    groups = ("layer-faults",)
+
+    # Gradients with a normal distribution and a standard deviation of the smallest number itself
+    # come out as zero in 38 % of the cases, and none of the others is as large as 2 ** 4 of it.
+    zeros: float = 0.38  # share of a gradient's elements that are zero
+    coarse: float = 0.8  # share of the other elements that are within `bits` of the smallest number
+    bits: int = 4  # above the smallest number: what has so few has one or two significant digits
+    rounded: float = 0.8  # share of a 16-bit weight's elements that an update leaves as they are
+    moved: float = 0.3  # share of zeros in the gradient that the above may not be explained by
+    learned: float = 0.2  # of the first loss; below that training went well all the same
+    stuck: float = 0.9  # of the first loss; below that the few updates that are left are doing their work
+    window: int = 5  # sampled steps judged; fewer means no verdict
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        course = progress(run)
+        if course is not None and course < self.learned:
+            return
+        yield from self._vanished(run)
+        if course is None or course >= self.stuck:
+            yield from self._rounded_away(run)
+
+    def _vanished(self, run: RunView) -> Iterator[Finding]:
+        judged = [hit for hit in _half_gradients(run) if len(hit[1]) >= self.window]
+        at_edge = {run.key(site) for site, zeros, fmt in judged if self._at_edge(run, site, zeros, fmt)}
+        if not at_edge and not self._nothing_left(run, judged):
+            return
+        # A layer of nothing but zeros may be dead; beside one at the edge it has gone over it.
+        gone = {run.key(site) for site, zeros, _ in judged if zeros.last(self.window).min == 1}
+        found = [
+            (-zeros.last(self.window).median, run.depth(site), site, zeros, fmt)
+            for site, zeros, fmt in judged
+            if run.key(site) in at_edge | gone
+        ]
+        for _, _, site, zeros, fmt in sorted(found, key=lambda hit: hit[:2]):
+            yield self._lost_gradient(run, site, zeros, fmt)
+
+    def _at_edge(self, run: RunView, site: Site, zeros: Series, fmt: Format) -> bool:
+        """Many zeros, and what is left has hardly a bit."""
+        small = self._small(run, site, fmt)
+        if small is None or zeros.last(self.window).median < self.zeros:
+            return False
+        return len(small) >= self.window and small.last(self.window).median >= self.coarse
+
+    def _nothing_left(self, run: RunView, judged: list[Gradient]) -> bool:
+        """Nearly every gradient of the run is zero, those of the last layer's bias included.
+
+        Dead units or a saturated loss leave some: where nothing scales the loss, it is the format.
+        """
+        half = {run.key(site) for site, _, _ in judged}
+        everything = {run.key(site) for site, _ in run.series("gradient.zeros")}
+        if _scales(run) or not half or half != everything:
+            return False
+        return all(zeros.last(self.window).median == 1 for _, zeros, _ in judged)
+
+    def _small(self, run: RunView, site: Site, fmt: Format) -> Series | None:
+        """The share of elements other than zero that are less than 2 ** bits of the smallest number."""
+        first = round(math.log2(fmt.smallest)) + 24  # the bin that begins at the smallest number
+        return histogram(run, "gradient", site, first + self.bits) if first >= 0 else None
+
+    def _lost_gradient(self, run: RunView, site: Site, zeros: Series, fmt: Format) -> Finding:
+        share = zeros.last(self.window).median
+        others = "the others are hardly above" if share < 1 else "all are below"
+        evidence = [zeros.evidence(f"share of zeros in this gradient, {share:.0%} now")]
+        largest = run.of_parameter("gradient.max", run.key(site))
+        if largest is not None and largest.max > 0:
+            headroom = Series(
+                "gradient.headroom", site, largest.steps, np.log2(np.maximum(largest.values, 1e-45)) + 24
+            )
+            text = f"bits between the largest gradient and the smallest number: {headroom.median:.1f}"
+            evidence.append(headroom.finite().evidence(text))
+        return self.finding(
+            Severity.WARNING,
+            message=f"{share:.0%} of the gradients of {run.name(site)} are zero in {fmt.name}: "
+            f"{others} its smallest number, {fmt.smallest:.1g}",
+            fix=_scaling(run),
+            site=site,
+            step=zeros.onset(zeros.values >= self.zeros),
+            evidence=evidence,
+        )
+
+    def _rounded_away(self, run: RunView) -> Iterator[Finding]:
+        formats = parameter_formats(run)
+        for site, unchanged in run.series("update.zeros") if formats else ():
+            fmt = formats.get(run.key(site))
+            gradient = run.of_parameter("gradient.zeros", run.key(site))
+            if fmt is None or gradient is None or len(unchanged) < self.window:
+                continue
+            share, zero = unchanged.last(self.window).median, gradient.last(self.window).median
+            if share >= self.rounded and zero <= self.moved:
+                yield self._lost_update(run, site, unchanged, zero, fmt)
+
+    def _lost_update(self, run: RunView, site: Site, unchanged: Series, zero: float, fmt: Format) -> Finding:
+        share = unchanged.last(self.window).median
+        return self.finding(
+            Severity.WARNING,
+            message=f"{share:.0%} of {run.name(site)} does not change: in {fmt.name}, an update below "
+            f"1/{2**fmt.precision} of a weight is rounded away",
+            fix="keep the weights in float32 and compute in 16 bits: "
+            f"with torch.autocast(device, dtype=torch.{fmt.name}): … instead of .{_cast(fmt)}()",
+            site=site,
+            step=unchanged.onset(unchanged.values >= self.rounded),
+            evidence=[
+                unchanged.evidence(f"share of the weights that a step does not change, {share:.0%} now"),
+                Evidence(f"only {zero:.0%} of their gradients are zero"),
+            ],
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        lengths = [len(zeros) for _, zeros, _ in _half_gradients(run)]
+        most = max(lengths, default=self.window)
+        return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"
+
+
+def _half_gradients(run: RunView) -> Iterator[Gradient]:
+    """The zeros of every gradient that was computed in 16 bits, whatever it was then stored in."""
+    layers, parameters = layer_formats(run), parameter_formats(run)
+    for site, zeros in run.series("gradient.zeros") if layers or parameters else ():
+        root, module, param = run.key(site)
+        fmt = parameters.get((root, module, param)) or layers.get((root, module, None))
+        if fmt is not None:
+            yield site, zeros, fmt
+
+
+def _scaling(run: RunView) -> str:
+    if _scales(run):  # and does not reach far enough
+        return "torch.autocast(device, dtype=torch.bfloat16), which needs no scaler"
+    return "scaler = torch.amp.GradScaler(device); scaler.scale(loss).backward(); scaler.step(optimizer)"
+
+
+def _scales(run: RunView) -> bool:
+    """Whether gradients are unscaled before they are used."""
+    return any("u" in str(fact.data.get("pattern", "")) for fact in run.facts("pattern"))
+
+
+def _cast(fmt: Format) -> str:
+    return "half" if fmt.name == "float16" else fmt.name

@@ -1,0 +1,247 @@
+"""NUM001 non-finite
+
+## What it detects
+A training or evaluation loss, or gradients that the optimizer is about to use, that are NaN or infinite;
+gradients that a `GradScaler` skips at every step. The finding names the first step at which that
+happened and, where the step could be replayed, the first operation that produced a non-finite value from
+finite ones, forward or backward, with its line, its inputs and the elements responsible. Otherwise it
+names what was already non-finite (gradients, weights, or the batch itself). It shows the last finite
+values before.
+
+## Why is this bad?
+NaN spreads: one NaN in a gradient makes its weights NaN in the same step, and every later
+output with them. Nothing learned after that step can be used.
+
+## How to fix
+If the batch itself was bad, clean the data: `torch.isfinite(x).all()` finds the samples. Otherwise look
+for operations that turn ordinary numbers into NaN: `log(0)`, `sqrt` or `norm` at 0 (its gradient is
+infinite), `0 / 0`, `exp` of large values. Keep their inputs away from the edge, `torch.sqrt(x + 1e-8)`,
+or use the stable form: `log_softmax`, `binary_cross_entropy_with_logits`. Where the values grew step by
+step, the cause is a learning rate that is too high or an exploding gradient.
+
+## Known problems
+Steps that `GradScaler` skips because of an infinite gradient are normal and are not counted, until its
+scale has fallen to 1 or twenty steps in a row are skipped: then the scale is not the cause. A NaN loss
+that the script itself skips is reported as a warning if later losses are finite again. A loss that is
+non-finite only in evaluation is a warning too. Gradients that the script cleans itself (`nan_to_num_`)
+before the optimizer sees them are not checked. A step can be replayed only if the code of its loss has
+no side effects; otherwise only the model is replayed, and a hand-written loss can't be searched. On an
+accelerator the failure is noticed after the update, too late to replay the step.
+
+## References
+- Goldberg, What every computer scientist should know about floating-point arithmetic, 1991.
+- PyTorch docs, autograd mechanics: gradients for non-differentiable functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from clew.checks.base import Check
+from clew.checks.evidence.nan_culprit import Culprit, culprit_at, first_bad, growth, samples_of
+from clew.checks.evidence.other_ranks import first_elsewhere
+from clew.checks.evidence.recorded_facts import NonFinite as Report
+from clew.checks.evidence.recorded_facts import text as as_text
+from clew.checks.run_view import RunView
+from clew.checks.series import Series
+from clew.checks.wording import counted, listed
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
+
+_KINDS = {"nan": "NaN", "inf": "infinite"}
+
+
+@dataclass(frozen=True)
+class NonFinite(Check):
+    id = "NUM001"
+    name = "non-finite"
+    needs = ("loss|grad.norm|fact:nonfinite",)
+    confidence = "certain"
+
+    caused_by = (
+        "nonfinite-input",
+        "half-precision-overflow",
+        "mask-inverted",
+        "exploding-gradient",
+        "weights-diverging",
+        "learning-rate-too-high",
+        "unnormalised-target",
+    )
+
+    recovery: int = 3  # finite losses at the end, in a row, that show that the script skipped the NaN
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = [Report.read(f.step, f.data) for f in run.facts("nonfinite")]
+        in_training = list(self._training(run, [r for r in found if r.where != "evaluation"]))
+        # What training has spoilt, evaluation shows: then it is no fault of its own.
+        yield from in_training or (self._evaluation(run, r) for r in found if r.where == "evaluation")
+
+    def _evaluation(self, run: RunView, report: Report) -> Finding:
+        site = Site(file=report.file, line=report.line, phase="eval")
+        kind = _KINDS.get(report.kind or "", "not finite")
+        return self.finding(
+            Severity.WARNING,
+            message=f"the loss of the evaluation at step {report.step} is {kind}, while training is finite",
+            fix=_eval_fix(report),
+            site=next((s for s, _ in run.series("loss", "eval") if _same_line(s, report)), site),
+            step=report.step,
+            evidence=[*_eval_evidence(run, report)],
+        )
+
+    def _training(self, run: RunView, reports: list[Report]) -> Iterator[Finding]:
+        losses = first_bad(run, "loss")
+        gradients = first_bad(run, "grad.norm")
+        steps = [r.step for r in reports] + [s for s, _ in (losses, gradients) if s is not None]
+        if not steps:
+            return
+        step = min(steps)
+        found = [Culprit.read(f.step, f.data) for f in run.facts("culprit") if f.step == step]
+        if any(c.is_data is False for c in found):  # what the models were given was the program's own work
+            reports = [replace(r, bad_inputs=()) for r in reports]
+        report = next((r for r in sorted(reports, key=lambda r: r.where != "loss") if r.step == step), None)
+        in_loss = losses[0] == step or (report is not None and report.where == "loss")
+        series = losses[1] if in_loss else gradients[1]
+        culprit = culprit_at(run, step)
+        elsewhere = first_elsewhere(run, step, in_loss) if culprit is None else None
+        only_loss = gradients[0] is None and all(r.where == "loss" for r in reports)
+        yield self.finding(
+            Severity.WARNING if only_loss and self._recovered(losses[1]) else Severity.ERROR,
+            message=_message(
+                step, in_loss, series, report, elsewhere.because if elsewhere else _because(run, culprit)
+            ),
+            fix=culprit.fix if culprit else elsewhere.fix if elsewhere else _fix(report),
+            site=_site(run, series, report, culprit),
+            step=step,
+            evidence=[
+                *(culprit.evidence() if culprit else ()),
+                *(elsewhere.evidence() if elsewhere else ()),
+                *_evidence(run, step, series, report, saved=elsewhere is None),
+                *growth(run, step, culprit, series),
+            ],
+            confidence="likely" if culprit and not culprit.reproduced else None,
+        )
+
+    def _recovered(self, losses: Series | None) -> bool:
+        if losses is None:
+            return False
+        return len(losses) > self.recovery and bool(np.isfinite(losses.last(self.recovery).values).all())
+
+
+def _why_unnamed(run: RunView, step: int) -> str | None:
+    """Of the loss and of the gradients, the first that was looked at says it for both."""
+    reasons = [Culprit.read(f.step, f.data).reason for f in run.facts("culprit") if f.step == step]
+    return next((reason for reason in reasons if reason), None)
+
+
+def _because(run: RunView, culprit: Culprit | None) -> str | None:
+    return culprit.because(run.module_name(culprit.site)) if culprit else None
+
+
+def _message(
+    step: int, in_loss: bool, series: Series | None, report: Report | None, because: str | None
+) -> str:
+    kind = _KINDS.get(report.kind or "", "not finite") if report else "not finite"
+    if series is not None:
+        bad = series.since(step).values
+        bad = bad[~np.isfinite(bad)]
+        kind = "NaN" if len(bad) and np.isnan(bad[0]) else "infinite"
+    subject = "the loss became" if in_loss else "the gradients became"
+    text = f"{subject} {kind} at step {step}"
+    if report and report.skipped:
+        skipped = counted(report.skipped, "update")
+        text = f"the gradients are {kind} at any scale: GradScaler skipped {skipped} in a row"
+    if because:
+        return f"{text}: {because}"
+    if report and report.bad_inputs:
+        return f"{text}: the model's input was already non-finite ({listed(report.bad_inputs)})"
+    if report and report.parameters and not in_loss:
+        return f"{text}, in {listed(report.parameters)}, while the loss was still finite"
+    return text
+
+
+def _fix(report: Report | None) -> str:
+    if report and report.bad_inputs:
+        return (
+            "clean the data, or check its preprocessing: torch.isfinite(x).flatten(1).all(1) finds "
+            "the samples"
+        )
+    return "keep log, sqrt, division and exp away from their edge: torch.sqrt(x + 1e-8), torch.log(x + 1e-8)"
+
+
+def _same_line(site: Site, report: Report) -> bool:
+    return (site.file, site.line) == (report.file, report.line)
+
+
+def _eval_fix(report: Report) -> str:
+    if report.bad_weights:
+        return "restart from a good checkpoint: a NaN stays in the model's state, such as running statistics"
+    if "target" in report.bad_inputs:
+        return "clean the targets; this finds the samples: torch.isfinite(y)"
+    return "look at the samples of the evaluation data: torch.isfinite(x).flatten(1).all(1)"
+
+
+def _eval_evidence(run: RunView, report: Report) -> Iterator[Evidence]:
+    if report.bad_weights:
+        yield Evidence(f"non-finite in the model: {listed(report.bad_weights, 20)}")
+    if report.samples:
+        yield Evidence(f"the first time, predictions of {samples_of(report.samples, report.batch)}")
+    if "target" in report.bad_inputs:
+        yield Evidence("the targets contain non-finite values")
+    for site, series in run.series("loss", "eval"):
+        if _same_line(site, report):
+            bad = len(series) - len(series.finite())
+            yield series.evidence(f"{bad} of {counted(len(series), 'evaluation')} are not finite")
+
+
+def _site(run: RunView, series: Series | None, report: Report | None, culprit: Culprit | None) -> Site:
+    if culprit and culprit.computed and (culprit.site.file or culprit.site.module is not None):
+        return run.locate(culprit.site)
+    if culprit and culprit.phase == "parameter" and not culprit.by_update and culprit.site.file:
+        return run.locate(culprit.site)  # where it is used
+    if culprit and culprit.phase == "parameter":  # the update did it
+        return next((site for site, _ in run.series("grad.norm", "train")), Site(op="step"))
+    if series is not None:
+        return series.site
+    return Site(file=report.file, line=report.line, phase="train") if report else Site()
+
+
+def _evidence(
+    run: RunView, step: int, series: Series | None, report: Report | None, saved: bool
+) -> Iterator[Evidence]:
+    if series is not None:
+        before = series.before(step).last(60)
+        text = "no finite value before it: it was the first one"
+        if len(before):
+            text = f"{series.signal} before it, up to step {step - 1}: last {before.values[-1]:.4g}"
+        yield before.evidence(text)
+    if report and report.skipped:
+        scale = f", down to a scale of {report.scale:.4g}" if report.scale is not None else ""
+        yield Evidence(f"{counted(report.skipped, 'update')} skipped in a row before it{scale}")
+    if report and report.bad_inputs:
+        yield Evidence(f"non-finite in the model's input: {listed(report.bad_inputs, 20)}")
+    if report and report.bad_weights:
+        yield Evidence(f"weights that were non-finite before the step: {listed(report.bad_weights, 20)}")
+    if report and report.parameters:
+        yield Evidence(f"non-finite gradients in: {listed(report.parameters, 20)}")
+    reason = _why_unnamed(run, step)
+    if reason is not None:
+        yield Evidence(f"no operation is named: {reason}")
+    for fact in run.facts("repro"):
+        if saved and fact.step == step:
+            yield Evidence(_repro(fact.data))
+
+
+def _repro(data: Mapping[str, Any]) -> str:
+    """What the saved step is good for: it was tried before it is said to work."""
+    reason = as_text(data.get("reason")) or "the reason is unknown"
+    if not data.get("written"):
+        return f"the step is not saved: {reason}"
+    if data.get("shown", True):
+        return "the step is saved; replay it with: clew replay"
+    if data.get("shown") is None:
+        return f"the step is saved, but was not replayed: {reason}"
+    return f"the step is saved, but a replay does not show the failure: {reason}"

@@ -1,1 +1,0 @@
-"""Checks of numbers that are no numbers."""

@@ -1,0 +1,158 @@
+"""OPT010 learning-rate-too-low
+
+## What it detects
+A loss that hardly falls in fifty or more steps, while the weights get gradients and none of them changes
+by more than a few ten-thousandths of its size per step. `clew check` runs an experiment: from the same
+start, over a few dozen steps and three orders of the batches, the program's rate gains less than a
+two-hundredth of what a rate at least a hundred times higher gains.
+
+## Why is this bad?
+A network has to change its weights by about their own size to learn. At a hundred-thousandth per step
+that takes a hundred thousand steps; the run ends long before.
+
+## How to fix
+Multiply the learning rate by ten until the loss falls visibly; usual starting points are 1e-3
+for Adam and 0.01 to 0.1 for SGD. A healthy step changes the weights by about a thousandth.
+
+## Known problems
+A warm-up that has not ended and models loaded from a checkpoint are not checked, nor are several losses
+or losses that become negative. Where the gradient itself is tiny, other checks explain why.
+
+## References
+- Karpathy, CS231n notes, Neural networks part 3, ratio of updates to weights.
+- Smith, Cyclical learning rates for training neural networks, 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import why_not
+from clew.checks.evidence.gradient_depth import is_weight
+from clew.checks.evidence.loss_trend import highest_rate, only_loss, pretrained, start_and_end, warming_up
+from clew.checks.evidence.rate_trials import rate_trial, where
+from clew.checks.run_view import RunView
+from clew.checks.series import Series
+from clew.checks.trainings import FIT
+from clew.records.finding import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class LearningRateTooLow(Check):
+    id = "OPT010"
+    name = "learning-rate-too-low"
+    needs = tuple(f"{name}|fact:experiment.learning-rate-too-low" for name in ("loss", "update.ratio", "lr"))
+    scope = FIT
+
+    groups = ("rate-faults",)
+    caused_by = (
+        "half-precision-underflow",
+        "scheduler-stuck",
+        "clip-ineffective",
+        "accumulation-lost",
+        "over-regularised",
+        "network-faults",
+    )
+
+    ratio: float = 3e-4  # change over weight, of the weight that changes most; about 1e-3 is healthy
+    fell: float = 0.9  # share of its start that the loss still has; training makes more progress
+    rose: float = 1.1  # the same, above which it is not standing still but leaving
+    patience: int = 50  # losses before it is judged
+    samples: int = 10  # sampled steps of the weights
+    gradient: float = 1e-3  # over the weight; less than that and the gradient is what is too small
+    healthy: float = 1e-3  # the change to aim at
+    seeds: int = 3  # orders of the batches in which a trial must give the same
+    share: float = 0.005  # of the best fall in the same steps; slow but usual rates have a few hundredths
+    factor: float = 100.0  # by which the better rate is higher; less may be patience, or a cautious choice
+    moved: float = 0.1  # share of its start by which the loss must fall at the higher rate
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        tried = list(self._tried(run))
+        yield from tried or self._watched(run)
+
+    def _tried(self, run: RunView) -> Iterator[Finding]:
+        trial = rate_trial(run, self.name, self.seeds)
+        if trial is None or pretrained(run) or trial.other < 0.99 * self.factor * trial.rate:
+            return
+        least = min(trial.other_gains)
+        if trial.bottomless:
+            return
+        if least < self.moved * abs(trial.start) or max(trial.gains) > self.share * least:
+            return
+        ended, higher = (trial.start - median(gains) for gains in (trial.gains, trial.other_gains))
+        yield self.finding(
+            Severity.WARNING,
+            message=f"learning rate {trial.rate:.3g} is too low: on a snapshot, {trial.steps} steps take the "
+            f"loss from {trial.start:.4g} to {ended:.4g}, and to {higher:.3g} at {trial.other:.2g}",
+            fix=f"lr={trial.other / 10:.1g}  # instead of {trial.rate:.3g}; a tenth of the fastest rate "
+            "is safe",
+            site=where(run, self.name),
+            step=0,
+            evidence=trial.evidence(run),
+        )
+
+    def _watched(self, run: RunView) -> Iterator[Finding]:
+        loss = only_loss(run)
+        site, rate = highest_rate(run)
+        if loss is None or len(loss) < self.patience or not rate or pretrained(run) or warming_up(run):
+            return
+        third = len(loss) // 3  # where nothing moves, all that differs is noise: the more, the better
+        start, end = start_and_end(loss, third, third)
+        if not self.fell * start <= end <= self.rose * start or not self._gradients_arrive(run):
+            return
+        moving = self._most_moving(run)
+        if moving is None or not _typical(moving) < self.ratio:
+            return
+        size = _typical(moving)
+        factor = 10 ** max(round(math.log10(self.healthy / max(size, 1e-12))), 1)
+        yield self.finding(
+            Severity.WARNING,
+            message=f"learning rate {rate:.3g} is too low: a step changes the weights by at most "
+            f"{size:.1g} of their size, and in {loss.span} steps the loss went from {start:.4g} to {end:.4g}",
+            fix=f"lr={rate * min(factor, 1e6):.1g}  # instead of {rate:.3g}",
+            site=site,
+            step=int(loss.steps[0]),
+            evidence=[
+                loss.evidence("loss"),
+                moving.evidence(
+                    f"change of {run.name(moving.site)}, which changes most, as a share of its size"
+                ),
+                *(Evidence(f"{o.kind} created at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file),
+            ],
+        )
+
+    def _most_moving(self, run: RunView) -> Series | None:
+        ratios = [s.finite() for site, s in run.series("update.ratio") if is_weight(run, site)]
+        known = [s for s in ratios if len(s) >= self.samples]
+        return max(known, key=_typical, default=None)
+
+    def _gradients_arrive(self, run: RunView) -> bool:
+        for site, gradient in run.series("gradient.norm"):
+            weight = run.of_parameter("weight.norm", run.key(site)) if is_weight(run, site) else None
+            if weight is not None and gradient.median >= self.gradient * weight.median > 0:
+                return True
+        return False
+
+    def unjudged(self, run: RunView) -> str | None:
+        if run.experiment(self.name) is not None:
+            trial = rate_trial(run, self.name, self.seeds)
+            if trial is not None and trial.bottomless:
+                return "the loss falls below zero, so its lowest value is unknown"
+            return "the weights were loaded: a low rate may be intended" if pretrained(run) else None
+        if why_not(run, self.name) is not None:
+            return why_not(run, self.name)
+        if warming_up(run):
+            return "the learning rate is still warming up"
+        most = max((len(s) for _, s in run.series("loss", "train")), default=0)
+        return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
+
+
+def _typical(series: Series) -> float:
+    """The upper quartile: a schedule makes the updates small at its ends."""
+    return float(np.quantile(series.values, 0.75))

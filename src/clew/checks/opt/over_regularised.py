@@ -1,0 +1,214 @@
+"""OPT011 over-regularised
+
+## What it detects
+Regularisation that is stronger than the signal in the data: weight decay that pulls the weights to zero
+as hard as the gradient pulls back, while they shrink and the loss does not improve; or dropout so strong
+that the training loss stays far above the evaluation loss. `clew check` runs an experiment: from the
+same start and over three seeds, the loss falls only once dropout and weight decay are off.
+
+## Why is this bad?
+Regularisation should choose among solutions that fit the data. Where it is stronger than the gradient,
+there are none: the network underfits, however long it trains.
+
+## How to fix
+Use weight decay between 1e-5 and 1e-2 (up to 0.1 with AdamW) and dropout between 0.1 and 0.5. First get
+the training loss down without any, then add as much as the evaluation loss needs.
+
+## Known problems
+A penalty that the script adds to the loss itself is not recognised. Augmentation of the training data
+also raises the training loss: dropout is blamed only where it drops most values.
+
+## References
+- Loshchilov and Hutter, Decoupled weight decay regularization, 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import curve, number, numbers, place, why_not
+from clew.checks.evidence.gradient_depth import is_weight
+from clew.checks.evidence.layer_pairs import Dropout, dropouts
+from clew.checks.evidence.loss_trend import (
+    eval_loss,
+    highest_rate,
+    only_loss,
+    optimizer_groups,
+    start_and_end,
+)
+from clew.checks.evidence.recorded_facts import Data, names
+from clew.checks.run_view import RunView
+from clew.checks.series import Series
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
+
+DECOUPLED = {"AdamW", "SGDW", "Lion", "NAdamW", "RAdamW", "Adafactor"}  # decay apart from the gradient
+
+
+@dataclass(frozen=True)
+class OverRegularised(Check):
+    id = "OPT011"
+    name = "over-regularised"
+    needs = ("loss|fact:experiment.over-regularised",)
+
+    groups = ("learning-faults",)
+
+    pull: float = 0.5  # decay over gradient (or over the whole update); at 1 they are in balance
+    shrunk: float = 0.7  # share of their first size that the weights have left
+    stuck: float = 0.9  # share of its start that the loss still has
+    gone: float = 0.1  # of what the layers passed on at first, together; below, they pass on nothing
+    constant: float = 0.5  # the loss of what is left without weights, which may be below the start
+    patience: int = 50  # losses before it is judged
+    window: int = 10  # sampled steps of the weights
+    dropped: float = 0.7  # dropout that may be blamed; 0.5 is common
+    harder: float = 1.5  # training loss over evaluation loss
+    held_back: float = 0.7  # share of its start that a training loss held back by dropout still has
+    evaluations: int = 3  # in which it must be so
+    seeds: int = 3  # for which a trial must give the same
+    behind: float = 0.2  # share of the fall without them; usual dropout leaves more than half of it
+    moved: float = 0.1  # share of its start by which the loss must fall without them to show anything
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        tried = list(self._tried(run))
+        yield from tried or self._watched(run)
+
+    def _watched(self, run: RunView) -> Iterator[Finding]:
+        loss = only_loss(run)
+        if loss is None or len(loss) < self.patience:
+            return
+        start, end = start_and_end(loss)
+        yield from self._by_decay(run, loss, end / start if start > 0 else 0.0)
+        if end >= self.held_back * start:
+            yield from self._by_dropout(run, loss, end)
+
+    # -- tried out --
+
+    def _tried(self, run: RunView) -> Iterator[Finding]:
+        data = run.experiment(self.name)
+        gains = data.get("gains") if data else None
+        if data is None or not isinstance(gains, dict):
+            return
+        on, off = numbers(gains.get("on")), numbers(gains.get("off"))
+        start, steps = number(data.get("start")), data.get("steps")
+        if min(len(on), len(off)) < self.seeds:
+            return
+        if not min(off) > self.moved * abs(start) or max(on) > self.behind * min(off):
+            return
+        what, fix, site = _blamed(data, numbers(gains.get("without decay")), min(off))
+        yield self.finding(
+            Severity.WARNING,
+            message=f"{what} keeps the network from learning: on a snapshot, {steps} steps take the "
+            f"loss from {start:.3g} to {start - median(on):.3g}, and to {start - median(off):.3g} without",
+            fix=fix,
+            site=site if site.module or site.file else place(data),
+            step=0,
+            evidence=[*curve(run, self.name, 0), *curve(run, self.name, 1), *_alone(gains, start)],
+        )
+
+    # -- weight decay --
+
+    def _by_decay(self, run: RunView, loss: Series, kept: float) -> Iterator[Finding]:
+        for kind, group in optimizer_groups(run):
+            decay, rate = group.get("weight_decay"), group.get("lr")
+            if not isinstance(decay, float) or not isinstance(rate, float) or not decay > 0:
+                continue
+            wanted = set(names(group.get("params")))
+            strong = [
+                (pull, weight)
+                for site, weight in run.series("weight.norm")
+                if is_weight(run, site) and f"{site.module}.{site.param}" in wanted
+                if (pull := self._pull(run, site, weight, decay, rate if kind in DECOUPLED else 0.0))
+            ]
+            weights = [weight for site, weight in run.series("weight.norm") if is_weight(run, site)]
+            gone = math.prod(self._left(weight) for _, weight in strong) <= self.gone
+            if 2 * len(strong) > len(weights) and kept >= (self.constant if gone else self.stuck):
+                yield self._decay_finding(run, loss, decay, strong)
+
+    def _left(self, weight: Series) -> float:
+        """The share of its first size that a weight has left."""
+        return weight.last(self.window).median / float(weight.values[0])
+
+    def _pull(self, run: RunView, site: Site, weight: Series, decay: float, rate: float) -> float:
+        """Decay over gradient if the weight shrinks by it, else 0."""
+        other = run.of_parameter("update.norm" if rate else "gradient.norm", run.key(site))
+        if other is None or len(weight) < 2 * self.window or not weight.values[0] > 0:
+            return 0.0
+        if not self._left(weight) <= self.shrunk:
+            return 0.0
+        against = other.last(self.window).median
+        force = decay * (rate or 1.0) * weight.last(self.window).median
+        strength = force / against if against > 0 else float("inf")
+        return strength if strength > self.pull else 0.0
+
+    def _decay_finding(
+        self, run: RunView, loss: Series, decay: float, strong: Sequence[tuple[float, Series]]
+    ) -> Finding:
+        worst = min((weight for _, weight in strong), key=self._left)
+        site, _ = highest_rate(run)
+        made = run.optimizers[:1]
+        where = Site(file=made[0].file, line=made[0].line) if made and made[0].file else site
+        return self.finding(
+            Severity.WARNING,
+            message=f"weight decay {decay:.3g} outweighs the gradient: {run.name(worst.site)} has shrunk to "
+            f"{self._left(worst):.1%} of its size, and the loss stays at {loss.last(20).median:.3g}",
+            fix=f"weight_decay={min(decay / 100, 0.01):.1g}  # instead of {decay:.3g}",
+            site=where,
+            step=int(worst.steps[0]),
+            evidence=[worst.evidence(f"norm of {run.name(worst.site)}"), loss.evidence("loss")],
+        )
+
+    # -- dropout --
+
+    def _by_dropout(self, run: RunView, loss: Series, end: float) -> Iterator[Finding]:
+        evaluation = eval_loss(run)
+        strong = [d for d in dropouts(run) if d.p >= self.dropped]
+        if evaluation is None or len(evaluation) < self.evaluations or not strong:
+            return
+        recent = evaluation.last(self.evaluations)
+        if recent.min > 0 and bool(np.all(recent.values * self.harder <= end)):
+            yield self._dropout_finding(run, loss, evaluation, max(strong, key=lambda d: d.p))
+
+    def _dropout_finding(self, run: RunView, loss: Series, evaluation: Series, worst: Dropout) -> Finding:
+        site = Site(module=worst.path, root=worst.root, file=worst.file, line=worst.line)
+        with_it, without = loss.last(20).median, median(evaluation.last(self.evaluations).values)
+        return self.finding(
+            Severity.WARNING,
+            message=f"dropout of {worst.p:.0%} holds training back: the loss is {with_it:.3g} with it and "
+            f"{without:.3g} without, in evaluation",
+            fix=f"nn.Dropout(0.3)  # instead of {worst.p:.3g}",
+            site=site,
+            step=0,
+            evidence=[
+                loss.evidence("training loss, with dropout"),
+                evaluation.evidence("evaluation loss, without dropout"),
+                Evidence(f"{run.name(site)} drops {worst.p:.0%}"),
+            ],
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        if run.experiment(self.name) is not None or why_not(run, self.name) is not None:
+            return why_not(run, self.name)
+        most = max((len(s) for _, s in run.series("loss", "train")), default=0)
+        return None if most >= self.patience else f"needs {self.patience} steps, has {most}"
+
+
+def _blamed(data: Data, without_decay: Sequence[float], possible: float) -> tuple[str, str, Site]:
+    """Weight decay if it learns without that alone, or if nothing is dropped; else the strongest dropout."""
+    decay = number(data.get("decay"))
+    dropped = [(str(d[0]), number(d[1])) for d in data.get("dropouts") or ()]
+    alone = bool(without_decay) and max(without_decay) > 0.5 * possible
+    if not dropped or (decay > 0 and alone):
+        return f"weight decay {decay:.3g}", f"weight_decay={min(decay / 100, 0.01):.1g}", Site()
+    path, share = max(dropped, key=lambda pair: pair[1])
+    return f"dropout of {share:.0%}", f"dropout 0.2  # instead of {share:.2g}", Site(module=path or None)
+
+
+def _alone(gains: Data, start: float) -> list[Evidence]:
+    told = [f"{name}: {start - number(values[0]):.3g}" for name, values in gains.items() if numbers(values)]
+    return [Evidence(f"loss after the experiment: {', '.join(told)}")]

@@ -1,0 +1,141 @@
+"""OPT013 update-ratio-off
+
+## What it detects
+A weight whose changes, relative to its size, are a hundred times smaller or larger than those of the
+other weights, although its gradient is similar: it has its own learning rate, which is wrong. Also, as
+advice, a whole model whose changes are far from a thousandth per step.
+
+## Why is this bad?
+At a hundredth of the others' rate a layer keeps its initial weights while the rest of the network
+trains; at a hundred times, it jumps around and the rest has to follow.
+
+## How to fix
+Look at the learning rate of the parameter group that holds it. A factor of ten between groups is usual
+(a new head on a pretrained backbone), a factor of a thousand is a mistake.
+
+## Known problems
+Models loaded from a checkpoint may have slow layers on purpose and are not checked. A layer whose
+gradient itself is small is left to the gradient checks.
+
+## References
+- Karpathy, CS231n notes, Neural networks part 3, ratio of updates to weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from clew.checks.base import Check
+from clew.checks.evidence.gradient_depth import is_weight
+from clew.checks.evidence.loss_trend import highest_rate, pretrained, warming_up
+from clew.checks.run_view import RunView
+from clew.checks.series import Series
+from clew.checks.trainings import FIT
+from clew.records.finding import Finding, Severity
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast one weight changes, and how large its gradient is, both relative to its size."""
+
+    series: Series
+    ratio: float
+    gradient: float
+
+
+@dataclass(frozen=True)
+class UpdateRatioOff(Check):
+    id = "OPT013"
+    name = "update-ratio-off"
+    needs = ("update.ratio", "gradient.norm", "weight.norm")
+    scope = FIT
+
+    caused_by = (
+        "half-precision-underflow",
+        "clip-ineffective",
+        "learning-rate-too-low",
+        "over-regularised",
+        "poor-initialisation",
+        "step-size-faults",
+        "loop-faults",
+    )
+
+    apart: float = 100.0  # factor between a weight's pace and that of the others
+    slow: float = 1e-5  # pace below which a layer does not learn; 1e-3 is healthy
+    fast: float = 0.1  # pace above which it is thrown about
+    gradient: float = 10.0  # factor by which its gradient may differ from the others'
+    window: int = 20  # sampled steps judged, the last ones
+    low: float = 1e-5  # pace of the whole model that is worth a word
+    high: float = 0.1  # the same, on the other side
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        paces = self._paces(run)
+        if len(paces) < 2 or warming_up(run):
+            return
+        ratio, gradient = median(p.ratio for p in paces), median(p.gradient for p in paces)
+        odd = [] if pretrained(run) else [p for p in paces if self._odd(p, ratio, gradient)]
+        for pace in sorted(odd, key=lambda p: run.depth(p.series.site)):
+            yield self._odd_one(run, pace, ratio)
+        if not odd and not self.low <= ratio <= self.high and _at_full_rate(run):
+            yield self._all(run, paces, ratio)
+
+    def _paces(self, run: RunView) -> list[Pace]:
+        found = []
+        for site, series in run.series("update.ratio"):
+            recent = series.finite().last(self.window)
+            g, w = (run.of_parameter(f"{name}.norm", run.key(site)) for name in ("gradient", "weight"))
+            if not is_weight(run, site) or len(recent) < self.window or g is None or w is None:
+                continue
+            size = w.last(self.window).median
+            if size > 0 and recent.median > 0:
+                found.append(Pace(series, recent.median, g.last(self.window).median / size))
+        return found
+
+    def _odd(self, pace: Pace, ratio: float, gradient: float) -> bool:
+        if not gradient > 0 or not 1 / self.gradient <= pace.gradient / gradient <= self.gradient:
+            return False
+        too_slow = pace.ratio < self.slow and pace.ratio * self.apart < ratio
+        return too_slow or (pace.ratio > self.fast and pace.ratio > self.apart * ratio)
+
+    def _odd_one(self, run: RunView, pace: Pace, ratio: float) -> Finding:
+        name = run.name(pace.series.site)
+        factor = ratio / pace.ratio
+        return self.finding(
+            Severity.WARNING,
+            message=f"{name} changes by {pace.ratio:.1g} of its size per step, where the other weights "
+            f"change by {ratio:.1g}: its learning rate is {'too low' if factor > 1 else 'too high'}",
+            fix=f"{'multiply' if factor > 1 else 'divide'} the learning rate of its parameter group by "
+            f"{10 ** round(abs(math.log10(factor))):,}",
+            site=pace.series.site,
+            step=int(pace.series.steps[0]),
+            evidence=pace.series.evidence(f"change of {name} in one step, as a share of its size"),
+        )
+
+    def _all(self, run: RunView, paces: list[Pace], ratio: float) -> Finding:
+        site, rate = highest_rate(run)
+        middle = min(paces, key=lambda p: abs(p.ratio - ratio)).series
+        low = ratio < self.low
+        return self.finding(
+            Severity.ADVICE,
+            message=f"a step changes the weights by {ratio:.1g} of their size, where 0.001 is usual: "
+            f"the learning rate{f' {rate:.3g}' if rate else ''} may be too {'low' if low else 'high'}",
+            fix=f"try a {'higher' if low else 'lower'} learning rate",
+            site=site,
+            step=int(middle.steps[0]),
+            evidence=middle.evidence(
+                f"change of {run.name(middle.site)} in one step, as a share of its size"
+            ),
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        most = max((len(s) for _, s in run.series("update.ratio")), default=0)
+        return None if most >= self.window else f"needs {self.window} sampled steps, has {most}"
+
+
+def _at_full_rate(run: RunView) -> bool:
+    """Whether the learning rate is not at the end of a schedule that took it down."""
+    rates = [s.finite() for _, s in run.series("lr")]
+    return all(len(r) and float(r.values[-1]) >= 0.5 * r.max for r in rates)

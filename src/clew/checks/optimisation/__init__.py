@@ -1,1 +1,0 @@
-"""Checks of the optimizer, what it is given and how far it steps."""

@@ -1,0 +1,141 @@
+"""OUT004 mask-inverted
+
+## What it detects
+An attention or pooling mask with the wrong sign: it hides the real tokens and lets padding through, or
+hides the past and shows the future. Also a sample with real tokens that are all masked. An experiment
+(`clew check`) adds noise to the embedding of each token: if padding changes the output and real tokens
+do not, the mask is inverted, in any form.
+
+## Why is this bad?
+The model reads padding, which is the same for every sample, and learns nothing from the text. With the
+past hidden, a language model sees what it should predict. Rows without a key become NaN, or a uniform
+average.
+
+## How to fix
+`nn.MultiheadAttention` and `nn.TransformerEncoder` take True for what is *hidden* (`tokens == pad`);
+`F.scaled_dot_product_attention` takes True for what is *seen* (`tokens != pad`).
+
+## Known problems
+Padding is known from an embedding's `padding_idx`, or from zeros that occur only at the ends of rows;
+without either, or where the mask has a different shape than the tokens, nothing is reported.
+
+## References
+- PyTorch docs, torch.nn.MultiheadAttention: key_padding_mask; scaled_dot_product_attention: attn_mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.base import Check
+from clew.checks.evidence.experiment_outcome import number
+from clew.checks.evidence.experiment_site import site_at
+from clew.checks.run_view import RunView
+from clew.checks.series import Series
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
+
+TAKES_SEEN = "scaled_dot_product_attention"
+
+
+@dataclass(frozen=True)
+class MaskInverted(Check):
+    id = "OUT004"
+    name = "mask-inverted"
+    needs = ("loss|fact:loss|fact:experiment.mask-inverted",)
+
+    groups = ("layer-faults",)
+
+    opposite: float = 0.99  # share of padded samples whose mask is the exact opposite of their padding
+    samples: int = 3  # sampled forwards with padding that are needed, all of which must be so
+    empty: float = 0.01  # share of samples with real tokens of which all are hidden
+    effect: float = 1e-3  # of the output's size, that noise on the padding must have in an experiment
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        recorded = list(self._recorded(run))
+        yield from recorded or self._tried(run)
+
+    def _tried(self, run: RunView) -> Iterator[Finding]:
+        """What the experiment saw: the padding acts on the output, and the tokens do not."""
+        data = run.experiment(self.name) or {}
+        effect, read, tried = (number(data.get(k)) for k in ("padding_effect", "read", "positions"))
+        if not effect > self.effect or not read <= (0 if data.get("by_position") else 1):
+            return
+        site = site_at(data.get("place"))
+        yield self.finding(
+            Severity.ERROR,
+            message="the mask is inverted: the model reads the padding instead of the real tokens",
+            fix="mask = ~mask  # or tokens != pad instead of tokens == pad",
+            site=site,
+            step=0,
+            evidence=[
+                Evidence(
+                    f"noise on the embeddings of padding changes the output by {effect:.2g} of its size"
+                ),
+                Evidence(f"noise on one real token at a time: {read:.0f} of {tried:.0f} change it"),
+            ],
+            confidence="certain",
+        )
+
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
+        for site, series in run.series("mask.inverted"):
+            judged = series.finite()
+            if len(judged) >= self.samples and judged.min >= self.opposite:
+                yield self._padding(run, site, judged)
+        for site, series in run.series("mask.future_only"):
+            judged = series.finite()
+            if len(judged) >= self.samples and judged.min == 1.0:
+                yield self._future(site, judged)
+        for site, series in run.series("mask.empty"):
+            judged = series.finite()
+            if len(judged) >= self.samples and judged.min > self.empty:
+                yield self._empty(site, judged)
+
+    def _padding(self, run: RunView, site: Site, series: Series) -> Finding:
+        share = next((s.median for t, s in run.series("mask.padding") if t == site), float("nan"))
+        call = "pooling" if site.op == "mul" else "attention"
+        return self.finding(
+            Severity.ERROR,
+            message=f"the mask is inverted: {call} sees only the padding ({share:.0%} of the tokens) and "
+            "none of the real tokens",
+            fix="attn_mask=(tokens != pad)[:, None, None, :]  # True: seen"
+            if site.op == TAKES_SEEN
+            else "mask = ~mask  # here True (or 1) must mean hidden"
+            if site.op != "mul"
+            else "mask = (tokens != pad).float()  # 1 for real tokens",
+            site=site,
+            step=int(series.steps[0]),
+            evidence=[
+                series.evidence("share of padded samples whose mask is the opposite of their padding"),
+                Evidence(f"{share:.0%} of the tokens are padding"),
+            ],
+        )
+
+    def _future(self, site: Site, series: Series) -> Finding:
+        return self.finding(
+            Severity.ERROR,
+            message="the causal mask is inverted: every position sees what comes after it, nothing before",
+            fix="torch.tril(torch.ones(T, T)).bool()  # True: seen"
+            if site.op == TAKES_SEEN
+            else "torch.triu(torch.ones(T, T), diagonal=1).bool()  # True: hidden",
+            site=site,
+            step=int(series.steps[0]),
+            evidence=series.evidence("1 where all of the past is hidden and none of the future"),
+        )
+
+    def _empty(self, site: Site, series: Series) -> Finding:
+        return self.finding(
+            Severity.WARNING,
+            message=f"{series.median:.0%} of the samples have real tokens, but the mask hides all of them",
+            fix="mask only padding: tokens == pad",
+            site=site,
+            step=int(series.steps[0]),
+            evidence=series.evidence("share of samples without any token to attend to"),
+        )
+
+    def unjudged(self, run: RunView) -> str | None:
+        counts = [len(s) for _, s in run.series("mask.inverted")]
+        if not counts or max(counts) >= self.samples:
+            return None
+        return f"needs {self.samples} sampled forwards with a mask, has {max(counts)}"

@@ -1,1 +1,0 @@
-"""Checks of what a model puts out, and of what shapes it on the way."""

@@ -1,0 +1,107 @@
+"""PERF008 data-in-python-lists
+
+## What it detects
+Data stored as Python lists of numbers, which are converted to tensors again and again: in the dataset,
+or in the step itself.
+
+## Why is this bad?
+Every number in a list is a separate object of about thirty bytes, and is converted one by one. Workers
+copy them page by page as they read them: their memory grows during the first epoch.
+
+## How to fix
+Create one array or tensor at the start, `self.rows = torch.tensor(rows)`, and use `self.rows[i]`; for
+rows of different lengths, use one long tensor and a tensor of their start positions.
+
+## Known problems
+In workers the cost is estimated from a few items that are converted in the training process.
+
+## References
+- PyTorch issue 13246: DataLoader copy-on-read of Python objects in workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.base import Check
+from clew.checks.evidence.list_tensors import built_tensors, number
+from clew.checks.evidence.recorded_facts import Data, text, whole
+from clew.checks.evidence.speed_gains import (
+    Costs,
+    Loading,
+    costs_of,
+    duration,
+    expected,
+    loadings,
+    of_step,
+    times,
+    worth,
+)
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding
+
+
+@dataclass(frozen=True)
+class DataInPythonLists(Check):
+    id = "PERF008"
+    name = "data-in-python-lists"
+    needs = ("fact:profile",)
+
+    groups = ("loading-faults",)
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        costs = costs_of(run)
+        if costs is None:
+            return
+        found = list(self._built(run, costs))
+        yield from found or self._kept(run, costs)
+
+    def _built(self, run: RunView, costs: Costs) -> Iterator[Finding]:
+        """Seen: calls of `torch.tensor` on lists of numbers."""
+        for built in built_tensors(run, "numbers"):
+            gain = costs.gain((built.share - built.needed) * costs.step)
+            severity = worth(gain)
+            if severity is not None:
+                yield self.finding(
+                    severity,
+                    message=f"torch.{built.function} builds tensors from Python lists in every step; "
+                    f"with the data kept as tensors, a step would be {times(gain)} as fast",
+                    fix="build one tensor at the start, rows = torch.tensor(rows), and use rows[i]",
+                    site=built.site,
+                    evidence=[
+                        expected(gain, of_step(built.share * costs.step, costs)),
+                        Evidence(f"as a copy from a tensor: {duration(built.needed * costs.step)} per step"),
+                    ],
+                    confidence="certain",
+                )
+
+    def _kept(self, run: RunView, costs: Costs) -> Iterator[Finding]:
+        """Estimated: lists that the workers' dataset holds."""
+        by_loader = {loading.loader.index: loading for loading in loadings(run)}
+        for fact in run.facts("profile.kept"):
+            loading = by_loader.get(whole(fact.data.get("loader")) or 0)
+            if fact.data.get("of") == "list" and loading is not None and loading.loader.workers:
+                yield from self._attribute(costs, loading, fact.data)
+
+    def _attribute(self, costs: Costs, loading: Loading, data: Data) -> Iterator[Finding]:
+        each = number(data.get("seconds")) - number(data.get("needed"))
+        batches = max(loading.number("batches"), 1.0)
+        saved = each * loading.number("samples") * batches / loading.loader.workers
+        gain = costs.gain(min(saved, costs["data"]))
+        severity = worth(gain)
+        if severity is None:
+            return
+        name, items = text(data.get("attribute")), whole(data.get("items")) or 0
+        where = f"{loading.loader.dataset}.{name}"
+        yield self.finding(
+            severity,
+            message=f"{where} keeps {items:,} samples as Python lists; as a tensor, a step would be about "
+            f"{times(gain)} as fast",
+            fix=f"self.{name} = torch.tensor(self.{name}) in __init__ of {loading.loader.dataset}",
+            site=loading.made,
+            evidence=[
+                expected(gain, f"{duration(each)} for each sample of a batch"),
+                Evidence(f"{whole(data.get('numbers')) or 0:,} numbers in each of {items:,} lists"),
+            ],
+        )

@@ -1,0 +1,63 @@
+"""PERF013 memory-format-unfit
+
+## What it detects
+Convolutions on images in channels-first layout, where `channels_last` is faster on this machine:
+measured on a snapshot by `clew profile --try`.
+
+## Why is this bad?
+The convolution libraries work in channels-last layout. They copy tensors in any other layout before and
+after every layer.
+
+## How to fix
+`model = model.to(memory_format=torch.channels_last)`, and the same for the images:
+`images = images.to(memory_format=torch.channels_last)`. Shapes and results stay the same.
+
+## Known problems
+It does not always help, and may hurt with few channels: nothing is reported without a measurement. Code
+that calls `.view` on such tensors may have to call `.reshape` instead.
+
+## References
+- PyTorch tutorials, channels last memory format in PyTorch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.base import Check
+from clew.checks.evidence.speed_gains import attempts, duration, expected, helped, times, times_faster, worth
+from clew.checks.run_view import RunView
+from clew.records.finding import Finding
+from clew.records.site import Site
+from clew.records.tried_changes import CHANNELS_LAST
+
+
+@dataclass(frozen=True)
+class MemoryFormatUnfit(Check):
+    id = "PERF013"
+    name = "memory-format-unfit"
+    needs = ("fact:profile",)
+    confidence = "certain"
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for attempt in attempts(run, CHANNELS_LAST):
+            gain = times_faster(attempt)
+            severity = worth(gain) if helped(attempt) else None
+            if severity is not None:
+                yield self.finding(
+                    severity,
+                    message=f"with images in channels_last format, a step is {times(gain)} as fast",
+                    fix="model.to(memory_format=torch.channels_last), and the same for the images",
+                    site=Site("", root=next(iter(run.models), None)),
+                    evidence=expected(
+                        gain,
+                        f"{duration(attempt.after)} instead of {duration(attempt.before)} per step on a "
+                        f"snapshot, over {attempt.rounds} rounds",
+                        measured=True,
+                    ),
+                )
+
+    def unjudged(self, run: RunView) -> str | None:
+        tried = attempts(run, CHANNELS_LAST)
+        return (tried[0].reason or None) if tried else "not tried: clew profile --try"

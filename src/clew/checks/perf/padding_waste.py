@@ -1,0 +1,90 @@
+"""PERF020 padding-waste
+
+## What it detects
+Batches of sequences that consist largely of padding: short samples are padded to the length of long
+ones, or all to a fixed length that few of them reach.
+
+## Why is this bad?
+Padding is read, moved and computed on like everything else. A batch that is half padding takes about
+twice the time and memory that its content needs, and attention takes even more.
+
+## How to fix
+Pad each batch only to its own longest sample (`pad_sequence` in `collate_fn`), and put samples of
+similar length together: a batch sampler that sorts groups of about fifty batches by length and shuffles
+the batches.
+
+## Known problems
+The saving holds for layers whose work grows with the length (recurrent, attention, convolution over
+time). Sorting by length makes batches less random. Lengths are those of the sampled batches.
+
+## References
+- Khomenko et al., Accelerating recurrent neural network training using sequence bucketing, 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.base import Check
+from clew.checks.evidence.loader_measurements import gain_of, measured, named, site_of
+from clew.checks.evidence.speed_gains import LITTLE, expected, times
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.loader_speed import Measured, Padding
+
+
+@dataclass(frozen=True)
+class PaddingWaste(Check):
+    id = "PERF020"
+    name = "padding-waste"
+    needs = ("fact:data.padding",)
+
+    saved: float = 0.2  # share of all elements that would go, at least
+    samples: int = 32  # whose lengths are known, at least
+    batches: int = 4  # looked at, at least: one or two say little about the others
+    length: int = 32  # positions that the longest sample has, at least: shorter ones cost next to nothing
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        for one in measured(run):
+            fields = one.paddings.fields if one.paddings is not None else ()
+            worst = max((p for p in fields if self._tells(p)), key=_saves, default=None)
+            if worst is None or _saves(worst) < self.saved:
+                continue
+            wait = one.speeds.wait if one.speeds is not None and one.speeds.wait is not None else 0.0
+            gain = gain_of(_saves(worst) * (1 - wait))
+            if gain >= LITTLE:
+                yield self._finding(one, worst, gain)
+
+    def _tells(self, padding: Padding) -> bool:
+        """Whether enough of it was seen, and it is long enough to matter."""
+        enough = padding.samples >= self.samples and padding.batches >= self.batches
+        return enough and padding.longest_length >= self.length
+
+    def _finding(self, one: Measured, worst: Padding, gain: float) -> Finding:
+        fixed = worst.saves(worst.longest) > 0.5 * _saves(worst)
+        to = "the longest of its batch" if not fixed else f"{worst.padded_to:.0f}"
+        return self.finding(
+            Severity.ADVICE,
+            message=f"{worst.share:.0%} of {named(worst.field)} is padding: samples of "
+            f"{worst.median_length:.0f} (median) are padded to {to}; "
+            f"without padding, a step could be up to {times(gain)} as fast",
+            fix="pad to the longest sample of the batch, not to a fixed length (pad_sequence in collate_fn)"
+            if fixed
+            else "put samples of similar length together: a batch_sampler that sorts groups of batches "
+            "by length",
+            site=site_of(one),
+            evidence=[
+                expected(gain, f"{_saves(worst):.0%} of all elements would be removed"),
+                Evidence(
+                    f"padding in {worst.batches} batches: {worst.share:.0%} now, {worst.longest:.0%} if each "
+                    f"were padded to its own longest, {worst.bucketed:.0%} with similar lengths together; "
+                    f"lengths {worst.shortest_length} to {worst.longest_length}, known by {worst.how}"
+                ),
+            ],
+            confidence="possible" if worst.how.startswith("pad value") else "likely",
+        )
+
+
+def _saves(padding: Padding) -> float:
+    return max(padding.saves(padding.longest), padding.saves(padding.bucketed))

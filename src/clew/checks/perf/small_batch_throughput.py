@@ -1,0 +1,132 @@
+"""PERF005 small-batch-throughput
+
+## What it detects
+Batches so small that the time of a step hardly depends on their size: the machine spends its time
+launching operations, not running them, and larger batches would give more samples per second.
+
+## Why is this bad?
+Each operation costs a few microseconds for the call alone. With small batches that is most of the step,
+and the processor or accelerator is mostly idle.
+
+## How to fix
+Use larger batches and scale the learning rate with them; `clew profile --batch-sizes 32,64,128,256`
+measures the throughput and memory of each and names the knee. Where the batch must stay small,
+`torch.compile` and fused optimizers reduce the overhead.
+
+## Known problems
+More samples per second do not always mean faster learning: there are fewer updates. Without a
+measurement by `--batch-sizes` the gain is an estimate, given only where operations are very short.
+
+## References
+- Williams, Waterman and Patterson, Roofline: an insightful visual performance model, 2009.
+- McCandlish et al., An empirical model of large-batch training, 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.base import Check
+from clew.checks.evidence.speed_gains import MUCH, Costs, costs_of, expected, loadings, times, worth
+from clew.checks.run_view import RunView
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
+from clew.records.tried_changes import BatchSizes
+
+
+@dataclass(frozen=True)
+class SmallBatchThroughput(Check):
+    id = "PERF005"
+    name = "small-batch-throughput"
+    needs = ("fact:profile",)
+
+    short: float = 30e-6  # seconds: operations that take this with their backward are mostly overhead
+    reached: float = 0.25  # of the machine's roof: with more, it computes
+    computing: float = 0.4  # share of the step in forward and backward; else something else comes first
+    factor: int = 4  # times the batch size that the estimate is made for
+    largest: int = 256  # samples: beyond, more of them are a question of learning rather than of speed
+    left: int = 20  # batches in an epoch that must remain
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        costs = costs_of(run)
+        if costs is None:
+            return
+        sweeps = [BatchSizes.from_json(f.data) for f in run.facts("batch_sizes")]
+        measured = [sweep for sweep in sweeps if sweep.gain is not None]
+        if measured:
+            yield from self._measured(run, measured[-1])
+        else:
+            yield from self._estimated(run, costs)
+
+    def _measured(self, run: RunView, sweep: BatchSizes) -> Iterator[Finding]:
+        gain = 1 + (sweep.gain or 0.0)
+        if sweep.knee is None or sweep.knee <= sweep.current or worth(gain) is None:
+            return
+        rows = [row for row in sweep.rows if row.measured]
+        yield self.finding(
+            Severity.ADVICE,
+            message=f"batches of {sweep.current} underuse the machine: with {sweep.knee}, "
+            f"{times(gain)} as many samples per second",
+            fix=f"DataLoader(..., batch_size={sweep.knee}), and scale the learning rate with it",
+            site=self._site(run),
+            evidence=[
+                expected(gain, f"{sweep.why or 'the knee of the measured sizes'}", measured=True),
+                Evidence(
+                    "samples per second by batch size",
+                    values=tuple(row.throughput for row in rows),
+                    x=tuple(float(row.size) for row in rows),
+                    x_label="batch size",
+                ),
+            ],
+            confidence="certain",
+        )
+
+    def _estimated(self, run: RunView, costs: Costs) -> Iterator[Finding]:
+        profile = costs.profile
+        computing = costs["forward"] + costs["backward"]
+        calls = sum(op.calls for op in profile.ops)
+        # Steps that are looked at in detail take longer than others.
+        scale = min(costs.step / profile.detailed_step, 1.0) if profile.detailed_step > 0 else 1.0
+        busy = scale * sum(op.forward + op.backward for op in profile.ops)
+        batch = _batch_size(run)
+        roofed = sum((op.roof or 0.0) * (op.forward + op.backward) for op in profile.ops)
+        if not calls or not busy > 0 or not 0 < batch <= self.largest or not self._enough_data(run, batch):
+            return
+        if computing < self.computing * costs.step or busy / calls > self.short:
+            return
+        if roofed > self.reached * busy or profile.roof is None:
+            return
+        work = computing * max(roofed / busy, 0.0) / 0.5  # half of the roof is what real operations reach
+        step = costs.step + (self.factor - 1) * work
+        gain = self.factor * costs.step / step
+        if gain >= MUCH:
+            yield self.finding(
+                Severity.ADVICE,
+                message=f"batches of {batch} leave the machine idle: operations take "
+                f"{busy / calls * 1e6:.3g} µs each, mostly for the call itself",
+                fix=f"try DataLoader(..., batch_size={batch * self.factor}), and scale the learning rate "
+                "with it; clew profile --batch-sizes measures what is best",
+                site=self._site(run),
+                evidence=[
+                    expected(gain, f"with {self.factor} times the batch, in samples per second"),
+                    Evidence(
+                        f"{calls:.0f} operations per step reach {roofed / busy:.1%} of what this "
+                        "machine can do"
+                    ),
+                ],
+                confidence="possible",
+            )
+
+    def _enough_data(self, run: RunView, batch: int) -> bool:
+        lengths = [one.loader.length for one in loadings(run) if one.loader.length]
+        return not lengths or min(lengths) >= self.left * self.factor * batch
+
+    def _site(self, run: RunView) -> Site:
+        found = loadings(run)
+        return found[0].made if found else Site("", root=next(iter(run.models), None))
+
+
+def _batch_size(run: RunView) -> int:
+    sizes = [series.median for _, series in run.series("batch.size")]
+    return int(sizes[0]) if sizes and sizes[0] == sizes[0] else 0

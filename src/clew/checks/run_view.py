@@ -1,0 +1,249 @@
+"""A run as the checks see it, whether it is still in progress or was read from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.checks.evidence.recorded_facts import Layer, Model, Optimizer, Parameters
+from clew.checks.series import Series
+from clew.records.finding import Exhibit
+from clew.records.site import Site
+from clew.records.step_costs import Profile
+
+Made = TypeVar("Made")
+
+
+class FactLike(Protocol):
+    @property
+    def kind(self) -> str: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def data(self) -> Mapping[str, Any]: ...
+
+
+class RunSource(Protocol):
+    """What a run must offer; the store's `RunData` does."""
+
+    @property
+    def facts(self) -> Sequence[FactLike]: ...
+    @property
+    def events(self) -> Sequence[FactLike]: ...
+    @property
+    def last_step(self) -> int: ...
+    @property
+    def end(self) -> Mapping[str, Any] | None: ...
+    def signal_names(self) -> Iterable[str]: ...
+    def series(self, name: str) -> Iterator[tuple[Site, npt.NDArray[Any], npt.NDArray[Any]]]: ...
+
+
+ParameterKey = tuple[str, str, str]  # root, module, param
+
+
+class RunView:
+    """A reading of a run at one moment: make a new one when the run has grown."""
+
+    def __init__(self, source: RunSource, ranks: Mapping[int, RunSource] | None = None) -> None:
+        self._source = source
+        self._ranks = ranks or {}  # of all processes, this one among them
+        self._facts: dict[str, list[FactLike]] = {}  # by kind, in the order in which each first came
+        for fact in source.facts:
+            if isinstance(fact.data, Mapping):
+                self._facts.setdefault(fact.kind, []).append(fact)
+        self._series: dict[str, list[tuple[Site, Series]]] = {}
+        self._by_parameter: dict[str, dict[ParameterKey, Series]] = {}
+        self._memory: dict[str, Any] = {}
+
+    @property
+    def source(self) -> RunSource:
+        """What the view reads."""
+        return self._source
+
+    def once(self, key: str, make: Callable[[RunView], Made]) -> Made:
+        """What `make` says of this view, asked once however many checks want to know it."""
+        if key not in self._memory:
+            self._memory[key] = make(self)
+        made: Made = self._memory[key]
+        return made
+
+    @cached_property
+    def other_ranks(self) -> Mapping[int, RunView]:
+        """What the other processes of the run have recorded, as far as it is known here."""
+        return {n: RunView(source) for n, source in self._ranks.items() if source is not self._source}
+
+    @property
+    def steps(self) -> int:
+        """How many steps the run has seen."""
+        return max(self._source.last_step + 1, 0)
+
+    @property
+    def finished(self) -> bool:
+        return self._source.end is not None
+
+    @cached_property
+    def _signals(self) -> frozenset[str]:
+        return frozenset(self._source.signal_names())
+
+    def has(self, need: str) -> bool:
+        """Whether a signal, a `fact:KIND`, or one of several (`a|b`) was recorded."""
+        return any(
+            bool(self.facts(name[5:])) if name.startswith("fact:") else name in self._signals
+            for name in need.split("|")
+        )
+
+    def names(self, prefix: str) -> list[str]:
+        """The recorded signals whose name begins so, in order."""
+        return sorted(name for name in self._signals if name.startswith(prefix))
+
+    def series(self, name: str, phase: str | None = None) -> Iterator[tuple[Site, Series]]:
+        """The signal at every site, without the empty ones; a site of unknown phase fits any."""
+        if name not in self._series:
+            self._series[name] = [
+                (site, Series(name, site, steps.astype(np.int64, copy=False), values))
+                for site, steps, values in self._source.series(name)
+                if len(values)
+            ]
+        for site, series in self._series[name]:
+            if phase is None or site.phase in (None, phase):
+                yield site, series
+
+    def of_parameter(self, name: str, key: ParameterKey) -> Series | None:
+        """The signal of one parameter."""
+        if name not in self._by_parameter:
+            self._by_parameter[name] = {self.key(site): s for site, s in self.series(name)}
+        return self._by_parameter[name].get(key)
+
+    def key(self, site: Site) -> ParameterKey:
+        return self._root(site), site.module or "", site.param or ""
+
+    def facts(self, kind: str) -> list[FactLike]:
+        return list(self._facts.get(kind, ()))
+
+    def fact_kinds(self, prefix: str) -> list[str]:
+        """The kinds of facts whose name begins so, in the order in which they first came."""
+        return [kind for kind in self._facts if kind.startswith(prefix)]
+
+    def experiment(self, name: str) -> Mapping[str, Any] | None:
+        """What the experiment of this name found; None if it was not made or could not be."""
+        facts = [f.data for f in self.facts(f"experiment.{name}") if f.data.get("status") == "done"]
+        data = facts[-1].get("data") if facts else None
+        return data if isinstance(data, Mapping) else None
+
+    def exhibits(self, name: str) -> tuple[Exhibit, ...]:
+        """The samples that the experiment of this name has shown."""
+        facts = self.facts(f"experiment.{name}")
+        shown = facts[-1].data.get("exhibits") if facts else None
+        listed = shown if isinstance(shown, (list, tuple)) else ()
+        return tuple(Exhibit.from_json(e) for e in listed if isinstance(e, dict))
+
+    def unanswered(self, name: str) -> str | None:
+        """Why the experiment of this name gave no answer, if it was tried and gave none."""
+        facts = self.facts(f"experiment.{name}")
+        if not facts or facts[-1].data.get("status") == "done":
+            return None
+        reason = facts[-1].data.get("reason") or "the experiment gave no result"
+        hint = facts[-1].data.get("hint")
+        return f"{reason}; {hint}" if hint else str(reason)
+
+    def profile(self) -> Profile | None:
+        """What the steps cost, if `clew profile` has looked."""
+        facts = self.facts("profile")
+        return Profile.from_json(facts[-1].data) if facts else None
+
+    def events(self, kind: str) -> list[FactLike]:
+        return [e for e in self._source.events if e.kind == kind]
+
+    @cached_property
+    def models(self) -> dict[str, Model]:
+        """The newest `model` fact of every root."""
+        return {m.root: m for m in (Model.read(f.data) for f in self.facts("model"))}
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameters]:
+        """The newest `parameters` fact of every root."""
+        return {p.root: p for p in (Parameters.read(f.step, f.data) for f in self.facts("parameters"))}
+
+    @cached_property
+    def optimizers(self) -> list[Optimizer]:
+        return [Optimizer.read(f.data) for f in self.facts("optimizer")]
+
+    @cached_property
+    def _several(self) -> bool:
+        """A root without parameters (a loss module) does not make the names ambiguous."""
+        return sum(1 for model in self.models.values() if model.dims) > 1
+
+    def _root(self, site: Site) -> str:
+        if site.root is None and len(self.models) == 1:
+            return next(iter(self.models))
+        return site.root or ""
+
+    def model_of(self, site: Site) -> Model | None:
+        return self.models.get(self._root(site))
+
+    @cached_property
+    def _layers(self) -> dict[tuple[str, str], tuple[int, Layer]]:
+        return {
+            (root, layer.path): (order, layer)
+            for root, model in self.models.items()
+            for order, layer in enumerate(model.layers)
+        }
+
+    def layer_of(self, site: Site) -> Layer | None:
+        found = self._layers.get((self._root(site), site.module or ""))
+        return found[1] if found and site.module is not None else None
+
+    def depth(self, site: Site) -> int:
+        """Position in the forward pass; unknown layers come last."""
+        found = self._layers.get((self._root(site), site.module or ""))
+        return found[0] if found else len(self._layers)
+
+    def ndim(self, site: Site) -> int:
+        """Dimensions of the site's parameter; 0 if unknown."""
+        model = self.model_of(site)
+        return model.dims.get((site.module or "", site.param or ""), 0) if model else 0
+
+    def module_name(self, site: Site) -> str | None:
+        """The module as a person would name it, with its root if there are several."""
+        if site.module is None:
+            return None
+        root, model = self._root(site), self.model_of(site)
+        if site.module == "":
+            if self._several and root:
+                return root
+            return model.kind if model and model.kind else site.root or "the model"
+        return f"{root}.{site.module}" if self._several and root else site.module
+
+    def name(self, site: Site) -> str:
+        """Module, parameter or call, for a message."""
+        module = self.module_name(site)
+        if module is None:
+            return site.op or "the run"
+        if site.param:
+            return f"{module}.{site.param}"
+        layer = self.layer_of(site)
+        own = layer is not None and layer.kind.lower() == (site.op or "")
+        return f"{site.op} in {module}" if site.op and not own else module  # an nn.ReLU is its own op
+
+    def locate(self, site: Site) -> Site:
+        """The same site with its display name, and the line that made the layer if it has none."""
+        named = replace(site, module=self.module_name(site))
+        if site.file is not None or site.module is None:
+            return named
+        place = self._made_at(site)
+        return replace(named, file=place.file, line=place.line) if place else named
+
+    def _made_at(self, site: Site) -> Layer | Model | None:
+        """The layer, or the nearest one around it that the user's own code made."""
+        path = site.module or ""
+        while path:
+            layer = self.layer_of(replace(site, module=path))
+            if layer and layer.file:
+                return layer
+            path = path.rpartition(".")[0]
+        return self.model_of(site)

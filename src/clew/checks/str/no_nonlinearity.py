@@ -1,0 +1,77 @@
+"""STR001 no-nonlinearity
+
+## What it detects
+Two linear layers, or two convolutions of the same kernel, with nothing but dropout, reshaping or batch
+normalisation between them: the second gets exactly the output of the first, and nothing else uses it.
+The check looks at the forward pass, so it sees an activation that is called as a function.
+
+## Why is this bad?
+A linear map of a linear map is a linear map: both layers together can do no more than one of
+them, and a network of nothing else is linear regression with many parameters. Most often the
+activation function was forgotten.
+
+## How to fix
+Put an activation function between the two, `nn.ReLU()` or `nn.GELU()`, or call one in `forward`.
+If you want one linear map, keep one layer.
+
+## Known problems
+A layer that is narrower than both its neighbours is a low-rank factorisation (LoRA, the code of
+an autoencoder, linear bottlenecks) and is not reported; nor are grouped and depthwise
+convolutions, pairs of different kernels, and outputs that are used in a second place.
+
+## References
+- Goodfellow, Bengio and Courville, Deep Learning, 2016, section 6.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clew.checks.base import Check
+from clew.checks.evidence.layer_pairs import Pair, pairs
+from clew.checks.run_view import RunView
+from clew.checks.wording import listed
+from clew.records.finding import Evidence, Finding, Severity
+from clew.records.site import Site
+
+
+@dataclass(frozen=True)
+class NoNonlinearity(Check):
+    id = "STR001"
+    name = "no-nonlinearity"
+    needs = ("fact:structure",)
+
+    groups = ("layer-faults",)
+
+    def diagnose(self, run: RunView) -> Iterator[Finding]:
+        found = [pair for pair in pairs(run) if _collapses(pair)]
+        for pair in sorted(found, key=lambda p: run.depth(Site(module=p.first, root=p.root))):
+            yield self._finding(run, pair)
+
+    def _finding(self, run: RunView, pair: Pair) -> Finding:
+        first, then = (Site(module=path, root=pair.root) for path in (pair.first, pair.then))
+        a, b, c = pair.widths
+        between = f"nothing but {listed(pair.through)}" if pair.through else "nothing"
+        return self.finding(
+            Severity.WARNING,
+            message=f"there is {between} between {run.name(first)} and {run.name(then)}: "
+            "two linear maps in a row can do no more than one",
+            fix=f"x = torch.relu(self.{pair.first}(x))  # before {run.name(then)}; or nn.ReLU() between them",
+            site=first,
+            step=0,
+            evidence=Evidence(
+                f"{pair.kinds[0]} from {a} to {b} goes straight into {pair.kinds[1]} from {b} to {c}: "
+                f"the same as a single {pair.kinds[0]} from {a} to {c}"
+            ),
+        )
+
+
+def _collapses(pair: Pair) -> bool:
+    """Whether one layer could do what both do: same kind, and no bottleneck between."""
+    if len(pair.widths) != 3 or len(pair.kinds) != 2 or pair.grouped:
+        return False
+    if pair.kinds[0] != pair.kinds[1] or len(set(pair.kernels)) > 1:
+        return False
+    before, between, after = pair.widths
+    return between >= min(before, after)

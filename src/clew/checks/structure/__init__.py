@@ -1,1 +1,0 @@
-"""Checks of how layers follow one another."""

@@ -1,1 +1,0 @@
-"""What the loss does, told on its own only where no cause was found."""

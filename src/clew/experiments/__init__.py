@@ -1,1 +1,0 @@
-"""Questions asked of a network by trying something on a snapshot: what they find, checks judge."""

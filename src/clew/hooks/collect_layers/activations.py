@@ -1,0 +1,141 @@
+"""Statistics of what layers and activation functions put out in a training forward that is looked at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from clew.hooks.collect_layers.layer_histograms import Histograms
+from clew.hooks.collect_layers.layer_precision import Precision
+from clew.hooks.collect_layers.step_matrix import Rows
+from clew.hooks.entry.sink import Sink
+from clew.hooks.steps.deferred_values import Late
+from clew.hooks.steps.trained_models import ModelBook, Root
+from clew.measure.nested_tensors import first_tensor
+from clew.records import signals
+from clew.records.site import Site
+
+SHARES = (signals.ACTIVATION_DEAD_FRACTION, signals.ACTIVATION_SATURATED)  # after the statistics, in a row
+
+# Activation functions whose units can die, and the flat ends of those that saturate. An end
+# is where the slope is below a twentieth of its maximum: sigmoid 0.25, tanh 1.
+_INF = math.inf
+_RELU_LIKE = {"relu", "relu_", "relu6", "threshold", "threshold_"}
+_FLAT_ENDS = {
+    "sigmoid": (0.0125, 0.9875),
+    "sigmoid_": (0.0125, 0.9875),
+    "tanh": (-0.975, 0.975),
+    "tanh_": (-0.975, 0.975),
+    "hardtanh": (-1.0, 1.0),
+    "hardsigmoid": (0.0, 1.0),
+}
+WATCHED = _RELU_LIKE | set(_FLAT_ENDS)
+_UNKNOWN = (-1, "")
+
+# Layers that only move or drop values: their statistics are their input's.
+_PASSIVE = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.Identity, nn.Flatten)
+
+
+class Activations:
+    """What modules and activation functions put out in the training forward of a sampled step."""
+
+    def __init__(self, sink: Sink, models: ModelBook, late: Late, histograms: Histograms) -> None:
+        self._models = models
+        self._histograms = histograms
+        self._rows = Rows(sink, late, signals.ACTIVATION, *SHARES)
+        self._precision = Precision(sink)
+        self._last = ""  # path of the layer that returned last
+
+    def module_output(self, root: Root, module: nn.Module, output: Any) -> None:
+        """A module inside the root returned."""
+        path = self._models.path_of(root, module) or ""
+        tensor = first_tensor(output)
+        if tensor is None:
+            return
+        root.rows[id(module)] = None
+        if isinstance(module, _PASSIVE):
+            return
+        if module._modules and not isinstance(module, nn.MultiheadAttention):
+            return  # a container: its last layer says the same
+        root.order[path] = None
+        if type(module).__name__.lower() in WATCHED:
+            return  # seen as a function call, with what it does to units
+        self._last = path
+        key = (root.name, path, None)
+        self._measure(key, tensor, lambda: Site(path, None, phase="train", root=root.name))
+        root.rows[id(module)] = (self._rows.slot(key, Site), path)
+        if type(module).__module__.startswith("torch.nn."):
+            root.quiet.add(id(module))
+
+    def known_output(self, root: Root, module: nn.Module, output: Any) -> None:
+        """The same on the shortest way, for a layer that has been measured before."""
+        row = root.rows.get(id(module), _UNKNOWN)
+        if row is None:
+            return
+        if row is not _UNKNOWN and self._rows.measure_again(row[0], output):
+            self._last = row[1]
+        else:
+            self.module_output(root, module, output)
+
+    def function_output(self, root: Root, enclosing: nn.Module, name: str, output: Any) -> None:
+        """An activation function was called; the layer that ran before it is the one to name."""
+        if not isinstance(output, Tensor):
+            return
+        root.functional = True
+        path = self._last if enclosing._modules else self._models.path_of(root, enclosing) or ""
+        name = name.rstrip("_")
+        key = (root.name, path, name)
+        known = None if self._rows.histograms else self._rows.known(key)
+        if known is not None and self._rows.measure_again(known, output):
+            return
+        counts_units = name in _RELU_LIKE and output.dim() >= 2
+        self._measure(
+            key,
+            output,
+            lambda: Site(path, name, phase="train", root=root.name),
+            *_FLAT_ENDS.get(name, (-_INF, _INF)),
+            unit_dim=unit_axis(enclosing, output) if counts_units else None,
+        )
+
+    def _measure(
+        self,
+        key: Any,
+        tensor: Tensor,
+        site: Callable[[], Site],
+        lo: float = -_INF,
+        hi: float = _INF,
+        unit_dim: int | None = None,
+    ) -> None:
+        self._rows.measure(self._rows.slot(key, site), tensor, lo, hi, unit_dim)
+        if self._histograms.wanted:
+            self._histograms.seen("activation", key, site, tensor)
+        self._precision.seen(key, tensor.dtype)
+
+    def prepare(self, in_full: bool) -> None:
+        """What the step that begins now is to be measured for."""
+        self._rows.take_histograms(in_full)
+
+    def commit(self, step: int) -> None:
+        self._rows.commit(step)
+        self._precision.commit(step)
+
+    def discard(self) -> None:
+        """The forward led to no update: an evaluation without `no_grad`."""
+        self._rows.discard()
+        self._histograms.discard("activation")
+
+
+def unit_axis(enclosing: nn.Module, output: Tensor) -> int:
+    """Which axis counts units: channels of an image-like tensor, else features, the last one."""
+    if output.dim() == 4:
+        return 1
+    if output.dim() == 3 and _works_on_channels(enclosing):
+        return 1
+    return output.dim() - 1
+
+
+def _works_on_channels(module: nn.Module) -> bool:
+    return any(isinstance(m, (nn.Conv1d, nn.BatchNorm1d, nn.ConvTranspose1d)) for m in module.modules())

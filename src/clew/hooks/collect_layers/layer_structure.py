@@ -1,0 +1,145 @@
+"""How the layers of a model hang together in training: what the autograd graph has of it.
+
+It is looked at in the first measured forwards only, and nothing that a node saved is touched. What is
+told of the graph is `clew.hooks.collect_layers.layer_flow`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor, nn
+
+from clew.hooks.collect_layers.layer_flow import Flow
+from clew.hooks.entry.guard import Guard
+from clew.hooks.entry.sink import Sink
+from clew.hooks.entry.user_line import user_line
+from clew.hooks.steps.trained_models import Root
+
+LOOKS = 2  # training forwards of each root; a structure that depends on the data is not judged anyway
+WALKED = 20_000  # autograd nodes counted, at most
+
+# Nodes that only move values. In training a batch normalisation is one more affine map.
+MOVING = {
+    "ViewBackward0",
+    "UnsafeViewBackward0",
+    "ReshapeAliasBackward0",
+    "TransposeBackward0",
+    "TBackward0",
+    "PermuteBackward0",
+    "CloneBackward0",
+    "SqueezeBackward0",
+    "SqueezeBackward1",
+    "UnsqueezeBackward0",
+    "ToCopyBackward0",
+}
+SQUASHING = {"SigmoidBackward0": "sigmoid", "TanhBackward0": "tanh"}
+
+
+class AutogradWay:
+    """Nodes are the `grad_fn`s of tensors."""
+
+    def operand(self, node: Any) -> Any:
+        return first_operand(node)
+
+    def moves(self, node: Any) -> bool:
+        return type(node).__name__ in MOVING
+
+    def squashes(self, node: Any) -> str | None:
+        return SQUASHING.get(type(node).__name__)
+
+
+class Structure:
+    """Looks at the first measured forwards of every root; the fact is sent when a backward follows.
+
+    `waiting` says whether there is anything to tell of what comes after a forward.
+    """
+
+    def __init__(self, sink: Sink, guard: Guard) -> None:
+        self._sink = sink
+        self.begin = guard.probe("structure", self._begin, self.forget)
+        self.enter = guard.probe("structure", self._enter, self.forget)
+        self.leave = guard.probe("structure", self._leave, self.forget)
+        self.dropped = guard.probe("structure", self._dropped, self.forget)
+        self.end = guard.probe("structure", self._end, self.forget)
+        self.into_loss = guard.probe("structure", self._into_loss, self.forget)
+        self.settle = guard.probe("structure", self._settle, self.forget)
+        self._looks: dict[int, int] = {}
+        self._sent: dict[str, dict[str, Any]] = {}
+        self._waiting: list[tuple[Flow, dict[str, Any]]] = []
+        self.flow: Flow | None = None
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def _begin(self, root: Root) -> None:
+        """A measured forward of this root begins."""
+        looked = self._looks.get(root.index, 0)
+        self.flow = Flow(root.name, AutogradWay()) if looked < LOOKS else None
+        self._looks[root.index] = looked + 1
+
+    def _enter(self, module: nn.Module, path: str, args: tuple[Any, ...]) -> None:
+        if self.flow is not None and args and isinstance(args[0], Tensor):
+            self.flow.enter(module, path, args[0].grad_fn)
+
+    def _leave(self, module: nn.Module, path: str, output: Any) -> None:
+        if self.flow is not None and isinstance(output, Tensor):
+            self.flow.leave(module, path, output.grad_fn)
+
+    def _dropped(self, path: str, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        """`F.dropout` was called by the user's own forward."""
+        given = dict(zip(("input", "p", "training"), args, strict=False)) | kwargs
+        flow, p = self.flow, float(given.get("p", 0.5))
+        if flow is None or not given.get("training", True) or p <= 0 or not isinstance(output, Tensor):
+            return
+        if output.grad_fn is not None:
+            flow.dropped(output.grad_fn, path, p, user_line(2))
+
+    def _end(self, outputs: Iterator[Tensor]) -> None:
+        """The forward returned."""
+        flow, self.flow = self.flow, None
+        if flow is not None:
+            ends = [t.grad_fn for t in outputs if t.grad_fn is not None]
+            data = flow.data(consumers(ends, flow.between))
+            flow.drop_graph()
+            self._waiting.append((flow, data))
+
+    def _into_loss(self, prediction: Any) -> None:
+        """A loss function was given this."""
+        if isinstance(prediction, Tensor):
+            for flow, _ in self._waiting:
+                flow.into_loss(prediction.grad_fn)
+
+    def _settle(self, step: int) -> None:
+        """A backward begins: what was seen was training."""
+        for flow, data in self._waiting:
+            data["dropouts"] = list(flow.dropouts.values())
+            if self._sent.get(flow.root) != data:
+                self._sent[flow.root] = data
+                self._sink.fact("structure", step, data)
+        self._waiting = []
+
+    def forget(self) -> None:
+        """The step is over: hold no graph any longer."""
+        self.flow = None
+        self._waiting = []
+
+
+def first_operand(node: Any) -> Any:
+    return node.next_functions[0][0] if node is not None and node.next_functions else None
+
+
+def consumers(outputs: list[Any], wanted: set[Any]) -> dict[Any, int]:
+    """By how many nodes each of the wanted ones is used, in the graph below the outputs."""
+    counts: dict[Any, int] = {node: 1 for node in outputs if node in wanted}
+    seen, queue = set(outputs), list(outputs)
+    while queue and len(seen) < WALKED:
+        for child, _ in queue.pop().next_functions:
+            if child in wanted:
+                counts[child] = counts.get(child, 0) + 1
+            if child is not None and child not in seen:
+                seen.add(child)
+                queue.append(child)
+    return counts

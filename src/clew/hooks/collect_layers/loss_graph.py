@@ -1,0 +1,265 @@
+"""Which parameters the loss really depends on, and which layers ran on the way to it.
+
+The autograd graph is walked on a few sampled steps, before `backward()` frees it. Nothing of it is
+kept but the identities of the parameters found at its ends.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from clew.hooks.entry.sink import Sink
+from clew.hooks.entry.user_line import called_by_us, user_line
+from clew.hooks.steps.trained_models import ModelBook, Root, strip_wrappers, unwrap
+from clew.measure.readable_tensors import shape_of
+
+LOOKS = 8  # graphs walked in a row
+LATER = 16  # after those, one graph in so many sampled backwards
+MOST_NODES = 20_000  # of one graph: about a tenth of a second
+MOST_NAMES = 200  # in one fact
+DATA_GETTER = Tensor.data.__get__  # type: ignore[attr-defined]  # what `x.data` calls
+CUTTING = {"detach", "detach_", "numpy", "item", "tolist", "__array__", "tensor", "as_tensor"}
+
+
+@dataclass
+class Seen:
+    """What is known of one root's forwards and of the graphs behind them."""
+
+    ran: dict[str, bool] = field(default_factory=dict)  # path -> ran with gradients enabled
+    norms: dict[str, list[Any]] = field(default_factory=dict)  # path -> class, training, most samples
+    strangers: dict[int, Stranger] = field(default_factory=dict)
+    cuts: dict[tuple[str, str | None, int | None], None] = field(default_factory=dict)
+    members: set[int] = field(default_factory=set)
+    walks: int = 0
+    fact: Any = None
+
+
+@dataclass
+class Stranger:
+    """A module, or a bare parameter, that takes part in a model without being registered in it."""
+
+    kind: str
+    within: str | None
+    file: str | None
+    line: int | None
+    parameters: list[tuple[str, weakref.ref[Tensor]]]
+
+
+class GraphBook:
+    """Looks at the forwards and graphs of a few sampled steps."""
+
+    def __init__(self, sink: Sink, models: ModelBook) -> None:
+        self._sink = sink
+        self._models = models
+        self._seen: dict[int, Seen] = {}
+        self._reached: dict[int, weakref.ref[Tensor]] = {}
+        self._bare: dict[int, weakref.ref[Tensor]] = {}
+        self._backwards = 0
+        self._losses_cut: set[Any] = set()
+        self._ops: set[Any] = set()
+        self.looking = True
+        self.wants_input_gradients: bool | None = None  # of the last backward, if that was looked at
+
+    # -- forward --
+
+    def entered(self, root: Root, module: nn.Module, parent: nn.Module | None, args: tuple[Any, ...]) -> None:
+        """A module inside a root is about to run, on a step that is looked at."""
+        seen = self._seen.setdefault(root.index, Seen())
+        if not self._is_member(seen, root, module):
+            if parent is None or id(parent) not in seen.strangers:
+                self._note_stranger(seen, root, module, parent)
+            return
+        path = root.paths.get(id(module), "")
+        seen.ran[path] = seen.ran.get(path, False) or torch.is_grad_enabled()
+        if isinstance(module, _BatchNorm) and args and isinstance(args[0], Tensor) and args[0].dim():
+            before = seen.norms.get(path, [None, False, 0])
+            samples = max(before[2], int(shape_of(args[0])[0]))
+            seen.norms[path] = [type(module).__name__, module.training, samples]
+
+    def _is_member(self, seen: Seen, root: Root, module: nn.Module) -> bool:
+        if id(module) not in seen.members:
+            top = root.module()
+            seen.members = set() if top is None else {id(m) for m in top.modules()}
+        return id(module) in seen.members
+
+    def _note_stranger(self, seen: Seen, root: Root, module: nn.Module, parent: nn.Module | None) -> None:
+        if id(module) in seen.strangers or not torch.is_grad_enabled():
+            return
+        held: list[tuple[str, weakref.ref[Tensor]]] = [
+            (name, weakref.ref(p)) for name, p in module.named_parameters() if p.requires_grad
+        ]
+        if held:
+            file, line = self._models.where_made(module)
+            within = root.paths.get(id(parent), "") if parent is not None else ""
+            seen.strangers[id(module)] = Stranger(type(module).__name__, within, file, line, held)
+
+    def cut(self, root: Root, name: str, args: tuple[Any, ...]) -> None:
+        """A tensor with a history was taken out of the graph, inside a forward."""
+        if args and isinstance(args[0], Tensor) and args[0].requires_grad and torch.is_grad_enabled():
+            seen = self._seen.setdefault(root.index, Seen())
+            if len(seen.cuts) < 20 and not called_by_us("__torch_function__"):
+                file, line = user_line(2)
+                seen.cuts["data" if name == "__get__" else name, file, line] = None
+
+    # -- backward --
+
+    def backward(self, loss: Tensor, roots: list[Root], step: int) -> None:
+        """`backward()` is about to run on this loss, after forwards of these roots."""
+        looking, self._backwards = self.looking, self._backwards + 1
+        self.looking = self._backwards < LOOKS or self._backwards % LATER == 0
+        self.wants_input_gradients = None
+        if loss.grad_fn is None:
+            self._loss_without_graph(loss, roots, step)
+        elif looking:
+            self._note_last_op(loss.grad_fn.name(), step)
+        leaves = leaves_of(loss) if looking else None
+        if leaves is None:
+            return
+        self.wants_input_gradients = any(not isinstance(leaf, nn.Parameter) for leaf in leaves)
+        for root in roots:
+            self._seen.setdefault(root.index, Seen()).walks += 1
+        for leaf in leaves:
+            self._reached[id(leaf)] = weakref.ref(leaf)
+            if isinstance(leaf, nn.Parameter) and self._belongs_nowhere(leaf):
+                self._bare[id(leaf)] = weakref.ref(leaf)
+
+    def _note_last_op(self, op: str, step: int) -> None:
+        """What the loss was made with last: a division shows here."""
+        file, line = user_line(2)
+        if (op, file, line) not in self._ops and len(self._ops) < 50:
+            self._ops.add((op, file, line))
+            self._sink.fact("backward", step, {"op": op, "file": file, "line": line})
+
+    def _belongs_nowhere(self, parameter: Tensor) -> bool:
+        name = self._models.name_of(parameter)
+        return name is None or name.root is None
+
+    def _loss_without_graph(self, loss: Tensor, roots: list[Root], step: int) -> None:
+        file, line = user_line(2)
+        top = roots[-1].module() if roots else None
+        data = {
+            "requires_grad": loss.requires_grad,
+            "grad_enabled": torch.is_grad_enabled(),
+            "forwards": len(roots),
+            "trainable": top is None or any(p.requires_grad for p in top.parameters()),
+            "file": file,
+            "line": line,
+        }
+        key = tuple(data.values())
+        if key not in self._losses_cut and len(self._losses_cut) < 20:
+            self._losses_cut.add(key)
+            self._sink.fact("loss_cut", step, data)
+
+    # -- facts --
+
+    def report(self, step: int, held: dict[int, int]) -> None:
+        """Send what has changed; `held` maps parameters to the optimizers that have them."""
+        for root in self._models.roots:
+            seen = self._seen.get(root.index)
+            top = root.module()
+            if seen is None or top is None or not seen.walks:
+                continue
+            data = self._graph_fact(root, seen, unwrap(top), held)
+            if data != seen.fact:
+                seen.fact = data
+                self._sink.fact("graph", step, data)
+
+    def _graph_fact(self, root: Root, seen: Seen, module: nn.Module, held: dict[int, int]) -> dict[str, Any]:
+        modules = {strip_wrappers(p): m for p, m in module.named_modules()}
+        cut: list[str] = []
+        idle: list[str] = []
+        asleep: list[str] = []
+        for path, parameter in module.named_parameters():
+            if not parameter.requires_grad or _is(self._reached, parameter):
+                continue
+            name = strip_wrappers(path)
+            ran = _ran(seen, modules, name.rpartition(".")[0])
+            (idle if ran is None else cut if ran else asleep).append(name)
+        return {
+            "root": root.name,
+            "reached": sum(_is(self._reached, p) for p in module.parameters()),
+            "cut": cut[:MOST_NAMES],
+            "cut_by_no_grad": asleep[:MOST_NAMES],
+            "idle": idle[:MOST_NAMES],
+            "cuts": [{"op": op, "file": file, "line": line} for op, file, line in seen.cuts],
+            "unregistered": [
+                *_strangers(seen, held),
+                *(self._bare_parameters(held) if root.index == 0 else ()),
+            ],
+            "norms": [[path, *what] for path, what in seen.norms.items()][:MOST_NAMES],
+        }
+
+    def _bare_parameters(self, held: dict[int, int]) -> list[dict[str, Any]]:
+        """Parameters of no module at all, that the loss depends on."""
+        known = {id(r()) for s in self._seen.values() for m in s.strangers.values() for _, r in m.parameters}
+        alive = [p for reference in self._bare.values() if (p := reference()) is not None]
+        alive = [p for p in alive if id(p) not in known and self._belongs_nowhere(p)]
+        if not alive:
+            return []
+        row = {"class": "Parameter", "within": None, "file": None, "line": None}
+        shapes = [f"nn.Parameter of shape {tuple(p.shape)}" for p in alive]
+        counts = {
+            "held": sum(id(p) in held for p in alive),
+            "with_grad": sum(p.grad is not None for p in alive),
+        }
+        return [{**row, "parameters": shapes[:20], "count": len(alive), **counts}]
+
+
+def leaves_of(loss: Tensor) -> list[Tensor] | None:
+    """The leaf tensors that a loss depends on; None if the graph is too large to say."""
+    if loss.grad_fn is None:
+        return []
+    waiting, visited, leaves = [loss.grad_fn], {loss.grad_fn}, []
+    while waiting:
+        node = waiting.pop()
+        variable = getattr(node, "variable", None)
+        if isinstance(variable, Tensor):
+            leaves.append(variable)
+        for following, _ in node.next_functions:
+            if following is not None and following not in visited:
+                visited.add(following)
+                waiting.append(following)
+        if len(visited) > MOST_NODES:
+            return None
+    return leaves
+
+
+def _is(known: dict[int, weakref.ref[Tensor]], tensor: Tensor) -> bool:
+    reference = known.get(id(tensor))
+    return reference is not None and reference() is tensor
+
+
+def _ran(seen: Seen, modules: dict[str, nn.Module], path: str) -> bool | None:
+    """Whether a layer ran with gradients (True), only without (False), or never as far as known."""
+    owner = modules.get(path)
+    if owner is None or not type(owner).__module__.startswith("torch."):
+        return None  # a module of the user's may run without using every parameter of its own
+    if path in seen.ran:
+        return seen.ran[path]
+    parent = path.rpartition(".")[0]
+    return seen.ran.get(parent) if isinstance(modules.get(parent), nn.MultiheadAttention) else None
+
+
+def _strangers(seen: Seen, held: dict[int, int]) -> list[dict[str, Any]]:
+    rows = []
+    for stranger in seen.strangers.values():
+        alive = [(name, p) for name, reference in stranger.parameters if (p := reference()) is not None]
+        rows.append(
+            {
+                "class": stranger.kind,
+                "within": stranger.within,
+                "file": stranger.file,
+                "line": stranger.line,
+                "parameters": [name for name, _ in alive][:20],
+                "count": len(alive),
+                "held": sum(id(p) in held for _, p in alive),
+                "with_grad": sum(p.grad is not None for _, p in alive),
+            }
+        )
+    return rows[:50]

@@ -1,0 +1,86 @@
+"""Which parameters are trained, by whom, and which are still as they were initialised."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from clew.hooks.collect_layers.identical_units import units_alike
+from clew.hooks.collect_loop.optimizers import OptimizerBook
+from clew.hooks.steps.trained_models import ModelBook, Root, strip_wrappers, unwrap
+from clew.measure.stats import tensor_stats
+
+UNIFORM_STD = 1 / math.sqrt(3)  # of a uniform distribution on (-1, 1)
+TOLERANCE = 0.05  # relative error of a standard deviation over a few hundred elements
+FEWEST = 256  # elements below which a distribution can't be recognised
+
+
+def parameters_fact(root: Root, models: ModelBook, optimizers: OptimizerBook) -> dict[str, Any] | None:
+    """The `parameters` fact of a root (docs/signals.md)."""
+    outer = root.module()
+    if outer is None:
+        return None
+    module = unwrap(outer)
+    owners = owners_of(optimizers)
+    modules = {strip_wrappers(p): m for p, m in module.named_modules()}
+    items = []
+    for path, parameter in module.named_parameters():
+        name = strip_wrappers(path)
+        owner, _, leaf = name.rpartition(".")
+        items.append(
+            {
+                "name": name,
+                "module": owner,
+                "param": leaf,
+                "ndim": parameter.dim(),
+                "requires_grad": parameter.requires_grad,
+                "has_grad": parameter.grad is not None,
+                "optimizer": owners.get(id(parameter)),
+                "loaded": models.was_loaded(parameter),
+                "alike": units_alike(parameter),
+                "init_like": None
+                if parameter.requires_grad
+                else init_like(modules.get(owner), leaf, parameter),
+            }
+        )
+    return {
+        "root": root.name,
+        "items": items,
+        "root_training": module.training,
+        "root_in_optimizer": any(item["optimizer"] is not None for item in items),
+    }
+
+
+def owners_of(optimizers: OptimizerBook) -> dict[int, int]:
+    """Parameter identity -> number of the optimizer that has it, also those that never stepped."""
+    owners = {id(p): state.index for state in optimizers.states for p in state.params}
+    for number, reference in enumerate(optimizers.created):
+        optimizer = reference()
+        for group in optimizer.param_groups if optimizer is not None else ():
+            for parameter in group["params"]:
+                owners.setdefault(id(parameter), number)
+    return owners
+
+
+def init_like(module: nn.Module | None, leaf: str, parameter: Tensor) -> bool | None:
+    """Whether a weight is still distributed as its layer's default initialisation draws it.
+
+    Linear and convolution layers draw from U(-b, b) with b = 1/sqrt(fan_in), embeddings from
+    N(0, 1). Trained weights leave those bounds. None where it can't be told.
+    """
+    if leaf != "weight" or parameter.numel() < FEWEST or parameter.is_meta:
+        return None
+    row = np.zeros(7)
+    tensor_stats(parameter.detach(), out=row)
+    mean, std, low, high = row[:4]
+    if isinstance(module, (nn.Linear, nn.modules.conv._ConvNd)):
+        fan_in = parameter[0].numel()
+        bound = 1 / math.sqrt(fan_in)
+        inside = max(-low, high) <= bound * 1.0001
+        return bool(inside and abs(std / (bound * UNIFORM_STD) - 1) < TOLERANCE)
+    if isinstance(module, nn.Embedding):
+        return bool(abs(mean) < TOLERANCE and abs(std - 1) < TOLERANCE)
+    return None

@@ -1,0 +1,140 @@
+"""Statistics of parameters around an update that is looked at: gradients, weights, and what changed."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from clew.hooks.collect_layers.layer_histograms import Histograms
+from clew.hooks.collect_layers.step_matrix import Named, Rows
+from clew.hooks.entry.sink import Sink
+from clew.hooks.steps.deferred_values import Late, on_host
+from clew.hooks.steps.trained_models import ParameterName
+from clew.measure.kernel.addresses import Addresses
+from clew.measure.readable_tensors import has_values, stored_values
+from clew.measure.stats import STAT_NAMES
+from clew.records import signals
+
+_INF, _NAN = math.inf, math.nan
+
+
+class ParameterStats:
+    """Gradients and weights before a sampled update, and what the update changed."""
+
+    BLOCKS = 256  # evenly spaced pieces of a parameter that are kept to see the change
+    BLOCK = 64  # elements of each: a few cache lines, so that copying them is cheap
+
+    def __init__(self, sink: Sink, late: Late, histograms: Histograms) -> None:
+        self._late = late
+        self._histograms = histograms
+        self._gradients = Rows(sink, late, signals.GRADIENT)
+        self._weights = Rows(sink, late, signals.WEIGHT)
+        self._updates = Rows(sink, late, signals.UPDATE, signals.UPDATE_RATIO)
+        self._in_full = True
+        self._before: list[tuple[Tensor, ParameterName, Tensor, float]] = []
+        self._measured = -1  # the last step whose weights were measured
+        self._bad_since: dict[ParameterName, int] = {}  # the first of them at which these were not finite
+
+    def prepare(self, in_full: bool) -> None:
+        """What the step that begins now is to be measured for."""
+        self._in_full = in_full
+        for rows in (self._gradients, self._weights, self._updates):
+            rows.take_histograms(in_full)
+
+    def before_step(self, named: Named, at: Addresses) -> None:
+        """Measure weights, and keep a sample of each if the change is to be measured, too."""
+        self._before = []
+        together = self._weights.measure_together(named, at)
+        if together is not None and not self._in_full and not self._histograms.wanted:
+            return
+        for parameter, name in named:
+            value = parameter.detach()
+            if not has_values(value):
+                continue
+            if together is None:
+                self._weights.measure(self._weights.slot(name, name.site), value)
+            if self._histograms.wanted:
+                self._histograms.seen("weight", name, name.site, value)
+            if not self._in_full:
+                continue
+            before = thinned(value, self.BLOCKS, self.BLOCK).clone()
+            self._before.append((parameter, name, before, value.numel() / max(before.numel(), 1)))
+
+    def gradients(self, named: Named, at: Addresses) -> float | None:
+        """Measure the gradients that the optimizer uses; their common norm, if all are finite and at hand."""
+        together = self._gradients.measure_together(named, at)
+        if together is not None and not self._histograms.wanted:
+            rows = self._gradients.values[together.numbers]
+            return None if rows[:, 6].any() else _root(float(np.square(rows[:, 4]).sum()))
+        square = 0.0
+        for parameter, name in named:
+            gradient = parameter.grad
+            if gradient is None:
+                continue
+            dense = stored_values(gradient)
+            if dense is None:
+                square = _NAN
+                continue
+            slot = self._gradients.slot(name, name.site)
+            if together is None:
+                self._gradients.measure(slot, dense)
+            if self._histograms.wanted:
+                self._histograms.seen("gradient", name, name.site, dense)
+            row = self._gradients.values[slot]
+            square += row[4] ** 2 if on_host(dense) and row[6] == 0 else _NAN
+        return _root(square)
+
+    def after_step(self) -> None:
+        """Measure what the optimizer changed."""
+        for parameter, name, before, scale in self._before:
+            change = thinned(parameter.detach(), self.BLOCKS, self.BLOCK) - before
+            slot = self._updates.slot(name, name.site)
+            self._updates.measure(slot, change)
+            weight = self._weights.values[self._weights.slot(name, name.site)]
+            self._late.then(partial(_relate, self._updates.values[slot], weight, scale))
+        self._before = []
+
+    def commit(self, step: int) -> None:
+        self._measured = step
+        self._late.then(partial(self._note_bad, step))
+        for rows in (self._gradients, self._weights, self._updates):
+            rows.commit(step)
+
+    def seen(self, name: ParameterName) -> tuple[int, bool] | None:
+        """Whether a parameter was finite when last measured before an update, and at which step.
+
+        If it was not, the step is the first of those at which it was found so.
+        """
+        if self._measured < 0 or name not in self._weights:
+            return None
+        since = self._bad_since.get(name)
+        return (self._measured, True) if since is None else (since, False)
+
+    def _note_bad(self, step: int) -> None:
+        bad = self._weights.sites_above_zero(STAT_NAMES.index("nonfinite"))
+        self._bad_since = {name: self._bad_since.get(name, step) for name in bad}
+
+
+def _root(square: float) -> float | None:
+    """The norm of finite gradients; None if it can't be told from the sum of their squares."""
+    return math.sqrt(square) if square - square == 0.0 else None
+
+
+def _relate(change: Any, weight: Any, scale: float) -> None:
+    """The size of a change, scaled up from the sample to the whole, and relative to what was changed."""
+    change[4] *= scale**0.5
+    size = weight[4]
+    change[7] = change[4] / size if size > 0 else (0.0 if change[4] == 0 else _INF)
+
+
+def thinned(tensor: Tensor, blocks: int, block: int) -> Tensor:
+    """A parameter's values, flat; of a large one evenly spaced blocks."""
+    flat = tensor.reshape(-1)
+    if flat.numel() <= blocks * block:
+        return flat
+    span = flat.numel() // blocks
+    return flat[: span * blocks].view(blocks, span)[:, :block]

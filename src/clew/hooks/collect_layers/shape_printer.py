@@ -1,0 +1,79 @@
+"""`--print-shapes`: what goes into every layer and comes out, once, and again only when it changes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+from torch.compiler import is_compiling
+from torch.nn.modules import module as hooks
+
+from clew.measure.nested_tensors import data_tensors
+from clew.measure.readable_tensors import shape_of
+
+Say = Callable[[str], None]
+Signature = tuple[tuple[int, ...], ...]
+
+
+class ShapePrinter:
+    """A pair of global module hooks that only look at shapes."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._stack: list[nn.Module] = []
+        self._paths: dict[int, str] = {}
+        self._seen: dict[str, set[tuple[Signature, Signature]]] = {}
+        self._handles: list[Any] = []
+        self._thread = threading.get_ident()
+
+    def install(self, probe: Callable[[str, Callable[..., None]], Callable[..., None]]) -> None:
+        """Hang the hooks, each under the guard that `probe` gives."""
+        enter, leave = probe("print-shapes", self._enter), probe("print-shapes", self._leave)
+
+        def before(module: nn.Module, args: Any) -> None:
+            if not is_compiling() and threading.get_ident() == self._thread:
+                enter(module)
+
+        def after(module: nn.Module, args: Any, output: Any) -> None:
+            if not is_compiling() and threading.get_ident() == self._thread:
+                leave(module, args, output)
+
+        self._handles = [
+            hooks.register_module_forward_pre_hook(before),
+            hooks.register_module_forward_hook(after, always_call=True),
+        ]
+
+    def remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+            hooks._global_forward_hooks_always_called.pop(handle.id, None)  # torch forgets this one
+        self._handles = []
+
+    def _enter(self, module: nn.Module) -> None:
+        if not self._stack and id(module) not in self._paths:
+            self._paths.update({id(m): path for path, m in module.named_modules()})
+        self._stack.append(module)
+
+    def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
+        while self._stack and self._stack.pop() is not module:
+            continue  # one of those inside raised, and somebody caught it
+        if output is None or (module._modules and self._stack):
+            return
+        path = self._paths.get(id(module), "")
+        name = f"{path}  {type(module).__name__}" if path else type(module).__name__
+        shapes = (_shapes(args), _shapes(output))
+        known = self._seen.setdefault(name, set())
+        if shapes not in known:
+            again = "  (new)" if known else ""
+            known.add(shapes)
+            self._say(f"shapes: {name}  {_text(shapes[0])} → {_text(shapes[1])}{again}")
+
+
+def _shapes(value: Any) -> Signature:
+    return tuple(shape_of(t) for t in data_tensors(value))
+
+
+def _text(shapes: Signature) -> str:
+    return ", ".join("×".join(map(str, shape)) or "scalar" for shape in shapes) or "–"

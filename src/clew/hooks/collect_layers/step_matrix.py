@@ -1,0 +1,184 @@
+"""The matrix that a step's statistics are gathered in: a row for each layer, or for each parameter."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from clew.hooks.entry.sink import Sink
+from clew.hooks.steps.deferred_values import Late, on_host
+from clew.hooks.steps.trained_models import ParameterName
+from clew.measure.kernel.addresses import Addresses
+from clew.measure.layer_row import Matrix, Row
+from clew.measure.plain_values import UNREADABLE
+from clew.measure.stats import STAT_NAMES, dead_fraction, resolve, tensor_stats_async, tensor_stats_at
+from clew.records.signal_types import Measured, Signal, names
+from clew.records.site import Site
+
+BINS = 32
+DEAD = len(STAT_NAMES)  # index of the dead share in a row that has one; the saturated share follows
+
+Named = list[tuple[Tensor, ParameterName]]
+_INF = math.inf
+
+
+class Slots:
+    """The rows of some parameters."""
+
+    def __init__(self, named: Named, slots: list[int]) -> None:
+        self.named = named
+        self.numbers = np.array(slots, np.int64)
+        self.address = self.numbers.ctypes.data
+        self.filled = dict.fromkeys(slots)
+
+
+class Rows:
+    """A growing matrix of one row per site, of which each step fills some."""
+
+    def __init__(self, sink: Sink, late: Late, measured: Measured, *more: Signal) -> None:
+        self._sink = sink
+        self._late = late
+        self._signals = [*measured.names, *names(*more)]
+        self._hist_signals = [measured.log2hist_name(k) for k in range(BINS)]
+        self._slots: dict[Any, int] = {}
+        self._sites: list[int] = []
+        self._filled: dict[int, None] = {}
+        self._tables: dict[tuple[int, ...], tuple[int, int]] = {}
+        self._together: weakref.WeakKeyDictionary[Addresses, Slots] = weakref.WeakKeyDictionary()
+        self._has_shares = len(more) == 2  # room for those of dead units and of saturated values
+        self._known: dict[int, Row] = {}  # of each slot: how the kernel fills it
+        self._matrix = Matrix()
+        self.histograms = True  # whether this step's are taken
+        self._use(np.full((16, len(self._signals)), np.nan), np.zeros((16, BINS), dtype=np.uint8))
+
+    def _use(self, values: np.ndarray[Any, Any], hist: np.ndarray[Any, Any]) -> None:
+        self.values, self._hist = values, hist
+        self._address, self._stride = values.ctypes.data, values.strides[0]
+        self._hist_address = hist.ctypes.data
+        self._tell()
+
+    def take_histograms(self, wanted: bool) -> None:
+        """Of the step that begins now."""
+        self.histograms = wanted
+        self._tell()
+
+    def _tell(self) -> None:
+        matrix = self._matrix
+        matrix.out, matrix.stride = self._address, self._stride
+        matrix.hist = self._hist_address if self.histograms else None
+
+    def slot(self, key: Any, site: Callable[[], Site]) -> int:
+        """The row of a site, which will be written this step."""
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = len(self._slots)
+            self._sites.append(self._sink.site(site()))
+            if slot >= len(self.values):
+                more = np.full_like(self.values, np.nan), np.zeros_like(self._hist)
+                self._late.resolve()  # what is on its way belongs into the arrays of now
+                self._use(np.concatenate([self.values, more[0]]), np.concatenate([self._hist, more[1]]))
+        self._filled[slot] = None
+        return slot
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._slots
+
+    def sites_above_zero(self, column: int) -> list[Any]:
+        """The keys of the rows that have a positive number there."""
+        above = self.values[: len(self._slots), column] > 0
+        return [key for key, slot in self._slots.items() if above[slot]] if above.any() else []
+
+    def measure(
+        self, slot: int, tensor: Tensor, lo: float = -_INF, hi: float = _INF, unit_dim: int | None = None
+    ) -> None:
+        """Fill a row; one that has room for them gets the shares of dead units and of saturated values."""
+        if on_host(tensor):
+            if not self._row(slot, tensor, lo, hi, unit_dim).fill(tensor):
+                self._measure_elsewhere(slot, tensor, lo, hi, unit_dim)
+            return
+        row, hist = self.values[slot], self._hist[slot] if self.histograms else None
+
+        def fill(values: Tensor) -> None:
+            saturated, dead = resolve(values, row, hist)
+            if self._has_shares:
+                row[DEAD:] = dead, saturated
+
+        values = tensor_stats_async(tensor, hist=self.histograms, lo=lo, hi=hi, unit_dim=unit_dim)
+        self._late.add(values, fill)
+
+    def _row(self, slot: int, tensor: Tensor, lo: float, hi: float, unit_dim: int | None) -> Row:
+        known = self._known.get(slot)
+        if known is None:
+            known = Row(self._matrix, slot, self._has_shares, lo, hi, unit_dim, tensor.dim())
+            self._known[slot] = known
+        return known
+
+    def _measure_elsewhere(
+        self, slot: int, tensor: Tensor, lo: float, hi: float, unit_dim: int | None
+    ) -> None:
+        """A tensor that the kernel can't read as it is."""
+        address = self._address + slot * self._stride
+        hist_address = self._hist_address + slot * BINS if self.histograms else None
+        saturated = tensor_stats_at(tensor, address, hist_address, lo, hi)
+        if self._has_shares:
+            dead = math.nan if unit_dim is None else dead_fraction(tensor, unit_dim)
+            self.values[slot, DEAD:] = dead, saturated
+
+    def measure_again(self, slot: int, tensor: Any) -> bool:
+        """Fill a row in the way it was filled before, if the kernel can: the shortest way."""
+        known = self._known.get(slot)
+        if known is None or not known.fill(tensor):  # on a device, or not for the kernel to read
+            return False
+        self._filled[slot] = None
+        return True
+
+    def known(self, key: Any) -> int | None:
+        """The row of a site that was measured before."""
+        return self._slots.get(key)
+
+    def measure_together(self, named: Named, at: Addresses) -> Slots | None:
+        """Fill the rows of many tensors in one call of the kernel; None: they must go one by one."""
+        try:
+            if at.kernel is None or not at.find():
+                return None
+        except UNREADABLE:
+            return None
+        slots = self._together.get(at)
+        if slots is None or slots.named is not named:
+            slots = self._together[at] = Slots(named, [self.slot(name, name.site) for _, name in named])
+        hist = self._hist_address if self.histograms else None
+        at.kernel.stats_list(*at.arrays, at.count, slots.address, self._address, self._stride, hist)
+        self._filled.update(slots.filled)
+        return slots
+
+    def commit(self, step: int) -> None:
+        """Hand the filled rows to the sink and begin anew."""
+        slots = tuple(sorted(self._filled))
+        self._filled = {}
+        if not slots:
+            return
+        tables = self._tables.get(slots)
+        if tables is None:
+            sites = [self._sites[slot] for slot in slots]
+            tables = self._tables[slots] = (
+                self._sink.table(self._signals, sites, "f4"),
+                self._sink.table(self._hist_signals, sites, "u1"),
+            )
+        hist = self._hist if self.histograms else None
+        self._late.then(partial(self._write, step, tables, self.values, hist, list(slots)))
+        if self._late.is_waiting:  # for what goes into these very arrays
+            self._use(self.values.copy(), self._hist.copy())
+
+    def _write(self, step: int, tables: tuple[int, int], values: Any, hist: Any, slots: list[int]) -> None:
+        self._sink.row(tables[0], step, values[slots].ravel())
+        if hist is not None:
+            self._sink.row(tables[1], step, hist[slots].ravel())
+
+    def discard(self) -> None:
+        self._filled = {}

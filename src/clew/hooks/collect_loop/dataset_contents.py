@@ -1,0 +1,179 @@
+"""What a loader's dataset holds, looked at from outside: no sample is drawn, no code of it is run.
+
+Arrays that the dataset keeps are compared between epochs, because a transform that works in
+place changes the data itself. Random generators that it keeps are copied into every worker.
+"""
+
+from __future__ import annotations
+
+import dis
+import random
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from clew.hooks.entry.sink import Sink
+from clew.measure.readable_tensors import has_values
+
+LOOKED_AT = 1 << 18  # elements of an array, evenly spaced
+MOST_ITEMS = 32  # of a list of arrays
+EPOCHS = 8  # in which arrays are compared; later those with a number that is a power of two
+GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
+RANDOM_CALLS = {
+    "rand", "randn", "randint", "rand_like", "randn_like", "randperm", "normal", "uniform", "choice",
+    "random", "standard_normal", "bernoulli", "shuffle", "permutation", "integers",
+}  # fmt: skip
+SEEDERS = {"seed", "manual_seed", "default_rng", "RandomState"}
+OWN_STATE = {"initial_seed", "get_worker_info", "seed_all", "SeedSequence", "urandom", "time", "getpid"}
+
+
+class DatasetWatch:
+    """Describes datasets once, and compares their arrays whenever an epoch begins."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._numbers: dict[int, int] = {}
+        self._epochs: dict[int, int] = {}
+        self._states: dict[int, dict[str, tuple[int, float, float]]] = {}
+        self._changed: set[tuple[int, str]] = set()
+
+    def describe(self, loader: DataLoader[Any]) -> dict[str, Any]:
+        """Further fields of the `loader` fact."""
+        dataset = innermost(loader.dataset)
+        init = loader.worker_init_fn
+        return {
+            "dataset_number": self._numbers.setdefault(id(loader.dataset), len(self._numbers)),
+            "generator": held_generator(dataset),
+            "random": draws(dataset),
+            "worker_init": None if init is None else ("constant" if seeds_alike(init) else "given"),
+        }
+
+    def epoch_began(self, loader: DataLoader[Any], index: int, step: int) -> None:
+        """Compare the dataset's arrays with what they were when the epoch before began."""
+        dataset = innermost(loader.dataset)
+        # By the dataset: a program may make a new loader for every epoch.
+        number = self._numbers.setdefault(id(loader.dataset), len(self._numbers))
+        epoch = self._epochs[number] = self._epochs.get(number, -1) + 1
+        if epoch >= EPOCHS and epoch & (epoch - 1):
+            return
+        found = [(name, array) for name, array in arrays_of(dataset) if not is_per_sample(array, dataset)]
+        now = {name: summary(array) for name, array in found}
+        before, self._states[number] = self._states.get(number, {}), now
+        for name, state in now.items():
+            if name in before and before[name][0] == state[0] and differs(before[name], state):
+                data = {"loader": index, "array": name, "epoch": epoch}
+                data.update(mean=before[name][1], std=before[name][2], mean_now=state[1], std_now=state[2])
+                self._sink.fact("dataset_changed", step, data)
+
+
+def innermost(dataset: Any) -> Any:
+    """The dataset inside Subsets."""
+    for _ in range(4):
+        inner = vars(dataset).get("dataset") if hasattr(dataset, "__dict__") else None
+        if inner is None or not hasattr(inner, "__dict__"):
+            return dataset
+        dataset = inner
+    return dataset
+
+
+def arrays_of(dataset: Any) -> Iterator[tuple[str, Any]]:
+    """Arrays of floats that a dataset keeps as attributes, or in lists."""
+    for name, value in list(vars(dataset).items()) if hasattr(dataset, "__dict__") else ():
+        if is_array(value):
+            yield name, value
+        elif isinstance(value, (list, tuple)):
+            for position, item in enumerate(value[:MOST_ITEMS]):
+                parts = item if isinstance(item, (list, tuple)) else (item,)
+                for part, array in enumerate(parts[:2]):
+                    if is_array(array):
+                        yield f"{name}[{position}]" + (f"[{part}]" if parts is item else ""), array
+
+
+def is_array(value: Any) -> bool:
+    if type(value) is Tensor:
+        ordinary = value.is_cpu and has_values(value)
+        return ordinary and value.is_floating_point() and value.numel() > 0
+    return type(value) is np.ndarray and value.dtype.kind == "f" and value.size > 0
+
+
+def is_per_sample(array: Any, dataset: Any) -> bool:
+    """One number for each sample: a weight or a target, which programs may rightly refine."""
+    try:
+        return array.ndim == 1 and len(array) == len(dataset)
+    except (TypeError, NotImplementedError):
+        return False
+
+
+def summary(array: Any) -> tuple[int, float, float]:
+    """Identity, mean and standard deviation of an array: a new order of the samples changes none of them."""
+    flat = array.detach().reshape(-1) if isinstance(array, Tensor) else array.reshape(-1)
+    flat = flat[:: max(len(flat) // LOOKED_AT, 1)]
+    values = flat.double().numpy() if isinstance(flat, Tensor) else flat.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return id(array), 0.0, 0.0
+    return id(array), float(finite.mean()), float(finite.std())
+
+
+def differs(before: tuple[int, float, float], now: tuple[int, float, float]) -> bool:
+    """More than rounding or a new order would."""
+    scale = max(abs(before[1]), before[2], 1e-12)
+    return abs(now[1] - before[1]) > 0.01 * scale or abs(now[2] - before[2]) > 0.01 * scale
+
+
+def names_used(dataset: Any) -> set[str]:
+    """What `__getitem__` of a dataset speaks of, and the methods that it calls."""
+    found: set[str] = set()
+    queue = ["__getitem__"]
+    while queue and len(found) < 500:
+        method = getattr(type(dataset), queue.pop(), None)
+        code = getattr(method, "__code__", None)
+        if isinstance(code, types.CodeType):
+            new = set(code.co_names) - found
+            found |= new
+            queue += [name for name in new if name in vars(type(dataset))]
+    return found
+
+
+def held_generator(dataset: Any) -> str | None:
+    """The attribute of a dataset that holds a random generator which `__getitem__` uses."""
+    if not hasattr(dataset, "__dict__"):
+        return None
+    used = names_used(dataset)
+    held = (n for n, value in vars(dataset).items() if isinstance(value, GENERATORS) and n in used)
+    return next(held, None)
+
+
+def draws(dataset: Any) -> bool:
+    """Whether `__getitem__` draws random numbers, with nothing that it reads switched off."""
+    if not hasattr(dataset, "__dict__"):
+        return False
+    used = names_used(dataset)
+    off = any(name in used and is_off(value) for name, value in vars(dataset).items())
+    return bool(used & RANDOM_CALLS) and not off
+
+
+def is_off(value: Any) -> bool:
+    return value is None or (isinstance(value, (bool, int, float)) and value == 0)
+
+
+def seeds_alike(init: Any) -> bool:
+    """Whether a `worker_init_fn` sets a seed without looking at which worker it is."""
+    code = getattr(init, "__code__", None)
+    if not isinstance(code, types.CodeType) or not code.co_argcount:
+        return False
+    names = set(code.co_names)
+    if not names & SEEDERS or names & OWN_STATE or code.co_freevars or code.co_cellvars:
+        return False
+    return code.co_varnames[0] not in arguments_read(code)
+
+
+def arguments_read(code: types.CodeType) -> set[str]:
+    """Local names that a function loads; newer interpreters load two at once."""
+    loads = [i.argval for i in dis.get_instructions(code) if i.opname.startswith("LOAD_FAST")]
+    return {str(name) for load in loads for name in (load if isinstance(load, tuple) else (load,))}

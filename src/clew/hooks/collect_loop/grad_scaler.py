@@ -1,0 +1,90 @@
+"""Steps that a `GradScaler` skips.
+
+It tries scales from above: a few skipped steps at the start, and one now and then, are how it
+works. A scale that has come down to 1 multiplies nothing any more, and what is not finite then is not so
+because of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from clew.hooks.entry.user_line import user_line
+from clew.hooks.steps.replay_inputs import Holding
+from clew.measure.plain_values import readable
+
+# torch's documentation of `update`: "if the scale falls below 1, something is likely wrong".
+EXHAUSTED = 1.0
+MOST_IN_A_ROW = 20  # a millionth of the scale it began with, wherever that was
+MOST_AT_THE_END = 8  # of a run that made no update at all: a 256th of the scale
+
+Line = tuple[str | None, int | None]
+Collapse = Callable[[Optimizer, Line, dict[str, Any]], None]
+
+
+class Scaling:
+    """Counts the steps skipped in a row, and tells when that has gone too far."""
+
+    def __init__(self, holding: Holding, step: Callable[[], int], collapsed: Collapse) -> None:
+        self._holding = holding
+        self._step = step
+        self._collapsed = collapsed
+        self._in_a_row = 0
+        self._updates = False  # there were any
+        self._last: tuple[int, Optimizer, Line, float | None] | None = None
+
+    def deciding(self, scaler: Any, optimizer: Optimizer, found: dict[str, Any]) -> None:
+        """The scaler is about to look at its flags, which waits for the device: now so do we."""
+        flags = found.get("found_inf_per_device", {}).values()
+        if any(flag.item() for flag in flags):
+            self.skipped(getattr(scaler, "_scale", None), optimizer, user_line(2))
+        else:
+            self._updated()
+
+    def skipped(self, scale: Any, optimizer: Optimizer, line: Line) -> None:
+        """An update is left out because of its gradients, which are still there."""
+        step = self._step()
+        if step > (self._last[0] if self._last else 0) + 1:
+            self._updated()  # by a fused optimizer, which is only heard of when it skips
+        self._in_a_row += 1
+        self._last = (step, optimizer, line, _at_hand(scale))
+        exhausted = self._last[3] is not None and self._last[3] <= EXHAUSTED
+        if exhausted or self._in_a_row >= MOST_IN_A_ROW:
+            self._tell()
+        self._holding.stepped()  # the next backward adds to nothing
+
+    def _updated(self) -> None:
+        self._in_a_row = 0
+        self._updates = True
+
+    def finish(self) -> None:
+        """The run is over, and it may have been too short for the scale to come down."""
+        if not self._updates and self._in_a_row >= MOST_AT_THE_END:
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._last is not None:
+            _, optimizer, line, scale = self._last
+            told = {"kind": _kind(optimizer), "skipped": self._in_a_row, "scale": scale}
+            self._collapsed(optimizer, line, told)
+
+
+def fused_scale(optimizer: Optimizer) -> Any:
+    """The scale, if a scaler has left it to the optimizer, a fused one, to skip this very step; else None."""
+    skips = getattr(optimizer, "found_inf", None) is not None
+    return getattr(optimizer, "grad_scale", 1.0) if skips else None
+
+
+def _kind(optimizer: Optimizer) -> str:
+    gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+    found = [v for g in gradients if (v := readable(g)) is not None and v.is_floating_point()]
+    return "nan" if any(bool(v.isnan().any()) for v in found) else "inf"
+
+
+def _at_hand(scale: Any) -> float | None:
+    """The scale, if reading it makes nobody wait."""
+    return float(scale) if isinstance(scale, Tensor) and scale.is_cpu else None

@@ -1,0 +1,149 @@
+"""What becomes of the gradients of each backward: used by an optimizer, or cleared before.
+
+Looked at on sampled steps, through one small parameter of each optimizer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from clew.hooks.collect_loop.optimizers import OptimizerBook, OptimizerState, was_cleared
+from clew.hooks.entry.sink import Sink
+from clew.measure.readable_tensors import has_values
+from clew.records import signals
+
+SMALL = 4096  # elements of a parameter that is copied to see whether it has changed
+
+
+@dataclass
+class Witness:
+    """One parameter of an optimizer, as the last backward left it."""
+
+    parameter: Tensor
+    identity: int  # of its gradient
+    version: int
+    own_version: int  # of the parameter itself
+    before: Tensor | None  # a copy of the parameter's values, where that is cheap
+
+    def moved(self) -> bool:
+        """Whether the parameter was changed since, by hand."""
+        if self.parameter._version != self.own_version:
+            return True
+        return self.before is not None and not torch.equal(self.before, self.parameter.detach())
+
+    def differs_from(self, before: Witness | None) -> bool:
+        """Whether its gradient is another one, or was written to."""
+        return before is None or (self.identity, self.version) != (before.identity, before.version)
+
+
+@dataclass
+class Backward:
+    """A backward of which nobody has used the gradients yet."""
+
+    touched: set[int]  # optimizers that could still use it
+    for_inputs: bool  # gradients of the inputs were wanted: an attack, a penalty
+
+
+@dataclass
+class Tally:
+    """What became of one optimizer's gradients since its last step."""
+
+    witness: Witness | None = None
+    fresh: bool = False  # a backward has filled them, and nobody has used them
+    lost: int = 0
+    moved: bool = False  # weights changed between backward and clearing: the gradients were used by hand
+
+
+@dataclass
+class UsedGradients:
+    """Counts, for each step of an optimizer, the backwards whose gradients nobody used."""
+
+    sink: Sink
+    optimizers: OptimizerBook
+    _open: list[Backward] = field(default_factory=list)
+    _tallies: dict[int, Tally] = field(default_factory=dict)
+    _tables: dict[int, int] = field(default_factory=dict)
+
+    def restart(self, _step: int) -> None:
+        """A step begins; what is still open belongs to the one before."""
+        self._open = []
+        self._tallies = {state.index: Tally(_witness(state)) for state in self.optimizers.states}
+
+    def after_backward(self, for_inputs: bool) -> None:
+        """A backward has filled gradients: of which optimizers?"""
+        touched = set()
+        for state in self.optimizers.states:
+            tally = self._tallies.setdefault(state.index, Tally())
+            now = _witness(state, tally.witness)
+            if now is not None and now.differs_from(tally.witness):
+                touched.add(state.index)
+                tally.witness, tally.fresh = now, True
+        if touched:
+            self._open.append(Backward(touched, for_inputs))
+
+    def look_for_clearing(self) -> None:
+        """Was a gradient cleared that no step has used?"""
+        for index, tally in self._tallies.items():
+            seen = tally.witness
+            if seen is None or not was_cleared(seen.parameter, seen.identity, seen.version):
+                continue
+            tally.witness = None
+            if tally.fresh:
+                tally.fresh = False
+                tally.moved = tally.moved or seen.moved()
+                self._forget(index, tally)
+
+    def _forget(self, index: int, tally: Tally) -> None:
+        for backward in self._open:
+            if index in backward.touched:
+                backward.touched.discard(index)
+                tally.lost += not backward.touched and not backward.for_inputs
+        self._open = [backward for backward in self._open if backward.touched]
+
+    def stepped(self, state: OptimizerState, step: int) -> None:
+        """The optimizer stepped, and has used what it found."""
+        self.look_for_clearing()
+        tally = self._tallies.get(state.index, Tally())
+        self._open = [backward for backward in self._open if state.index not in backward.touched]
+        lost = 0 if tally.moved or self._set_by_hand(tally) else tally.lost
+        wanted = [p for p in state.params if p.requires_grad]
+        present = sum(p.grad is not None for p in wanted) / max(len(wanted), 1)
+        table = self._tables.get(state.index)
+        if table is None:
+            site = self.sink.site(state.place)
+            table = self._tables[state.index] = self.sink.table(
+                [signals.GRAD_LOST.name, signals.GRAD_PRESENT.name], [site]
+            )
+        self.sink.row(table, step, (float(lost), present))
+        self._tallies[state.index] = Tally(_witness(state))
+
+    @staticmethod
+    def _set_by_hand(tally: Tally) -> bool:
+        """Whether the gradient that was used is not the one that the last backward left."""
+        seen = tally.witness
+        if seen is None:
+            return False
+        gradient = seen.parameter.grad
+        return gradient is not None and id(gradient) != seen.identity
+
+
+def _witness(state: OptimizerState, before: Witness | None = None) -> Witness | None:
+    """The smallest parameter that has a gradient, the cheapest one to look at; or the one from before."""
+    if before is not None:
+        parameter: Tensor | None = before.parameter
+    else:
+        found = [p for p in state.params if p.grad is not None and not p.grad.is_sparse]
+        parameter = min(found, key=Tensor.numel, default=None)
+    if parameter is None or parameter.grad is None:
+        return None
+    gradient = parameter.grad
+    return Witness(parameter, id(gradient), gradient._version, parameter._version, _copied(parameter))
+
+
+def _copied(parameter: Tensor) -> Tensor | None:
+    if not parameter.is_cpu or parameter.numel() > SMALL or not has_values(parameter):
+        return None
+    return parameter.detach().clone()

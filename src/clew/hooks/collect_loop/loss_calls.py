@@ -1,0 +1,275 @@
+"""What goes into the loss: the calls of torch's loss functions, and losses written by hand."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clew.hooks.collect_loop.batch_stats import Batches
+from clew.hooks.collect_loop.loss_errors import LossFailures
+from clew.hooks.collect_loop.loss_terms import Terms
+from clew.hooks.collect_loop.model_outputs import Outputs
+from clew.hooks.entry.sink import Sink
+from clew.hooks.entry.user_line import user_line
+from clew.hooks.steps.deferred_values import Late
+from clew.hooks.steps.pending_rows import Pending
+from clew.measure.readable_tensors import has_values, shape_of
+from clew.records import signals
+from clew.records.site import Site
+
+LOSSES = (
+    "cross_entropy",
+    "nll_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "kl_div",
+    "gaussian_nll_loss",
+    "poisson_nll_loss",
+    "ctc_loss",
+    "cosine_embedding_loss",
+    "margin_ranking_loss",
+    "hinge_embedding_loss",
+    "triplet_margin_loss",
+    "soft_margin_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+)
+ELEMENTWISE = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}  # they broadcast silently
+INPUT_NAMES = (*signals.LOSS_INPUT.names, signals.LOSS_INPUT_SIMPLEX.name)
+MOST_FACTS = 20  # per loss call: ragged batches change the shape every time
+WALKED = 200  # autograd nodes between loss and model looked at for a broadcast
+WALKS = 8  # sampled steps in which that is done: the shapes of a program don't change their kind
+
+
+class Losses:
+    """Records loss calls: facts once per call site and shape, statistics on sampled steps."""
+
+    def __init__(self, sink: Sink, late: Late, batches: Batches, step: Callable[[], int]) -> None:
+        self._sink = sink
+        self._late = late
+        self._batches = batches
+        self._step = step
+        self._signatures: dict[str, inspect.Signature] = {}
+        self._facts: dict[tuple[str | None, int | None], set[Any]] = {}
+        self._pending = Pending(sink, late)
+        self._broadcasts: set[Any] = set()
+        self._walks = 0
+        self._eval: dict[Site, list[float]] = {}
+        self._eval_tables: dict[Site, int] = {}
+        self.outputs = Outputs(sink, late, step)
+        self.terms = Terms(sink, late)
+        self.failures = LossFailures(sink, step)
+
+    def called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any, sampled: bool) -> None:
+        """A loss function returned; on plain steps only the first few calls are looked at."""
+        if not sampled:
+            return
+        given = self._bind(kind, function, args, kwargs)
+        prediction, target = given.get("input"), given.get("target")
+        if not isinstance(prediction, Tensor):
+            return
+        file, line = user_line(2)
+        site = Site(op=kind, file=file, line=line, phase="train")
+        self._fact(site, kind, prediction, target, given)
+        if has_values(prediction):
+            self._measure(site, prediction, kind)
+        if isinstance(target, Tensor):
+            self._batches.targets(site, target)
+        self.outputs.look(site, kind, prediction, target, given, result)
+        self.terms.note(site, result)
+
+    def failed(self, kind: str, function: Any, args: Any, kwargs: Any, error: BaseException) -> None:
+        """A loss function raised: the script is likely to end here."""
+        self.failures.failed(kind, self._bind(kind, function, args, kwargs), error)
+
+    def evaluated(self, kind: str, result: Any) -> float:
+        """A loss outside training: its mean over the section is written at the next step. Gives it, or 0."""
+        if isinstance(result, Tensor) and result.is_cpu and has_values(result) and result.numel() == 1:
+            file, line = user_line(2)
+            site = Site(op=kind, file=file, line=line, phase="eval")
+            total = self._eval.setdefault(site, [0.0, 0.0])
+            value = float(result.detach())
+            total[0] += value
+            total[1] += 1
+            return value
+        return 0.0
+
+    def end_of_evaluation(self, step: int) -> None:
+        for site, (total, count) in self._eval.items():
+            table = self._eval_tables.get(site)
+            if table is None:
+                table = self._eval_tables[site] = self._sink.table(
+                    [signals.LOSS.name], [self._sink.site(site)]
+                )
+            self._sink.row(table, step, (total / count,))
+        self._eval.clear()
+
+    def commit(self, step: int) -> None:
+        self._pending.commit(step)
+        self.outputs.commit(step)
+        self.terms.commit(step)
+
+    def discard(self) -> None:
+        self._pending.discard()
+        self.outputs.discard()
+        self.terms.discard()
+
+    def look_for_broadcast(self, loss: Tensor, outputs: list[Any]) -> None:
+        """Find (N, 1) against (N,) in a loss written by hand, in the graph below the loss."""
+        if self._walks >= WALKS or loss.grad_fn is None:
+            return
+        self._walks += 1
+        for name, shape, result in hand_broadcasts(loss.grad_fn, outputs):
+            file, line = user_line(2)
+            self._broadcast(name, file, line, shape, other_side(shape), result)
+
+    def _bind(self, kind: str, function: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+        signature = self._signatures.get(kind)
+        if signature is None:
+            signature = self._signatures[kind] = inspect.signature(function)
+        given = signature.bind_partial(*args, **kwargs).arguments
+        for ours, theirs in (("input", "anchor"), ("input", "log_probs"), ("target", "targets")):
+            if ours not in given and theirs in given:
+                given[ours] = given[theirs]
+        return dict(given)
+
+    def _fact(self, site: Site, kind: str, prediction: Tensor, target: Any, given: dict[str, Any]) -> None:
+        given_shape = shape_of(prediction)
+        shape = list(shape_of(target)) if isinstance(target, Tensor) else None
+        known = self._facts.setdefault((site.file, site.line), set())
+        key = (given_shape[1:], tuple(shape[1:]) if shape else None)
+        if key in known or len(known) >= MOST_FACTS:
+            return
+        known.add(key)
+        data = {
+            "kind": kind,
+            "file": site.file,
+            "line": site.line,
+            "input_shape": list(given_shape),
+            "input_dtype": str(prediction.dtype).removeprefix("torch."),
+            "target_shape": shape,
+            "target_dtype": str(target.dtype).removeprefix("torch.") if isinstance(target, Tensor) else None,
+            "reduction": str(given.get("reduction", "mean")),
+            "options": {
+                k: v if isinstance(v, (int, float, str, bool)) else "given"
+                for k, v in given.items()
+                if k not in ("input", "target", "reduction") and v is not None
+            },
+        }
+        self._sink.fact("loss", self._step(), data)
+        if kind in ELEMENTWISE and shape is not None and grows(given_shape, tuple(shape)):
+            result = torch.broadcast_shapes(given_shape, tuple(shape))
+            self._broadcast(kind, site.file, site.line, given_shape, tuple(shape), tuple(result))
+
+    def _broadcast(self, kind: str, file: Any, line: Any, shape: Any, target: Any, result: Any) -> None:
+        key = (kind, file, line)
+        if key in self._broadcasts:
+            return
+        self._broadcasts.add(key)
+        data = {"kind": kind, "file": file, "line": line}
+        data["prediction_shape"] = list(shape)
+        data["target_shape"] = None if target is None else list(target)
+        data["result_shape"] = list(result)
+        self._sink.fact("broadcast", self._step(), data)
+
+    def _measure(self, site: Site, prediction: Tensor, kind: str) -> None:
+        row = np.full(len(INPUT_NAMES), np.nan)
+        self._late.stats(prediction.detach(), row)
+        if kind in ("cross_entropy", "nll_loss"):
+            self._late.number(simplex_share(prediction), partial(row.__setitem__, 7))
+        self._pending.put(INPUT_NAMES, site, row)
+
+
+def grows(prediction: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether broadcasting makes more elements than either side has: never meant in a loss."""
+    try:
+        result = torch.broadcast_shapes(prediction, target)
+    except RuntimeError:
+        return False
+    return _count(tuple(result)) > max(_count(prediction), _count(target))
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def simplex_share(prediction: Tensor) -> float | Tensor:
+    """Share of rows over the class axis that are probabilities: none negative, sum one."""
+    if prediction.dim() == 0 or prediction.shape[1 if prediction.dim() > 1 else 0] < 2:
+        return float("nan")
+    rows = prediction.detach()
+    rows = rows.unsqueeze(0) if rows.dim() == 1 else rows[:256]
+    sums = rows.float().sum(1)
+    tolerance = 0.02 if prediction.dtype in (torch.float16, torch.bfloat16) else 1e-3
+    good = ((sums - 1).abs() < tolerance) & (rows.amin(1) >= 0)
+    return good.float().mean()
+
+
+def hand_broadcasts(node: Any, outputs: list[Any]) -> Iterator[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+    """Element-wise ops of the model's (N, 1) or (N,) output with a constant that give (N, N)."""
+    heads = {fn: shape for fn, shape in outputs if is_column(shape)}
+    if not heads:
+        return
+    # Not into the model: looking at what its nodes saved could recompute a checkpoint.
+    seen, queue = {fn for fn, _ in outputs}, [node]
+    while queue and len(seen) < WALKED + len(outputs):
+        node = queue.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        result = saved_shape(node)
+        for child, _ in node.next_functions:
+            queue.append(child)
+            name = constant_operand(child)
+            if name is None or result is None:
+                continue
+            for operand, _ in child.next_functions:
+                shape = heads.get(operand)
+                size = max(shape) if shape else 0
+                if shape and size > 1 and result == (size, size):
+                    yield name, shape, result
+
+
+def other_side(shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """What (N, 1) or (N,) met to make (N, N): autograd keeps nothing of a constant that is subtracted.
+
+    Labels come as (N,) rather than as (1, N), which gives the same.
+    """
+    if len(shape) == 1:
+        return (shape[0], 1)
+    return (shape[0],) if shape[1] == 1 else None
+
+
+def is_column(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 1 or (len(shape) == 2 and 1 in shape)
+
+
+def constant_operand(node: Any) -> str | None:
+    """The name of an element-wise binary op of which only one side is differentiable."""
+    name = type(node).__name__.removesuffix("Backward0").lower() if node is not None else ""
+    if name not in ("sub", "rsub", "add", "mul", "div"):
+        return None
+    return name if sum(operand is not None for operand, _ in node.next_functions) == 1 else None
+
+
+def saved_shape(node: Any) -> tuple[int, ...] | None:
+    """The shape of what an autograd node was applied to, where it kept it."""
+    sizes = getattr(node, "_saved_self_sym_sizes", None)
+    if sizes is not None:
+        return tuple(int(s) for s in sizes)
+    try:
+        saved = getattr(node, "_saved_self", None)
+    except RuntimeError:  # freed by an earlier backward
+        return None
+    return tuple(saved.shape) if isinstance(saved, Tensor) else None

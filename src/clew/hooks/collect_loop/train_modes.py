@@ -1,0 +1,59 @@
+"""In which mode models run, and who put them into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from clew.hooks.entry.sink import Sink
+from clew.hooks.entry.user_line import user_line
+from clew.hooks.steps.step_clock import StepClock
+from clew.hooks.steps.step_pattern import Pattern
+from clew.hooks.steps.trained_models import Root
+
+EVERY = 10  # steps at least, on which the mode of a training model is noted
+MOST = 10_000  # modules of which it is known who set their mode
+
+
+class Modes:
+    """Of all models of a program."""
+
+    def __init__(self, sink: Sink, clock: StepClock, pattern: Pattern) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._pattern = pattern
+        self._set: dict[int, tuple[bool, str | None, int | None]] = {}
+        self._known: set[Any] = set()
+
+    def were_set(self, module: nn.Module, training: bool) -> None:
+        """`.train()` or `.eval()` was called on this module by the user."""
+        file, line = user_line(2)
+        if len(self._set) > MOST:
+            self._set.clear()
+        self._set[id(module)] = (training, file, line)
+
+    def note(self, root: Root, module: nn.Module, trains: bool) -> None:
+        """A root runs, in training or not: when its mode has changed, and who set it."""
+        training = module.training
+        if root.training is not None and root.training != training:
+            self._pattern.add("m", root.index)
+            _, file, line = self._set.get(id(module), (training, None, None))
+            data = {"root": root.name, "training": training, "file": file, "line": line}
+            self._sink.event("mode", self._clock.step, data)
+        root.training = training
+        if not trains:
+            return
+        _, file, line = self._set.get(id(module), (training, None, None))
+        key = (root.index, training, file, line)
+        if key not in self._known:
+            self._known.add(key)
+            data = {"root": root.name, "training": training, "file": file, "line": line}
+            data["mode_dependent"] = [list(pair) for pair in root.mode_dependent[:50]]
+            self._sink.fact("mode", self._clock.step, data)
+
+    def note_training(self, root: Root, training: bool | None, sampling: bool) -> None:
+        """The mode in which a root trains: now and then, and always where it is not the usual one."""
+        training = root.training if training is None else training
+        if sampling or not training or self._clock.step % EVERY == 0:
+            self._clock.modes[root.name] = float(bool(training))

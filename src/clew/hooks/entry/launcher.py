@@ -1,0 +1,238 @@
+"""Run the user's program in this process, so that it sees what it would see under plain `python`.
+
+Python's own order at the end of a program is kept: an uncaught exception is printed at once,
+then non-daemon threads are waited for, then the process ends and `atexit` handlers run.
+`run_script` and `run_module` return after the threads, so the caller can do its work between
+the last training step and the `atexit` handlers; `leave` does the rest.
+
+What can't be imitated: frames below the script's own, which `sys._getframe` shows.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+from types import CodeType, ModuleType, TracebackType
+from typing import NoReturn
+
+from clew.hooks.entry.tracebacks import clean
+
+FileLoader = SourceFileLoader | SourcelessFileLoader
+
+CANNOT_OPEN = 2  # Python's exit code for a script that it can't open
+INTERRUPTED = 128 + signal.SIGINT  # what a shell makes of a death by SIGINT
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the program ended."""
+
+    exit_code: int
+    exception: BaseException | None = None  # uncaught; SystemExit is not one
+    signal: int | None = None  # SIGINT, if an uncaught KeyboardInterrupt ended it
+
+
+def run_script(path: str, args: Sequence[str] = ()) -> Outcome:
+    """Run a script, or a folder or zip file with a `__main__.py`, like `python path args…`."""
+    sys.argv = [path, *args]
+    if _holds_main(path):
+        return _run_importable(path)
+    main = _fresh_main()
+    full = os.path.join(os.getcwd(), path)  # not normalised: Python does not either
+    try:
+        loader = _loader(full)
+        content = loader.get_data(full)
+    except OSError as error:
+        return _cannot_open(full, error)
+    main.__dict__.update(__file__=full, __cached__=None, __loader__=loader)
+    _replace_first_path(os.path.dirname(os.path.realpath(path)))
+    return _run(lambda: exec(_code(loader, full, content), main.__dict__))
+
+
+def run_module(name: str, args: Sequence[str] = ()) -> Outcome:
+    """Run a module like `python -m name args…`."""
+    sys.argv = ["-m", *args]  # runpy puts the file's path there once it has found it
+    _fresh_main()
+    _replace_first_path(os.getcwd())
+    return _run(lambda: _run_as_main(name, alter_argv=True))
+
+
+def leave(outcome: Outcome, code: int | None = None) -> NoReturn:
+    """End the process as Python would have, or with another exit code."""
+    if code is not None and code != outcome.exit_code:
+        sys.exit(code)
+    if outcome.signal == signal.SIGINT:
+        # Only an uncaught KeyboardInterrupt makes Python die of the signal after a normal shutdown.
+        _silence_next_traceback()
+        raise KeyboardInterrupt
+    sys.exit(outcome.exit_code)
+
+
+def _run_importable(path: str) -> Outcome:
+    _fresh_main()
+    _replace_first_path(os.path.join(os.getcwd(), path), even_if_safe=True)
+    return _run(lambda: _run_as_main("__main__", alter_argv=False))
+
+
+def _run_as_main(name: str, *, alter_argv: bool) -> None:
+    """What the interpreter itself calls for `-m`, so that even its frames in a traceback are the same."""
+    import runpy
+
+    runpy._run_module_as_main(name, alter_argv)  # type: ignore[attr-defined]
+
+
+def _holds_main(path: str) -> bool:
+    if os.path.isdir(path):
+        return True
+    import zipimport
+
+    try:
+        zipimport.zipimporter(path)
+    except zipimport.ZipImportError:
+        return False
+    return True
+
+
+def _fresh_main() -> ModuleType:
+    main = ModuleType("__main__")
+    if sys.version_info < (3, 14):  # from then on they are made when asked for
+        main.__annotations__ = {}
+    main.__dict__["__builtins__"] = builtins
+    sys.modules["__main__"] = main
+    return main
+
+
+def _loader(full: str) -> FileLoader:
+    return (
+        SourcelessFileLoader("__main__", full)
+        if full.endswith(".pyc")
+        else SourceFileLoader("__main__", full)
+    )
+
+
+def _code(loader: FileLoader, full: str, content: bytes) -> CodeType:
+    if isinstance(loader, SourcelessFileLoader):
+        code = loader.get_code("__main__")
+        assert code is not None  # a compiled file has its code, or reading it has raised
+        return code
+    # Bytes, not text: the compiler then honours a byte-order mark and an encoding line.
+    return compile(content, full, "exec", dont_inherit=True)
+
+
+def _cannot_open(full: str, error: OSError) -> Outcome:
+    print(
+        f"{sys.executable}: can't open file {full!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr
+    )
+    return Outcome(CANNOT_OPEN)
+
+
+def _replace_first_path(entry: str, *, even_if_safe: bool = False) -> None:
+    """Python put Clew's own folder first; the program's belongs there, and nothing under `-P` or `-I`."""
+    if getattr(sys.flags, "safe_path", False) or sys.flags.isolated:
+        if even_if_safe:
+            sys.path.insert(0, entry)
+        return
+    sys.path[0:1] = [entry]
+
+
+def _run(program: Callable[[], None]) -> Outcome:
+    raised: BaseException | None = None
+    try:
+        program()
+    except BaseException as error:  # noqa: BLE001 - whatever ends the program is what we report
+        raised = error
+    # Outside the handler: the user's excepthook must not find an exception being handled.
+    outcome = Outcome(0) if raised is None else _report(raised)
+    _wait_for_threads()
+    return outcome
+
+
+def _report(error: BaseException) -> Outcome:
+    """Say what Python says about an uncaught exception, when Python says it."""
+    if isinstance(error, SystemExit):
+        return Outcome(_exit_code(error))
+    clean(error)
+    code = _call_excepthook(error)
+    if type(error) is KeyboardInterrupt:  # Python too asks for exactly this type
+        return Outcome(INTERRUPTED, error, signal.SIGINT)
+    return Outcome(code, error)
+
+
+def _exit_code(stop: SystemExit) -> int:
+    code: object = stop.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code
+    if sys.stderr is not None:
+        print(code, file=sys.stderr, flush=True)
+    return 1
+
+
+def _call_excepthook(error: BaseException) -> int:
+    """`sys.excepthook` may be the user's, may be missing, may fail, and may exit: see `PyErr_PrintEx`."""
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    hook = getattr(sys, "excepthook", None)
+    if hook is None:
+        _tell("sys.excepthook is missing\n")
+        _print_exception(error)
+        return 1
+    sys.audit("sys.excepthook", hook, type(error), error, error.__traceback__)
+    second: BaseException
+    try:
+        hook(type(error), error, error.__traceback__)
+        return 1
+    except SystemExit as stop:
+        return _exit_code(stop)
+    except BaseException as failure:  # noqa: BLE001 - printed below, as Python does
+        second = failure
+    clean(second)
+    _tell("Error in sys.excepthook:\n")
+    _print_exception(second)
+    _tell("\nOriginal exception was:\n")
+    _print_exception(error)
+    return 1
+
+
+def _print_exception(error: BaseException) -> None:
+    sys.__excepthook__(type(error), error, error.__traceback__)
+
+
+def _tell(text: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(text)
+
+
+def _wait_for_threads() -> None:
+    """Training may run in a thread. `threading._shutdown` is what Python calls here; it works only once."""
+    threading = sys.modules.get("threading")
+    shutdown = getattr(threading, "_shutdown", None)
+    if shutdown is None:
+        return
+    raised: BaseException | None = None
+    try:
+        shutdown()
+    except BaseException as error:  # noqa: BLE001 - an interrupt while waiting is ignored by Python too
+        raised = error
+    if raised is not None:
+        clean(raised)
+        _tell(f"Exception ignored in: {threading!r}\n")
+        _print_exception(raised)
+
+
+def _silence_next_traceback() -> None:
+    users = getattr(sys, "excepthook", None)
+
+    def already_printed(
+        kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    ) -> None:
+        sys.excepthook = users or sys.__excepthook__
+
+    sys.excepthook = already_printed

@@ -1,0 +1,126 @@
+"""The seams around training: loaders, checkpoints, and compilers that must not meet us."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from clew.hooks.collect_loop import loader_settings
+from clew.hooks.collect_loop.dataset_contents import DatasetWatch
+from clew.hooks.entry.probes import Probe, Probes
+from clew.hooks.entry.user_line import line_of_creation, user_line
+from clew.hooks.entry.variable_names import names_in_callers
+from clew.hooks.steps.light_rows import DATA
+
+
+def watch_data(probes: Probes) -> None:
+    watcher = probes.watcher
+    known: dict[Any, int] = {}
+    feeding, datasets = watcher.feeding, DatasetWatch(watcher.sink)
+
+    def iterated(iterator: Any, loader: DataLoader[Any], *__: Any, **___: Any) -> None:
+        file, line = user_line(2)
+        key = (id(loader), file, line)
+        index = known.setdefault(key, len(known))
+        if index not in feeding.names:
+            feeding.names[index] = names_in_callers(loader)
+            fact = loader_settings.loader_fact(loader, index, file, line)
+            made = dict(zip(("made_file", "made_line"), watcher.models.where_made(loader), strict=True))
+            fact.update(names=feeding.names[index][:8], **made, **datasets.describe(loader))
+            watcher.sink.fact("loader", watcher.clock.step, fact)
+        feeding.loaders[id(iterator)] = index
+        feeding.objects[index] = weakref.ref(loader)
+        if feeding.held is not None:
+            feeding.held[index] = loader  # `for x in DataLoader(…)` lets go of it at once
+        datasets.epoch_began(loader, index, watcher.clock.step)
+
+    plain, grad_enabled = watcher.plain, torch.is_grad_enabled
+    waited, note_plain = plain.usual.waited, probes.plain_inside(plain.other)
+
+    def arrived(seconds: float, batch: Any) -> None:
+        feeding.batch = batch
+        watcher.clock.data += seconds
+        watcher.pattern.add("d")
+        watcher.forwards.reset()
+
+    note = probes.probe("batch", arrived)
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(iterator: Any) -> Any:
+            if threading.get_ident() != watcher.thread:
+                return original(iterator)
+            began = perf_counter()
+            result = original(iterator)
+            seconds = perf_counter() - began
+            feeding.source = id(iterator)
+            if grad_enabled():
+                watcher.holding.delivered = result
+                if plain.resting:
+                    if not waited(seconds):
+                        note_plain((DATA, seconds))
+                    return result
+            note(seconds, result)
+            return result
+
+        return wrapper
+
+    def made(_: Any, loader: DataLoader[Any], *__: Any, **___: Any) -> None:
+        watcher.models.note_made(loader, *line_of_creation(loader))
+
+    probes.around(DataLoader, "__init__", probes.probe("loader-made", made))
+    probes.around(DataLoader, "__iter__", probes.probe("loader", iterated))
+    probes.patches.wrap(_BaseDataLoaderIter, "__next__", wrap)
+
+
+def watch_checkpoints(probes: Probes) -> None:
+    watcher = probes.watcher
+
+    def event(kind: str) -> Probe:
+        def happened(*_: Any, **__: Any) -> None:
+            file, line = user_line(2)
+            watcher.sink.event(kind, watcher.clock.step, {"file": file, "line": line})
+
+        return happened
+
+    def loaded(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
+        watcher.models.note_loaded(module)
+
+    probes.around(torch, "save", probes.probe("save", event("checkpoint-save")))
+    probes.around(torch, "load", probes.probe("load", event("checkpoint-load")))
+    probes.around(nn.Module, "load_state_dict", probes.probe("load-state", loaded))
+
+
+def watch_compilers(probes: Probes, detach: Callable[[], None], attach: Callable[[], None]) -> None:
+    models = probes.watcher.models
+
+    def compiling(_: Any, module: Any = None, *__: Any, **___: Any) -> None:
+        models.compile_used = True
+
+    def compiled_in_place(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
+        models.compile_used = True
+        models.root_of(module)  # its calls will not be seen from outside
+
+    probes.around(torch, "compile", probes.probe("compile", compiling))
+    probes.around(nn.Module, "compile", probes.probe("compile", compiled_in_place))
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            # TorchScript compiles from source, or records every op: it must not meet us.
+            detach()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                attach()
+
+        return wrapper
+
+    for name in ("script", "trace", "trace_module"):
+        probes.patches.wrap(torch.jit, name, wrap)

@@ -1,0 +1,167 @@
+"""The seams of modules: their calls, where they are made, and their modes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from torch import nn
+from torch.compiler import is_compiling
+from torch.nn.modules import module as hooks
+from torch.optim import Optimizer
+
+from clew.hooks.entry.probes import Probes
+from clew.hooks.entry.user_line import line_of_creation
+from clew.hooks.seams.root_forward import Following
+
+
+class ModuleSeams:
+    """Global module hooks, which hang only when they are needed: see `following`."""
+
+    def __init__(self, probes: Probes) -> None:
+        self._probes = probes
+        self._handles: list[Any] = []
+        self._following = Following(probes.watcher, probes.patches)
+        self._watch_calls()
+        self._hide_hooks()
+        watch_construction(probes)
+        watch_modes(probes)
+
+    def remove(self) -> None:
+        """Take the hooks off; the wrappers come off with all others."""
+        self._take_hooks()
+        self._following.follower.active = False
+
+    def _watch_calls(self) -> None:
+        watcher, get_ident = self._probes.watcher, threading.get_ident
+        forwards = watcher.forwards
+        enter = self._probes.probe("forward", watcher.forwards.enter)
+        leave = self._probes.probe("forward", watcher.forwards.leave)
+        enter_lean, leave_lean = self._short(forwards.enter_lean), self._short(forwards.leave_lean)
+
+        def before(module: nn.Module, args: Any) -> None:
+            if is_compiling() or watcher.in_backward or get_ident() != watcher.thread:
+                return
+            if forwards.depth and forwards.lean:
+                enter_lean(module, None)
+            elif forwards.depth and not watcher.sampling:
+                forwards.depth += 1
+            else:
+                enter(module, args)
+
+        def after(module: nn.Module, args: Any, *rest: Any) -> None:
+            if is_compiling() or watcher.in_backward or get_ident() != watcher.thread:
+                return
+            if forwards.depth > 1 and forwards.lean:
+                leave_lean(module, rest[-1])
+            elif forwards.depth > 1 and not watcher.sampling:
+                forwards.depth -= 1
+            else:
+                # After an exception torch passes no keyword arguments, and no result.
+                leave(module, args, rest[0] if len(rest) > 1 else {}, rest[-1])
+
+        self._hooks = (before, after)
+        follower = self._following.follower
+        follower.enter, follower.leave = enter, leave
+        follower.usually = self._probes.plain(watcher.plain.usual.enter)
+        follower.plainly = self._probes.plain(watcher.plain.forward)
+        follower.left = self._probes.plain_inside(watcher.plain.left)
+        follower.failed = self._probes.plain_failed
+        self._hang_hooks()
+
+    def _short(self, function: Callable[[nn.Module, Any], None]) -> Callable[[nn.Module, Any], None]:
+        """The same as a probe on a shorter way: nothing was noted before, and no mode of torch's is set."""
+        guard, halt = self._probes.guard, self._probes.watcher.halt
+        bare = guard.bare("forward", function)
+
+        def guarded(module: nn.Module, output: Any) -> None:
+            began = perf_counter()
+            try:
+                bare(module, output)
+            except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                guard.fail("forward", error)
+                halt()
+            guard.seconds += perf_counter() - began
+
+        return guarded
+
+    def _hang_hooks(self) -> None:
+        before, after = self._hooks
+        self._handles = [
+            hooks.register_module_forward_pre_hook(before),
+            hooks.register_module_forward_hook(after, with_kwargs=True, always_call=True),
+        ]
+        self._following.follower.active = False
+
+    def _take_hooks(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+            # torch forgets these two, and torch.compile would go on to warn of hooks.
+            hooks._global_forward_hooks_with_kwargs.pop(handle.id, None)
+            hooks._global_forward_hooks_always_called.pop(handle.id, None)
+        self._handles = []
+
+    def between_steps(self) -> None:
+        """Hang the module hooks up for a sampled step, and take them down for others."""
+        rest = self._following.hooks_can_rest()
+        plain = self._probes.watcher.plain
+        plain.resting = rest and not plain.failed
+        if rest and self._handles:
+            self._take_hooks()
+            self._following.follower.active = True
+        elif not rest and not self._handles:
+            self._hang_hooks()
+
+    def _hide_hooks(self) -> None:
+        """torch.compile warns of global hooks; ours step aside for it, so there is nothing to warn of."""
+
+        def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+            def wrapper() -> Any:
+                ours = {handle.id for handle in self._handles}
+                kinds = (hooks._global_forward_pre_hooks, hooks._global_forward_hooks)
+                if any(set(kind) - ours for kind in kinds):
+                    return original()
+                return hooks._global_backward_pre_hooks or hooks._global_backward_hooks
+
+            return wrapper
+
+        self._probes.patches.wrap(hooks, "_has_any_global_hook", wrap)
+
+
+def watch_construction(probes: Probes) -> None:
+    models = probes.watcher.models
+
+    def note_module(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
+        models.note_made(module, *line_of_creation(module))
+
+    def note_optimizer(_: Any, optimizer: Optimizer, *__: Any, **___: Any) -> None:
+        probes.watcher.optimizers.note_created(optimizer)
+        models.note_made(optimizer, *line_of_creation(optimizer))
+
+    probes.around(nn.Module, "__init__", probes.probe("module-made", note_module))
+    probes.around(Optimizer, "__init__", probes.probe("optimizer-made", note_optimizer))
+
+
+def watch_modes(probes: Probes) -> None:
+    watcher = probes.watcher
+    note = probes.probe("mode", watcher.modes.were_set)
+    busy = False
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(module: nn.Module, mode: bool = True) -> Any:
+            nonlocal busy
+            if is_compiling() or busy or threading.get_ident() != watcher.thread:
+                return original(module, mode)
+            busy = True  # it calls itself for every submodule
+            try:
+                result = original(module, mode)
+            finally:
+                busy = False
+            note(module, mode)
+            return result
+
+        return wrapper
+
+    probes.patches.wrap(nn.Module, "train", wrap)

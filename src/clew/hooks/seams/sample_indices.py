@@ -1,0 +1,113 @@
+"""Which samples are in which batch: the indices that a loader's iterator draws, remembered for a while.
+
+A worker's exception names no sample, and a batch does not know its own; the iterator did, when it asked
+its sampler. One short entry per batch, for the batches that are on their way.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from clew.hooks.entry.probes import Probes
+
+MOST = 4096  # batches on their way; no loader prefetches more
+OUTLIVING = 4  # iterators with workers that are known for a while after their end
+
+
+@dataclass
+class Crew:
+    """An iterator's workers. It outlives the iterator, which a worker's death takes along: the error is
+    raised by a signal anywhere in the program, and the loop that held the iterator is left."""
+
+    pids: tuple[int, ...]
+    dataset: int  # ids, to know the loader by
+    sampler: int
+    ahead: int  # batches that are on their way at most
+    drawn: dict[int, Any] = field(repr=False)
+
+    def waiting(self) -> list[int]:
+        """The samples of the batches that may be on their way."""
+        return [index for number in sorted(self.drawn)[-self.ahead :] for index in self.of(number)]
+
+    def of(self, number: int) -> list[int]:
+        return _plain(self.drawn[number]) or []
+
+
+class Indices:
+    """By iterator and number of the batch."""
+
+    def __init__(self) -> None:
+        self._drawn: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
+        self._crews: deque[Crew] = deque(maxlen=OUTLIVING)
+
+    def note(self, iterator: Any, index: Any) -> None:
+        """An iterator drew the indices of its next batch."""
+        drawn = self._drawn.get(iterator)
+        if drawn is None:
+            drawn = self._drawn[iterator] = {}
+            self._note_workers(iterator, drawn)
+        drawn[self._number(iterator)] = index
+        if len(drawn) > 64:
+            waiting = getattr(iterator, "_rcvd_idx", self._number(iterator)) - 8
+            for number in [n for n in drawn if n < waiting or len(drawn) > MOST]:
+                del drawn[number]
+
+    @staticmethod
+    def _number(iterator: Any) -> int:
+        """Of the batch that is being drawn for."""
+        number = getattr(iterator, "_send_idx", None)
+        return int(iterator._num_yielded if number is None else number)
+
+    def of(self, iterator: Any, number: int) -> list[int] | None:
+        """The indices of that batch."""
+        return _plain(self._drawn.get(iterator, {}).get(number))
+
+    def _note_workers(self, iterator: Any, drawn: dict[int, Any]) -> None:
+        workers = getattr(iterator, "_workers", ())
+        if workers:
+            pids = tuple(worker.pid for worker in workers)
+            ahead = len(pids) * int(getattr(iterator, "_prefetch_factor", 2) or 2)
+            self._crews.append(Crew(pids, id(iterator._dataset), id(iterator._index_sampler), ahead, drawn))
+
+    def crew_of(self, pids: set[int]) -> Crew | None:
+        """The iterator's that one of these processes worked for."""
+        return next((crew for crew in reversed(self._crews) if pids & set(crew.pids)), None)
+
+    def last(self, iterator_id: int) -> list[int] | None:
+        """Of the batch that this iterator delivered last."""
+        for iterator, drawn in list(self._drawn.items()):
+            if id(iterator) == iterator_id:
+                number = getattr(iterator, "_rcvd_idx", None)
+                if number is None:
+                    return _plain(drawn.get(iterator._num_yielded - 1))
+                return _plain(drawn.get(number - 1)) if iterator._in_order else None
+        return None
+
+
+def _plain(drawn: Any) -> list[int] | None:
+    try:
+        given = drawn if isinstance(drawn, (list, tuple)) else drawn.tolist()
+        return [int(i) for i in given]
+    except (AttributeError, TypeError, ValueError):
+        return [drawn] if isinstance(drawn, int) else None
+
+
+def watch_indices(probes: Probes, indices: Indices) -> None:
+    """The seam: what fails here costs only this."""
+    noted = probes.guard.inner("indices", indices.note)
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(iterator: Any) -> Any:
+            index = original(iterator)
+            noted(iterator, index)
+            return index
+
+        return wrapper
+
+    probes.patches.wrap(_BaseDataLoaderIter, "_next_index", wrap)

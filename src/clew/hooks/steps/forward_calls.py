@@ -1,0 +1,243 @@
+"""Forwards of models: which are training, which of them are measured, and what runs inside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from clew.hooks.collect_loop.batch_stats import FIRST_LAYERS, batch_size
+from clew.hooks.seams.activation_functions import ActivationCalls, ActivationMode
+from clew.hooks.steps.trained_models import Root
+from clew.measure.nested_tensors import data_tensors, first_tensor
+from clew.measure.readable_tensors import shape_of
+
+if TYPE_CHECKING:
+    from clew.hooks.entry.guard import Guard
+    from clew.hooks.steps.watcher import Watcher
+
+tracing, transforming = torch._C._get_tracing_state, torch._C._functorch.peek_interpreter_stack
+MOST_FORWARDS = 8  # before a backward that are measured: more of them are an evaluation
+
+
+class Forwards:
+    """Told when any module is entered and left, on the training thread."""
+
+    def __init__(self, watcher: Watcher, guard: Guard) -> None:
+        self._watcher = watcher
+        self._calls = ActivationCalls(guard.probe("functions", self._function_called))
+        self._look_at_call = guard.probe("functions", self._other_called)
+        self._look_at_dropout = guard.probe("functions", self._dropout_called)
+        self.depth = 0
+        self.root: Root | None = None  # of the forward that is running
+        self.number = 0  # since the last backward
+        self.awaiting: dict[int, tuple[Root, bool]] = {}  # ran since the last backward; mode
+        self.heads: list[tuple[Any, tuple[int, ...]]] = []  # where the outputs come from, and their shapes
+        self.stack: list[nn.Module] = []  # modules that are running in it
+        self._measuring = False  # this very forward
+        self.lean = False  # and of it nothing but the statistics of layers
+        self._evaluating: Root | None = None  # ran without gradients and has not returned
+        self._first_layer_due = False
+        self._began = 0.0
+
+    def take_awaiting(self) -> dict[int, tuple[Root, bool]]:
+        """Those that ran since the last backward, now that there is one, or the step is over."""
+        awaited, self.awaiting, self.number = self.awaiting, {}, 0
+        return awaited
+
+    def enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        """A module is about to run; only outermost ones and sampled steps are of interest."""
+        watcher = self._watcher
+        self.depth += 1
+        if self.depth > 1:
+            if watcher.pretrained.root is not None:
+                watcher.pretrained.module_entered(module, args[0] if args else None)
+            if self._measuring and self.root is not None:
+                self._enter_layer(self.root, module, args)
+            return
+        if being_transformed():
+            return
+        self.heads = []
+        known = len(watcher.models.roots)
+        root = watcher.models.root_of(module)
+        if len(watcher.models.roots) > known:
+            watcher.model_appeared()
+        if root is None:
+            return
+        watcher.pretrained.forward_began(root)
+        self._enter_root(root, module, args)
+
+    def _enter_layer(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
+        watcher = self._watcher
+        self.stack.append(module)
+        watcher.loop.tell(watcher.loop.entered, root, self.stack, args)
+        if watcher.structure.flow is not None:
+            watcher.structure.enter(module, self._path(root, module), args)
+        if self._first_layer_due and isinstance(module, FIRST_LAYERS):
+            self._first_layer_due = False
+            watcher.batches.first_input(root, self._path(root, module), args)
+
+    def _path(self, root: Root, module: nn.Module) -> str:
+        return self._watcher.models.path_of(root, module) or ""
+
+    def _enter_root(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
+        watcher = self._watcher
+        if not torch.is_grad_enabled():
+            from_loader = watcher.pattern.batch_after_evaluation()
+            watcher.pattern.add("e", root.index)
+            watcher.loop.tell(watcher.loop.evaluations.forward, root, module, from_loader)
+            watcher.modes.note(root, module, trains=False)
+            self._evaluating = root
+            return
+        self.root = root
+        watcher.holding.before_forward()
+        watcher.pattern.add("f", root.index)
+        watcher.modes.note(root, module, trains=True)
+        if watcher.sampling and self._is_training_forward(root, module):
+            self._begin_measuring(root, module, args)
+        self._began = perf_counter()
+
+    def _is_training_forward(self, root: Root, module: nn.Module) -> bool:
+        """Evaluation without `no_grad` looks like training; a whole validation set must not be measured."""
+        if root.trains_in_train_mode and not module.training:
+            return False
+        self.number += 1
+        if self.number > MOST_FORWARDS:
+            self._discard()
+        return self.number <= MOST_FORWARDS
+
+    def _begin_measuring(self, root: Root, module: nn.Module, args: tuple[Any, ...]) -> None:
+        watcher = self._watcher
+        self._measuring = True
+        self.stack = [module]
+        self.lean = not watcher.in_full
+        if self.lean:
+            if root.functional and self._may_trace(root, module):
+                self._calls.begin_lean(root)
+            return
+        watcher.structure.begin(root)
+        self._first_layer_due = not isinstance(module, FIRST_LAYERS)
+        if not self._first_layer_due:
+            watcher.batches.first_input(root, "", args)
+        if self._may_trace(root, module):
+            watcher.calls.begin()
+            self._calls.begin(self._full_mode, lean_follow=watcher.sampler.every_step)
+
+    def _full_mode(self, seen: Callable[[str, Any], None]) -> ActivationMode:
+        return ActivationMode(seen, self._look_at_dropout, self._look_at_call, self._cut_called)
+
+    def enter_lean(self, module: nn.Module, _: Any) -> None:
+        """A layer is about to run in a step of which nothing but its statistics is wanted."""
+        self.depth += 1
+        self.stack.append(module)
+        if self._calls.mode is not None and self.root is not None:
+            self._calls.step_aside(self.root, module)
+
+    def leave_lean(self, module: nn.Module, output: Any) -> None:
+        """The layer returned."""
+        self.depth -= 1
+        if self.stack and self.root is not None:
+            self.stack.pop()
+            if torch.is_grad_enabled():
+                self._watcher.activations.known_output(self.root, module, output)
+        if self._calls.mode is not None:
+            self._calls.come_back(module)
+
+    def _discard(self) -> None:
+        watcher = self._watcher
+        for part in (watcher.activations, watcher.batches, watcher.losses, watcher.calls, watcher.feeding):
+            part.discard()
+
+    def leave(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any) -> None:
+        """A module returned (or raised: then the output is None)."""
+        watcher = self._watcher
+        if self.depth > 1:
+            self.depth -= 1
+            if self.stack and self.root is not None:
+                self.stack.pop()
+                if torch.is_grad_enabled():
+                    watcher.activations.module_output(self.root, module, output)
+                    if watcher.structure.flow is not None:
+                        watcher.structure.leave(module, self._path(self.root, module), output)
+            return
+        self.depth = 0
+        root, self.root = self.root, None
+        measured, self._measuring, self.lean = self._measuring, False, False
+        self._calls.end(root if output is not None else None)
+        evaluated, self._evaluating = self._evaluating, None
+        if evaluated is not None and root is None and output is not None:
+            watcher.feeding.evaluated(evaluated, args, kwargs, output)
+        if root is None:
+            return
+        watcher.clock.forward += perf_counter() - self._began
+        self._leave_root(root, module, args, kwargs, output, measured)
+
+    def _leave_root(
+        self, root: Root, module: nn.Module, args: Any, kwargs: Any, output: Any, measured: bool
+    ) -> None:
+        watcher = self._watcher
+        self.stack = []
+        self.awaiting[root.index] = (root, module.training)
+        watcher.batch = (args, kwargs)
+        watcher.holding.after_forward(module, args, kwargs)
+        first = first_tensor((args, kwargs))
+        watcher.clock.pending_batch = 0 if first is None else batch_size(first)
+        for observer in watcher.observers:
+            observer.forward(root, module, args, kwargs, output)
+        if measured and not module._modules:
+            watcher.activations.module_output(root, module, output)
+        if measured and watcher.in_full:
+            watcher.structure.end(data_tensors(output))
+            watcher.batches.inputs(root, args, kwargs if isinstance(kwargs, dict) else {})
+            watcher.feeding.training(root, args, kwargs)
+            self.heads = [(t.grad_fn, shape_of(t)) for t in data_tensors(output) if t.grad_fn is not None]
+        if root.announced < 0 or (root.order and root.announced == 0):
+            fact = watcher.models.model_fact(root)
+            if fact is not None:
+                watcher.sink.fact("model", watcher.clock.step, fact)
+
+    def _may_trace(self, root: Root, module: nn.Module) -> bool:
+        if self._watcher.models.compile_used:
+            return False  # a mode would make dynamo compile anew
+        return root.tracing_is_safe or all(m.training for m in module.modules())
+
+    def _function_called(self, name: str, output: Any) -> None:
+        if self.stack and self.root is not None:
+            self._watcher.activations.function_output(self.root, self.stack[-1], name, output)
+
+    def _cut_called(self, name: str, args: Any) -> None:
+        watcher = self._watcher
+        if self.root is not None and watcher.loop.graph.looking:
+            watcher.loop.tell(watcher.loop.graph.cut, self.root, name, args)
+
+    def _other_called(self, name: str, args: Any, kwargs: Any, output: Any) -> None:
+        if self.stack and self.root is not None and not being_transformed():
+            self._watcher.calls.called(self.root, self.stack[-1], name, args, kwargs, output)
+
+    def _dropout_called(self, args: Any, kwargs: Any, output: Any) -> None:
+        watcher = self._watcher
+        if self.stack and self.root is not None and watcher.structure.flow is not None:
+            if "Dropout" in type(self.stack[-1]).__name__:
+                return  # a layer, seen when it returns
+            path = watcher.models.path_of(self.root, self.stack[-1]) or ""
+            watcher.structure.dropped(path, args, kwargs, output)
+
+    def reset(self) -> None:
+        """Between steps nothing is running: an exception may have left the count behind."""
+        if self.depth:
+            self.depth = 0
+            self.root = None
+            self._evaluating = None
+            self._measuring = self.lean = False
+            self.stack = []
+            self._calls.end(None)
+        else:
+            self._calls.recover()
+
+
+def being_transformed() -> bool:
+    """Whether tensors stand for something else now: a trace being recorded, vmap, torch.func.grad."""
+    return tracing() is not None or transforming() is not None

@@ -1,0 +1,130 @@
+"""What the notes of plain steps mean: worked out for many steps at once, in the words of other steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clew.hooks.collect_loop.train_modes import EVERY
+from clew.hooks.steps.native_steps import events_of
+
+if TYPE_CHECKING:
+    from clew.hooks.collect_loop.optimizers import OptimizerState
+    from clew.hooks.entry.sink import Array
+    from clew.hooks.steps.trained_models import Root
+    from clew.hooks.steps.watcher import Watcher
+
+# The kinds of notes, and what follows in each:
+FORWARD = 0  # number of the model, seconds, size of the batch
+BACKWARD = 1  # loss, line, seconds
+STEP = 2  # optimizer, gradient norm, rates, seconds that asking took, and the update; now; ends a step
+OTHER = 3  # a letter of the pattern
+DATA = 4  # seconds that a batch was waited for
+
+
+class _Rows:
+    """Of one table: numbers, row after row."""
+
+    def __init__(self, table: int, columns: int) -> None:
+        self.table, self.columns = table, columns
+        self.steps: list[int] = []
+        self.values: list[float] = []
+
+
+def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerState]:
+    """Write what was noted; gives the optimizers that stepped. A loop with few calls: it sees every step."""
+    clock, pattern, token = watcher.clock, watcher.pattern, watcher.pattern.token
+    roots, note_training = watcher.models.roots, watcher.modes.note_training
+    losses: dict[Any, _Rows] = {}  # by line
+    updates: dict[int, tuple[OptimizerState, _Rows]] = {}  # by number of the optimizer
+    tokens: list[str] = []
+    raw: list[float] = []  # of the steps that are over
+    first = clock.step
+    counting = watcher.next_inventory(first + 1)  # at the first step all is looked at anyway
+    share = watcher.sampler.plain_cost  # of this writing, a step's: known from the last time
+    spent = memory = 0.0
+    for event in events:
+        kind = event[0]
+        if kind == FORWARD:
+            _, index, seconds, clock.pending_batch = event
+            tokens.append(token("f", index))
+            clock.forward += seconds
+            note_training(roots[index], None, False)
+        elif kind == BACKWARD:
+            _, loss, line, seconds = event
+            tokens.append("b")
+            clock.backward += seconds
+            clock.batch += clock.pending_batch
+            clock.pending_batch = 0
+            rows = losses.get(line) or losses.setdefault(line, _Rows(watcher.loss_table(line), 1))
+            rows.steps.append(clock.step)
+            rows.values.append(loss)
+        elif kind == STEP:
+            _, state, norm, rates, own, seconds, now, ends = event
+            tokens.append(token("s", state.index))
+            clock.optimizer += seconds
+            if state.index not in updates:
+                table, groups = watcher.optimizers.table_of(state)
+                updates[state.index] = (state, _Rows(table, 1 + groups))
+            rows = updates[state.index][1]
+            rows.steps.append(clock.step)
+            rows.values.append(norm)
+            rows.values += map(float, rates[: rows.columns - 1])
+            if ends:
+                own += share
+                if not raw:
+                    own += clock.newly_booked()
+                    memory = clock.memory.read(now)
+                    watcher.end_sections(first)
+                elif clock.step == counting:
+                    watcher.end_sections(counting)
+                    counting = watcher.next_inventory(counting + 1)
+                clock.end(now, own, pattern.close(tokens), raw)
+                tokens.clear()
+                spent += own
+        elif kind == DATA:
+            tokens.append("d")
+            clock.data += event[1]
+        else:
+            tokens.append(event[1])
+    pattern.extend(tokens)
+    for rows in (*losses.values(), *(rows for _, rows in updates.values())):
+        values = np.array(rows.values, "<f8").reshape(-1, rows.columns)
+        watcher.sink.rows(rows.table, np.array(rows.steps), values)
+    if raw:
+        steps = clock.step - first
+        watcher.sampler.account_plain(steps, spent, clock.write(first, raw, memory))
+        clock.late.resolve()  # of a step before these, if anything
+    return [state for state, _ in updates.values()]
+
+
+def write_usual(
+    watcher: Watcher, root: Root, state: OptimizerState, line: tuple[str | None, int | None], rows: Array
+) -> None:
+    """Write the rows of usual steps: the first eight columns are those of `StepClock.write`, then come
+    loss, norm of the gradients and rate."""
+    clock, sink = watcher.clock, watcher.sink
+    first, codes = clock.step, rows[:, 7].copy()
+    steps = np.arange(first, first + len(rows))
+    memory = clock.memory.read(rows[0, 0])
+    watcher.end_sections(first)
+    rows[:, 1] += watcher.sampler.plain_cost  # of this writing, a step's: known from the last time
+    rows[0, 1] += clock.newly_booked()
+    rows[0, 2:7] += clock.begun()
+    numbered = {"f": root.index, "s": state.index}
+
+    def pattern(code: float) -> int:
+        tokens = [watcher.pattern.token(event, numbered.get(event, 0)) for event in events_of(code)]
+        return watcher.pattern.close(tokens)
+
+    rows[0, 7] = pattern(codes[0])  # with what came before these steps
+    for code in set(codes[1:]):
+        rows[1:, 7][codes[1:] == code] = pattern(code)
+    sink.rows(watcher.loss_table(line), steps, rows[:, 8:9])
+    sink.rows(watcher.optimizers.table_of(state)[0], steps, rows[:, 9:11])
+    clock.note_modes(root.name, steps[steps % EVERY == 0])
+    seconds = clock.write(first, rows[:, :8], memory)
+    clock.step += len(rows)
+    watcher.sampler.account_plain(len(rows), float(rows[:, 1].sum()), seconds)
+    clock.late.resolve()  # of a step before these, if anything

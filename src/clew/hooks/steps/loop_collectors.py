@@ -1,0 +1,84 @@
+"""What is collected about the training loop as a whole: one object that the watcher tells.
+
+Its failures are its own: it is switched off, and the watcher goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from clew.hooks.collect_layers.loss_graph import GraphBook
+from clew.hooks.collect_layers.weight_ties import Ties
+from clew.hooks.collect_loop.evaluation_sections import Evaluations
+from clew.hooks.collect_loop.gradient_use import UsedGradients
+from clew.hooks.collect_loop.optimizer_upkeep import Upkeep
+from clew.hooks.collect_loop.optimizers import OptimizerBook, OptimizerState
+from clew.hooks.collect_loop.schedulers import Schedulers
+from clew.hooks.entry.guard import Guard
+from clew.hooks.entry.sink import Sink
+from clew.hooks.steps.trained_models import ModelBook, Root
+from clew.measure.nested_tensors import data_tensors
+
+NAME = "loop"
+
+
+class Loop:
+    """Graph, ties, schedulers, evaluations and the use of gradients and optimizers."""
+
+    def __init__(self, sink: Sink, guard: Guard, models: ModelBook, optimizers: OptimizerBook) -> None:
+        self._optimizers = optimizers
+        self._call = guard.inner(NAME, lambda part, *args: part(*args))
+        self.graph = GraphBook(sink, models)
+        self.ties = Ties(sink, models)
+        self.schedulers = Schedulers(sink, optimizers)
+        self.evaluations = Evaluations(sink)
+        self.upkeep = Upkeep(sink, models, optimizers)
+        self.gradients = UsedGradients(sink, optimizers)
+
+    def tell(self, part: Callable[..., None], *args: Any) -> None:
+        """Call a method of one of the parts; from a probe, so that its time is booked."""
+        self._call(part, *args)
+
+    def entered(self, root: Root, stack: list[nn.Module], args: tuple[Any, ...]) -> None:
+        """A module inside a root is about to run on a sampled step; it is the last of the stack."""
+        if self.graph.looking:
+            self.graph.entered(root, stack[-1], stack[-2] if len(stack) > 1 else None, args)
+
+    def before_backward(self, loss: Tensor, roots: list[Root], step: int) -> None:
+        """On a sampled step."""
+        for root in roots:
+            self.ties.first_look(root, step)
+        self.upkeep.trained([root.index for root in roots])
+        self.gradients.look_for_clearing()
+        self.graph.backward(loss, roots, step)
+
+    def after_backward(self, batch: Any) -> None:
+        """On a sampled step; `batch` holds the arguments of the last root that ran."""
+        wanted = self.graph.wants_input_gradients
+        if wanted is None:
+            wanted = any(t.requires_grad for t in data_tensors(batch))
+        self.gradients.after_backward(wanted)
+
+    def stepped(self, state: OptimizerState, step: int) -> None:
+        """On a sampled step."""
+        self.gradients.stepped(state, step)
+
+    def step_begins(self, step: int) -> None:
+        """One that is looked at."""
+        self.upkeep.step_begins(step)
+        self.gradients.restart(step)
+
+    def report(self, step: int, held: dict[int, int]) -> None:
+        """Send the facts that have changed."""
+        self.graph.report(step, held)
+        self.ties.report(step)
+        self.schedulers.report(step)
+        self.upkeep.report(step)
+
+    def finish(self, step: int, held: dict[int, int]) -> None:
+        """The run is over."""
+        self.evaluations.close(max(step - 1, 0))  # no step follows that it could belong to
+        self.report(step, held)

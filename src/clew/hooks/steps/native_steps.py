@@ -1,0 +1,217 @@
+"""Usual steps: one model on one batch, one loss, one optimizer, noted by the library and not by Python.
+
+Most programs train in such steps, and where a step takes a millisecond what Python does in our seams costs
+several hundredths of it, nearly all of it waiting for memory: torch has pushed it out of the caches. So a
+seam asks the library first (capture/steps.c), which says whether the step is still like those before and
+notes it in a row of numbers. What is unusual is taken over by `plain`, with all that was noted of that step,
+and stays there until the notes are next written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import get_ident
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from clew.hooks.entry.sink import Array
+from clew.hooks.steps.forward_calls import tracing, transforming
+from clew.measure import stats
+from clew.measure.kernel.native_functions import Natives
+
+COLUMNS = 11  # see `plain_writing.write_usual`
+ROOM = 1_024  # steps that may wait to be written, however quick they are
+EVENTS = {1: "d", 2: "f", 3: "b", 4: "s", 5: "z", 6: "h"}  # digits of a step's events
+NUMBERS = {letter: number for number, letter in EVENTS.items()}
+_BASE = 16
+
+Answer = bool | None
+
+_ASKED: dict[str, Any] = {
+    "clock": perf_counter,
+    "grad_enabled": torch.is_grad_enabled,
+    "tracing": tracing,
+    "transforming": transforming,
+    "is_neg": torch.is_neg,
+    "method": Tensor.backward.__code__,
+    "training": "training",
+    "grad_fn": "grad_fn",
+    "version_of": "_version",
+    "f_back": "f_back",
+    "f_code": "f_code",
+    "f_lasti": "f_lasti",
+    "param_groups": "param_groups",
+    "lr": "lr",
+    "delivered": "delivered",
+}
+
+
+class Steps(ctypes.Structure):
+    """As steps.c has it."""
+
+    _fields_ = [
+        ("model", ctypes.c_void_p),
+        ("optimizer", ctypes.c_void_p),
+        ("caller", ctypes.c_void_p),
+        ("at", ctypes.c_int64),
+        ("gradients", ctypes.c_void_p),
+        ("thread", ctypes.c_uint64),
+        ("latest", ctypes.c_double),
+        ("most", ctypes.c_int64),
+        ("rows", ctypes.c_void_p),
+        *((name, ctypes.c_void_p) for name in _ASKED),
+        ("holding", ctypes.c_void_p),
+        *(
+            (name, ctypes.c_int64)
+            for name in ("active", "steps", "doing", "others", "forwards", "backwards", "batches")
+        ),
+        ("began", ctypes.c_double),
+        ("asked", ctypes.c_double),
+        ("row", ctypes.c_double * COLUMNS),
+        ("args", ctypes.c_void_p),
+        ("version", ctypes.c_int64),
+    ]
+
+
+@dataclass(frozen=True)
+class Open:
+    """A step that turned out not to be usual, as far as it has come."""
+
+    events: tuple[str, ...]
+    doing: str  # "f", "b" or "s" while a model, a backward or an optimizer runs
+    began: float
+    asked: float
+    waited: float  # seconds,
+    ran: float  # of the forward,
+    derived: float  # and of the backward
+    batch: int
+    loss: float
+    norm: float
+    args: tuple[Any, ...] | None  # that the model was called with
+    version: int
+
+
+def natives() -> Natives | None:
+    """The functions of the library; None where it is not there or can't ask torch."""
+    return stats._KERNEL.natives if stats._KERNEL is not None else None
+
+
+class Usual:
+    """The library's notes, and the functions that the seams call: see steps.c."""
+
+    def __init__(self, holding: Any) -> None:
+        self.active = False  # rows are being noted, or wait to be taken
+        self.enter: Callable[[nn.Module, Any, Any], Answer] = never
+        self.leave: Callable[[], bool] = never
+        self.derive: Callable[[Any], Answer] = never
+        self.derived: Callable[[], bool] = never
+        self.update: Callable[[Optimizer, Any, Any], Answer] = never
+        self.updated: Callable[[Optimizer], Answer] = nothing
+        self.mark: Callable[[int], bool] = never
+        self.waited: Callable[[float], bool] = never
+        self._forget: Callable[[], None] = nothing
+        found = natives()
+        self.available = found is not None
+        if found is None:
+            return
+        self._rows = np.zeros((ROOM, COLUMNS))
+        self._kept: tuple[Any, ...] = (holding, _ASKED)  # the library only borrows
+        asked = {name: id(thing) for name, thing in _ASKED.items()}
+        self._steps = Steps(rows=self._rows.ctypes.data, holding=id(holding), **asked)
+        for name in ("enter", "leave", "derive", "derived", "update", "updated", "mark", "waited"):
+            setattr(self, name, found.function(name, ctypes.addressof(self._steps)))
+        self._forget = found.function("forget", ctypes.addressof(self._steps))
+
+    def begin(
+        self,
+        model: weakref.ref[nn.Module],
+        optimizer: weakref.ref[Optimizer],
+        gradients: int,
+        caller: tuple[Any, int],
+        until: tuple[float, int],
+    ) -> None:
+        """Note steps of these two, whose backward is called there, until that time and for so many."""
+        steps = self._steps
+        self._kept = (*self._kept[:2], model, optimizer, caller[0])
+        steps.model, steps.optimizer, steps.gradients = id(model), id(optimizer), gradients
+        steps.caller, steps.at = id(caller[0]), caller[1]
+        steps.latest, steps.most = until[0], min(until[1], ROOM)
+        steps.thread = get_ident()
+        steps.active = 1
+        self.active = True
+
+    @property
+    def steps(self) -> int:
+        """That are over and have not been taken."""
+        return int(self._steps.steps) if self.active else 0
+
+    @property
+    def has_begun(self) -> bool | None:
+        """As `PlainSteps.has_begun`."""
+        if self._steps.forwards or self._steps.backwards:
+            return True
+        return False if self._steps.steps else None
+
+    @property
+    def is_updating(self) -> bool:
+        """Whether an optimizer's step is running, as far as it is known here."""
+        return self.active and EVENTS.get(self._steps.doing) == "s"
+
+    def stop(self) -> None:
+        """Note no more steps; what is noted waits to be taken."""
+        if self.available:
+            self._steps.active = 0
+
+    def drop(self) -> None:
+        """What was entered has raised: it is not noted, but what it was given stays held."""
+        if self.available:
+            self._steps.doing = 0
+
+    def take(self) -> tuple[Array, Open]:
+        """The rows of the steps that are over, and the one that is not; from here on none are noted."""
+        steps = self._steps
+        steps.active, self.active = 0, False
+        row, args = list(steps.row), steps.args
+        taken = Open(
+            events=events_of(row[7]),
+            doing=EVENTS.get(steps.doing, ""),
+            began=steps.began,
+            asked=steps.asked,
+            waited=row[2],
+            ran=row[3],
+            derived=row[4],
+            batch=int(row[6]),
+            loss=row[8],
+            norm=row[9],
+            args=ctypes.cast(args, ctypes.py_object).value if args else None,
+            version=steps.version,
+        )
+        rows = self._rows[: steps.steps].copy()
+        self._forget()
+        return rows, taken
+
+
+def events_of(code: float) -> tuple[str, ...]:
+    """What happened in a step, in order."""
+    digits, left = [], int(code)
+    while left:
+        left, digit = divmod(left, _BASE)
+        digits.append(EVENTS[digit])
+    return tuple(reversed(digits))
+
+
+def never(*_: Any) -> bool:
+    """No step is usual where the library is not there."""
+    return False
+
+
+def nothing(*_: Any) -> None:
+    """Nor has one been noted."""

@@ -1,0 +1,132 @@
+"""The alarm: a loss or gradient is not finite. What else is not, while everything is still there?
+
+Each place (loss, gradient, evaluation) gives the alarm once in a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from clew.hooks.collect_loop.optimizers import OptimizerState, is_finite
+from clew.hooks.entry.user_line import user_line
+from clew.hooks.steps.replay_inputs import Holding
+from clew.hooks.steps.trained_models import ParameterName
+from clew.measure.plain_values import is_nonfinite
+from clew.records.site import Site
+
+if TYPE_CHECKING:
+    from clew.hooks.steps.watcher import Watcher
+
+MOST_NAMES = 20
+MOST_ROWS = 64  # samples of an evaluation that are listed
+
+Line = tuple[str | None, int | None]
+Named = list[tuple[Tensor, ParameterName]]
+
+
+class Alarms:
+    """Writes the fact `nonfinite` and tells whoever runs the step again."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._given: set[str] = set()
+
+    def give(self, where: str, step: int, line: Line, state: OptimizerState | None, **told: Any) -> None:
+        """A non-finite loss or gradient was seen."""
+        if where in self._given:
+            return
+        self._given.add(where)
+        watcher = self._watcher
+        named = [
+            pair for s in ([state] if state is not None else watcher.optimizers.states) for pair in s.named
+        ]
+        late = watcher.late.is_waiting or (state is not None and state.uses_closure) or step != watcher.step
+        explain = watcher.on_alarm if not late else None  # else the parameters have changed
+        data = {**_found(where, line, named, watcher.holding), **told, "explained": explain is not None}
+        watcher.sink.fact("nonfinite", step, data)
+        if explain is not None:
+            try:
+                explain(where, step, state)
+            finally:  # who looks at the run meanwhile waits for it
+                watcher.sink.fact("explained", step, {"where": where})
+
+    def never_updated(self, optimizer: Optimizer, line: Line, told: dict[str, Any]) -> None:
+        """A GradScaler has skipped so many steps that it is not the scale."""
+        watcher = self._watcher
+        self.give("gradient", watcher.step, line, watcher.optimizers.state_of(optimizer), **told)
+
+    def look_for_bad_micro_batch(self) -> None:
+        """Where gradients are added up over several backwards, each is looked at: which one was it?"""
+        watcher = self._watcher
+        if not watcher.holding.accumulates or watcher.holding.scaled or "gradient" in self._given:
+            return
+        for state in watcher.optimizers.states:
+            norm = state.norm() if state.site is not None and not state.uses_closure else 0.0
+            if type(norm) is float and not is_finite(norm):
+                site = state.site or Site()
+                self.give("gradient", watcher.step, (site.file, site.line), state)
+
+    def evaluated(self, loss: float, args: Any, kwargs: Any) -> None:
+        """The loss of an evaluation is not finite. Nothing is run again: nothing was held of it.
+
+        NaN out of finite numbers is the mean of nothing (no targets, or all ignored): not a fault.
+        """
+        prediction = args[0] if args else kwargs.get("input")
+        target = args[1] if len(args) > 1 else kwargs.get("target")
+        given = {"prediction": prediction, "target": target}
+        bad = [name for name, t in given.items() if isinstance(t, Tensor) and is_nonfinite(t)]
+        if "evaluation" in self._given or (loss != loss and not bad):
+            return
+        self._given.add("evaluation")
+        file, line = user_line(2)
+        named = [pair for s in self._watcher.optimizers.states for pair in s.named]
+        data = {
+            "where": "evaluation",
+            "kind": "nan" if loss != loss else "inf",
+            "file": file,
+            "line": line,
+            "bad_weights": [*nonfinite_names(named, gradients=False), *self._bad_buffers()][:MOST_NAMES],
+            "bad_inputs": bad,
+            "samples": bad_samples(prediction)[:MOST_ROWS],
+            "batch": len(prediction) if isinstance(prediction, Tensor) and prediction.dim() else 0,
+        }
+        self._watcher.sink.fact("nonfinite", self._watcher.step, data)
+
+    def _bad_buffers(self) -> Iterator[str]:
+        """Running statistics that a single bad batch has spoilt are used in evaluation alone."""
+        modules = [top for root in self._watcher.models.roots if (top := root.module()) is not None]
+        return (name for top in modules for name, buffer in top.named_buffers() if is_nonfinite(buffer))
+
+
+def _found(where: str, line: Line, named: Named, holding: Holding) -> dict[str, Any]:
+    gradients = nonfinite_names(named, gradients=True) if where == "gradient" else []
+    return {
+        "where": where,
+        "file": line[0],
+        "line": line[1],
+        "parameters": gradients[:MOST_NAMES],
+        "bad_weights": nonfinite_names(named, gradients=False)[:MOST_NAMES],
+        "bad_inputs": holding.nonfinite_inputs(),
+    }
+
+
+def nonfinite_names(named: Named, *, gradients: bool) -> list[str]:
+    """Which parameters (or their gradients) hold a NaN or an infinity; asked only after an alarm."""
+    tensors = [(p.grad if gradients else p.detach(), name) for p, name in named]
+    return [name.full for tensor, name in tensors if tensor is not None and is_nonfinite(tensor)]
+
+
+def bad_samples(prediction: Any) -> list[int]:
+    """Rows of a batch that are not finite."""
+    if not isinstance(prediction, Tensor) or not prediction.dim() or not is_nonfinite(prediction):
+        return []
+    if type(prediction) is not Tensor or prediction.layout is not torch.strided:
+        return []
+    rows = ~torch.isfinite(prediction.detach()).flatten(1 if prediction.dim() > 1 else 0)
+    rows = rows.any(1) if rows.dim() > 1 else rows
+    return [int(row) for row in rows.nonzero().flatten()]

@@ -1,0 +1,216 @@
+"""What is held of the step that is running, so that it can be run again after an alarm.
+
+References only: arguments of the models, and the state of those random generators that forwards
+were seen to draw from. On a plain step this is a few attributes set.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+from clew.measure.nested_tensors import data_tensors
+from clew.measure.plain_values import is_nonfinite
+
+MOST_CALLS = 4  # of models before one backward; with more of them (an evaluation) none are held
+LEARNING = 4  # steps in which it is learned which generators a step draws from
+
+Call = tuple[nn.Module, Any, Any]
+Versions = tuple[int, ...]
+
+
+class Derived:
+    """Stands for an argument that the program computed with gradients: holding it would hold its graph."""
+
+    def __repr__(self) -> str:
+        return "<computed in the step>"
+
+
+DERIVED = Derived()
+NO_STATES = (None, None, None)
+
+
+class Holding:
+    """The models' calls since the last backward, and how the last backward went."""
+
+    def __init__(self) -> None:
+        self._calls: list[Call] = []
+        self._versions: list[Versions] = []  # of the tensors in each call: were they changed since?
+        # The usual plain step: one model, one tensor that comes from no computation, and its version. Set
+        # while `fresh` and from outside, since that is asked of every step; it is a call like others.
+        self.first: tuple[nn.Module, tuple[torch.Tensor], int] | None = None
+        self.delivered: Any = None  # the batch that a loader gave last
+        self.rng: tuple[Any, Any, Any] = NO_STATES  # torch, numpy, python: before the first call
+        self.autocast: tuple[bool, Any] = (False, None)
+        self.loss = float("nan")
+        self.line: tuple[str | None, int | None] = (None, None)  # of the last backward()
+        self.backwards = 0  # since an optimizer last stepped
+        self.repeats = 0  # of them, how many in a row were called on the same line
+        self.accumulates = False  # there were steps with more than one backward
+        self._in_parts = False  # and on the same line: a batch that comes in parts
+        self._full = False  # too many calls
+        self.fresh = False  # the step has come to no forward and no backward; no generator needs to be held
+        self.scaled = False  # a GradScaler is at work: infinite gradients are part of that
+        self._closed = False  # a backward came after these calls
+        self._draws = [False, False, False]
+        self._looks = 0
+        self._compare: tuple[Any, Any, Any] | None = None
+
+    @property
+    def calls(self) -> list[Call]:
+        """Of the models, in order."""
+        if self.first is not None:
+            module, args, version = self.first
+            self.first = None
+            self._calls.append((module, args, {}))
+            self._versions.append((version,))
+        return self._calls
+
+    # -- plain steps --
+
+    def forward(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """A model is about to run in a plain step."""
+        if self._closed:
+            self._open()
+        if not self.calls:
+            self.rng = self._states(self._draws) if True in self._draws else NO_STATES
+        self._append(module, args, kwargs)
+
+    def backward(self, loss: float, line: tuple[str | None, int | None]) -> None:
+        """`backward()` was called."""
+        self.loss = loss
+        self.backwards += 1
+        self.repeats = self.repeats + 1 if line == self.line else 1
+        self.line = line
+        self._closed, self.fresh = True, False
+        if self.backwards == 2:
+            self.accumulates = True
+        if self.repeats == 2:
+            self._in_parts = True
+
+    def stepped(self) -> None:
+        """An optimizer has used the gradients, though others may follow in this step."""
+        self.backwards = self.repeats = 0
+
+    def clear(self) -> None:
+        """The step is over."""
+        self.backwards = self.repeats = 0
+        self._closed = self._full = False
+        self.delivered = None
+        self.fresh, self.first = True not in self._draws, None
+        if self._calls:
+            self._calls, self._versions = [], []
+
+    @property
+    def micro_batch(self) -> int | None:
+        """Which of several backwards on one line this is, that a single update follows."""
+        return self.repeats if self._in_parts else None
+
+    def changed(self) -> list[torch.Tensor]:
+        """What the models were given that has been written to since."""
+        found: list[torch.Tensor] = []
+        for (_, args, kwargs), before in zip(self.calls, self._versions, strict=True):
+            given = data_tensors((*args, *kwargs.values()))
+            now = versions_of(given)
+            found += [t for t, new, old in zip(given, now, before, strict=False) if new != old]
+        return found
+
+    def nonfinite_inputs(self) -> list[str]:
+        """Which arguments of the models are NaN or infinite, and not computed with gradients."""
+        names: dict[str, None] = {}
+        for _, args, kwargs in self.calls:
+            for number, tensor in enumerate(data_tensors((*args, *kwargs.values()))):
+                if tensor.grad_fn is None and is_nonfinite(tensor):
+                    names[f"input[{number}]"] = None
+        return list(names)
+
+    def _append(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        self.fresh = False
+        if len(self.calls) >= MOST_CALLS:
+            self._calls, self._versions = [], []
+            self._full = True
+        if not self._full:
+            if has_graph(args) or (kwargs and has_graph(kwargs.values())):
+                args = tuple(DERIVED if has_graph((a,)) else a for a in args)
+                kwargs = {name: DERIVED if has_graph((a,)) else a for name, a in kwargs.items()}
+            self._calls.append((module, args, kwargs))
+            self._versions.append(versions_of((*args, *kwargs.values()) if kwargs else args))
+
+    # -- other steps --
+
+    def before_forward(self) -> None:
+        """A model is about to run: while learning, all generators are looked at."""
+        if self._closed:
+            self._open()
+        if self.calls:
+            return
+        learning = self._looks < LEARNING
+        self.rng = self._states([True, True, True] if learning else self._draws)
+        self._compare = self.rng if learning else None
+        enabled = torch.is_autocast_enabled("cpu")
+        self.autocast = (enabled, torch.get_autocast_dtype("cpu") if enabled else None)
+
+    def after_forward(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """The model returned."""
+        self._append(module, args, kwargs if isinstance(kwargs, dict) else {})
+
+    def before_backward(self) -> None:
+        """Which generators were drawn from since the first forward?"""
+        if self._compare is None:
+            return
+        before, self._compare = self._compare, None
+        self._looks += 1
+        after = self._states([not known for known in self._draws])
+        for number, (old, new) in enumerate(zip(before, after, strict=True)):
+            if new is not None:
+                self._draws[number] = not same_state(old, new)
+
+    def _open(self) -> None:
+        self._closed = self._full = False
+        self._calls, self._versions, self.first = [], [], None
+
+    @staticmethod
+    def _states(which: list[bool]) -> tuple[Any, Any, Any]:
+        numpy = sys.modules.get("numpy") if which[1] else None
+        return (
+            torch.default_generator.get_state() if which[0] else None,
+            numpy.random.get_state() if numpy is not None else None,
+            random.getstate() if which[2] else None,
+        )
+
+
+def has_graph(values: Iterable[Any]) -> bool:
+    """Whether one of the values is a tensor that gradients flow through."""
+    for value in values:  # not any(): a generator costs more than the loop
+        if isinstance(value, torch.Tensor):
+            if value.grad_fn is not None:
+                return True
+        elif isinstance(value, (tuple, list)) and has_graph(value):
+            return True
+    return False
+
+
+def versions_of(values: Iterable[Any]) -> Versions:
+    """How often each tensor among the values has been written to."""
+    return tuple([version_of(tensor) for tensor in data_tensors(tuple(values))])
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    try:
+        return tensor._version
+    except RuntimeError:  # an inference tensor does not count
+        return -1
+
+
+def same_state(old: Any, new: Any) -> bool:
+    """Whether a random generator has not been drawn from."""
+    if isinstance(old, torch.Tensor):
+        return torch.equal(old, new)
+    if isinstance(old, tuple) and len(old) == 5:  # numpy's: an array among numbers
+        return bool((old[1] == new[1]).all()) and old[2:] == new[2:]
+    return bool(old == new)

@@ -1,0 +1,163 @@
+"""The clock of a run: which step it is, where its time went, and the row written at its end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from clew.hooks.entry.guard import Guard
+from clew.hooks.entry.sink import Array, Sink
+from clew.hooks.steps.deferred_values import Late
+from clew.hooks.steps.step_pattern import Pattern
+from clew.records import signals
+from clew.records.signal_types import names
+from clew.records.site import Site
+
+STEP_SIGNALS = names(
+    signals.WALL,
+    signals.STEP_TIME,
+    signals.TIME_DATA,
+    signals.TIME_FORWARD,
+    signals.TIME_BACKWARD,
+    signals.TIME_OPTIMIZER,
+    signals.TIME_REST,
+    signals.TIME_CLEW,
+    signals.BATCH_SIZE,
+    signals.MEMORY_RSS,
+    signals.EVENTS_PATTERN,
+)
+MEMORY_EVERY = 0.25  # seconds between two readings of the process memory
+
+Write = Callable[[int, float], None]
+
+
+class StepClock:
+    """Accumulates one step's times and counts; `close` writes them and begins the next."""
+
+    def __init__(self, sink: Sink, pattern: Pattern, guard: Guard, late: Late) -> None:
+        self._sink = sink
+        self._pattern = pattern
+        self._guard = guard
+        self.late = late
+        self.table = sink.table(STEP_SIGNALS, [sink.site(Site())])
+        self._began = self._ended = perf_counter()
+        self.memory = Memory()
+        self._booked = 0.0  # of the guard's seconds, to the steps before
+        self._mode_tables: dict[str, int] = {}
+        self.step = 0
+        self.data = self.forward = self.backward = self.optimizer = 0.0
+        self.batch = 0
+        self.pending_batch = 0  # of a forward whose backward has not come yet
+        self.modes: dict[str, float] = {}
+
+    def defer(self, value: Any, write: Write) -> None:
+        """Write a number that may still be on an accelerator, as one of this step."""
+        step = self.step
+        self.late.number(value, lambda number: write(step, number))
+
+    def restart(self) -> None:
+        """Attached (again): what happened before belongs to no step."""
+        self._ended = perf_counter()
+
+    def others(self) -> float:
+        """Seconds of this step booked so far, but for the optimizer's."""
+        return self.data + self.forward + self.backward + self._guard.seconds
+
+    def close(self, now: float) -> tuple[float, float]:
+        """End the step at `now`: Clew's own seconds in it, and all of it."""
+        self.late.end_of_step()
+        step, own = self.step, self.newly_booked()
+        raw: list[float] = []
+        self.end(now, own, self._pattern.close(), raw)
+        return own, self.write(step, raw, self.memory.read(now))
+
+    def newly_booked(self) -> float:
+        """Seconds that probes took since this was last asked."""
+        before, self._booked = self._booked, self._guard.seconds
+        return self._booked - before
+
+    def end(self, now: float, own: float, pattern: int, raw: list[float]) -> None:
+        """End the step: what is known of it goes to the end of `raw`, for `write`."""
+        raw += (now, own, *self.begun(), pattern)
+        if self.modes:
+            self._write_modes()
+        self.step += 1
+
+    def begun(self) -> tuple[float, float, float, float, int]:
+        """Seconds and size of what is known of the open step so far; they are booked anew from here on."""
+        found = (self.data, self.forward, self.backward, self.optimizer, self.batch)
+        self.data = self.forward = self.backward = self.optimizer = 0.0
+        self.batch = self.pending_batch = 0
+        return found
+
+    def write(self, first: int, raw: list[float] | Array, memory: float) -> float:
+        """Write the rows of steps that `end` was called for, `first` and those after it; their seconds."""
+        known = np.array(raw, "<f8").reshape(-1, 8)
+        rows = np.empty((len(known), len(STEP_SIGNALS)), "<f8")
+        now, own = known[:, 0], known[:, 1]
+        rows[:, 0] = now - self._began
+        rows[:, 1] = np.diff(now, prepend=self._ended)
+        rows[:, 2:6] = known[:, 2:6]
+        rows[:, 6] = np.maximum(rows[:, 1] - known[:, 1:6].sum(axis=1), 0.0)
+        rows[:, 7] = own
+        rows[:, 8] = known[:, 6]
+        rows[:, 9] = memory
+        rows[:, 10] = known[:, 7]
+        began, self._ended = self._ended, float(now[-1])
+        self._sink.rows(self.table, np.arange(first, first + len(rows)), rows)
+        return self._ended - began
+
+    def note_modes(self, root: str, steps: Array) -> None:
+        """Steps from this one on in which a model has trained in training mode."""
+        self._write_modes()
+        if len(steps):
+            self._sink.rows(self._mode_table(root), steps, np.ones((len(steps), 1)))
+
+    def _write_modes(self) -> None:
+        for root, training in self.modes.items():
+            self._sink.row(self._mode_table(root), self.step, (training,))
+        self.modes = {}
+
+    def _mode_table(self, root: str) -> int:
+        table = self._mode_tables.get(root)
+        if table is None:
+            site = self._sink.site(Site("", phase="train", root=root))
+            table = self._mode_tables[root] = self._sink.table([signals.MODE_TRAINING.name], [site])
+        return table
+
+
+class Memory:
+    """The process's resident memory, read now and then."""
+
+    def __init__(self) -> None:
+        self._page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+        self._value = float("nan")
+        self._read_at = -1.0
+
+    def read(self, now: float) -> float:
+        if now - self._read_at >= MEMORY_EVERY:
+            self._read_at = now
+            self._value = self._measure()
+        return self._value
+
+    def _measure(self) -> float:
+        try:
+            with open("/proc/self/statm", "rb") as file:
+                return float(file.read().split()[1]) * self._page
+        except OSError:
+            return _peak_memory()
+
+
+def _peak_memory() -> float:
+    """Where there is no /proc, the peak is the best that the standard library knows."""
+    try:
+        import resource
+        import sys
+    except ImportError:
+        return float("nan")
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)

@@ -1,0 +1,154 @@
+"""Do the labels belong to the inputs? Pairs as training gets them against those that the dataset returns.
+
+A sample that is collated alone can't be given the label of another one: that is what the pairs are
+compared with.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clew.labs.experiments.base import Experiment, Result
+from clew.labs.experiments.tools.reference_learners import features, learners, scores
+from clew.labs.snapshot.sample_exhibits import exhibits
+from clew.labs.snapshot.sample_labels import CLASSES, inputs_of, labels_of
+from clew.labs.snapshot.sample_pool import captured, drawn_alone, pool, rows_as_bytes
+from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
+
+MOST_SHOWN = 6
+SHOWN_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class LabelsMisaligned(Experiment):
+    name = "labels-misaligned"
+    question = "do the labels belong to the inputs?"
+    rank = 12
+
+    most: int = 500  # samples read one by one
+    least: int = 20  # samples that must be found again
+    learned: int = 150  # samples for the learners
+    permutations: int = 40  # of the labels
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        labels_of(subject, captured(subject).batch)  # says why, if there are none
+        alone = drawn_alone(subject, clock, self.most)
+        known = _by_input(alone, labels_of(subject, alone).target)
+        seen = captured(subject).batch
+        loader = pool(subject, clock)
+        sides = {"training": _compared(known, subject, seen)}
+        if loader.drawn:
+            sides["loader"] = _compared(known, subject, loader.batch)
+        clock.tick(0.7)
+        data: dict[str, Any] = {
+            "samples": alone.size,
+            "sides": {name: side.to_json() for name, side in sides.items()},
+            "learners": self._learners(subject, alone, seen, sides),
+            "line": list(subject.line),
+        }
+        worst = max(sides.values(), key=lambda side: len(side.other))
+        notes = [
+            f"delivered as {row.given}, the dataset says {row.known}" for row in worst.other[:MOST_SHOWN]
+        ]
+        batch = seen if worst is sides["training"] else loader.batch
+        return Result(
+            data, exhibits=exhibits(batch, [r.row for r in worst.other[:MOST_SHOWN]], subject, notes)
+        )
+
+    def _learners(
+        self, subject: Subject, alone: Batch, seen: Batch, sides: dict[str, _Side]
+    ) -> dict[str, Any] | None:
+        """Where the samples of training are not found again: is there as much to learn from them?"""
+        if sides["training"].matched >= self.least:
+            return None
+        if min(alone.size, seen.size) < self.learned:
+            if any(side.matched >= self.least for side in sides.values()):
+                return None
+            raise CannotJudge(
+                "the samples of training were not found in the dataset again, and "
+                f"{min(alone.size, seen.size)} are too few to compare what can be learned from them "
+                f"({self.learned} would do)"
+            )
+        return {
+            "dataset": self._deviations(subject, alone),
+            "training": self._deviations(subject, seen),
+            "samples": [alone.size, seen.size],
+        }
+
+    def _deviations(self, subject: Subject, batch: Batch) -> float:
+        columns = labels_of(subject, batch).columns
+        fitted = learners(features(inputs_of(batch)))
+        return max(s.deviations for s in scores(fitted, columns, self.permutations))
+
+
+@dataclass(frozen=True)
+class _Row:
+    row: int
+    given: str
+    known: str
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The samples of one side that were found in the dataset again."""
+
+    matched: int
+    other: list[_Row]  # of these, those with another label
+    consistent: float  # share that one fixed renaming of the labels explains
+
+    def to_json(self) -> dict[str, Any]:
+        return {"matched": self.matched, "other": len(self.other), "consistent": self.consistent}
+
+
+def _by_input(batch: Batch, target: Tensor) -> dict[bytes, bytes]:
+    """The label of each input; without the inputs that are there more than once."""
+    keys, labels = _keys(batch), rows_as_bytes(target)
+    often = Counter(keys)
+    return {key: label for key, label in zip(keys, labels, strict=True) if often[key] == 1}
+
+
+def _keys(batch: Batch) -> list[bytes]:
+    """All inputs of each sample together."""
+    columns = [rows_as_bytes(t) for t in inputs_of(batch)]
+    return [b"".join(row) for row in zip(*columns, strict=True)]
+
+
+def _compared(known: dict[bytes, bytes], subject: Subject, batch: Batch) -> _Side:
+    labels = labels_of(subject, batch)
+    pairs = [
+        (n, label, known[key])
+        for n, (key, label) in enumerate(zip(_keys(batch), rows_as_bytes(labels.target), strict=True))
+        if key in known
+    ]
+    readable = _readable(labels.target, whole=labels.kind == CLASSES)
+    other = [_Row(n, readable(label), readable(wanted)) for n, label, wanted in pairs if label != wanted]
+    return _Side(len(pairs), other, _consistent([(label, wanted) for _, label, wanted in pairs]))
+
+
+def _consistent(pairs: Sequence[tuple[bytes, bytes]]) -> float:
+    """Labels that are only named anew (counted from zero, say) still belong to their inputs."""
+    given: dict[bytes, Counter[bytes]] = defaultdict(Counter)
+    for label, wanted in pairs:
+        given[wanted][label] += 1
+    again = sum(c.total() - 1 for c in given.values())  # a label that is there once tells nothing
+    return sum(max(c.values()) - 1 for c in given.values()) / again if again else 0.0
+
+
+def _readable(target: Tensor, *, whole: bool) -> Any:
+    kind = target.cpu().dtype if target.dtype not in (torch.float16, torch.bfloat16) else torch.float32
+
+    def words(row: bytes) -> str:
+        values = torch.frombuffer(bytearray(row), dtype=kind).tolist()
+        if whole and len(values) > 1:
+            return str(max(range(len(values)), key=values.__getitem__))
+        return ", ".join(str(int(v)) if whole else f"{v:.4g}" for v in values[:SHOWN_DIGITS])
+
+    return words

@@ -1,0 +1,102 @@
+"""Do the inputs say anything about the labels? Cheap learners try, with the real labels and permuted ones."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.labelled_samples import Material, chance, material, relabelled, split
+from clew.labs.experiments.tools.reference_learners import accuracy, scores
+from clew.labs.snapshot.fork import Fork
+from clew.labs.snapshot.sample_labels import CLASSES
+from clew.labs.snapshot.sample_pool import cut
+from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
+
+
+@dataclass(frozen=True)
+class NoSignal(Experiment):
+    name = "no-signal"
+    question = "do the inputs say anything about the labels?"
+    rank = 40
+
+    least: int = 150  # samples; a correlation of 0.25 is three standard errors then
+    permutations: int = 40  # of the labels
+    clear: float = 5.0  # standard deviations from the permuted scores at which the question is answered
+    steps: int = 160  # of the model itself, where the learners find nothing
+    seconds: float = 8.0  # for these
+    held_out: float = 0.25  # share of the samples
+    most: int = 256  # samples that the model is judged on
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        stuff = material(subject, clock, self.least)
+        found = scores(stuff.learners, stuff.labels.columns, self.permutations)
+        clock.tick(0.3)
+        data: dict[str, Any] = {
+            "samples": stuff.batch.size,
+            "kind": stuff.labels.kind,
+            "scores": [
+                {"learner": s.learner, "real": s.real, "permuted": s.permuted, "deviations": s.deviations}
+                for s in found
+            ],
+            "chance": chance(stuff.labels),
+            "accuracy": _accuracy(stuff),
+            "model": None,
+            "line": list(subject.line),
+        }
+        if max(s.deviations for s in found) < self.clear:
+            data["model"] = self._model(subject, stuff, clock)
+        best = max(found, key=lambda s: s.deviations)
+        ordered = sorted(best.permuted)
+        plot = Plot(
+            f"{best.learner} learner with permuted labels, sorted; {best.real:.3f} with the real ones",
+            range(len(ordered)),
+            ordered,
+            "permutation",
+            "correlation of prediction and label",
+        )
+        return Result(data, [plot])
+
+    def _model(self, subject: Subject, stuff: Material, clock: Clock) -> dict[str, Any]:
+        """The user's own: trained on a part, judged on it and on the rest."""
+        into, out = split(stuff.batch, self.held_out)
+        until = time.monotonic() + min(self.seconds, clock.left / 2)
+        with subject.fork() as fork:
+
+            def stop(_: int, loss: float) -> bool:
+                clock.tick()
+                return not math.isfinite(loss) or time.monotonic() > until
+
+            batches = cut(into, min(subject.batch().size, into.size))
+            losses = fork.train(batches, self.steps, on_step=stop)
+            if not math.isfinite(losses[-1]):
+                raise CannotJudge("the loss did not stay finite in a short training")
+            return {
+                "steps": len(losses),
+                "held_out": self._compared(fork, out),
+                "trained": self._compared(fork, into),
+            }
+
+    def _compared(self, fork: Fork, batch: Batch) -> dict[str, Any]:
+        batch = batch.rows(range(min(self.most, batch.size)))
+        generator = torch.Generator().manual_seed(0)
+        orders = [torch.randperm(batch.size, generator=generator) for _ in range(20)]
+        return {"real": _loss(fork, batch), "permuted": [_loss(fork, relabelled(batch, o)) for o in orders]}
+
+
+def _loss(fork: Fork, batch: Batch) -> float:
+    fork.seed(0)
+    return float(fork.loss(batch).detach())
+
+
+def _accuracy(stuff: Material) -> float | None:
+    if stuff.labels.kind != CLASSES:
+        return None
+    columns = stuff.labels.columns
+    return max(accuracy(learner.predict(columns), stuff.labels.values) for learner in stuff.learners)

@@ -1,0 +1,87 @@
+"""Does a sample stay what it is? Every index is read several times under the same random numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.snapshot.dataset_copy import Source, reading, source, stored_arrays, written_at
+from clew.labs.snapshot.sample_fields import column, parts
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
+
+
+@dataclass(frozen=True)
+class DatasetMutates(Experiment):
+    name = "dataset-mutates"
+    question = "does a sample stay the same when it is read again?"
+    rank = 4
+
+    samples: int = 16  # read again and again
+    times: int = 4  # each
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        origin = source(subject)
+        order = torch.randperm(origin.length, generator=torch.Generator().manual_seed(5)).tolist()
+        rounds, stored = self._rounds(origin, order[: self.samples], clock)
+        changed = [_differs(rounds[0], later) for later in rounds[1:]]
+        arrays = sorted({name for name, before in stored[0].items() if stored[-1].get(name) != before})
+        fields = sorted({name for names in changed for name in names})
+        if fields and not arrays:
+            raise CannotJudge(
+                "samples differ each time though the random numbers are the same: the dataset has a "
+                "generator of its own"
+            )
+        first = next((name for name in fields if name in rounds[0][0]), None)
+        means = [_statistics(samples, first) for samples in rounds] if first else []
+        data = {
+            "dataset": type(subject.dataset).__name__,
+            "samples": len(rounds[0]),
+            "reads": self.times,
+            "fields": fields,
+            "arrays": arrays,
+            "means": [m for m, _ in means],
+            "deviations": [d for _, d in means],
+            "line": written_at(getattr(type(subject.dataset), "__getitem__", None)) or list(subject.line),
+        }
+        course = [mean for mean, _ in means]
+        line = Plot("mean of samples that are read again", range(len(course)), course, "read", "mean")
+        return Result(data, [line] if course else [])
+
+    def _rounds(
+        self, origin: Source, indices: list[int], clock: Clock
+    ) -> tuple[list[list[dict[str, Tensor]]], list[dict[str, bytes]]]:
+        """All samples once in every round, and the stored arrays before the first and after the last."""
+        rounds: list[list[dict[str, Tensor]]] = []
+        before = stored_arrays(origin.dataset)
+        with reading():
+            for number in range(self.times):
+                clock.tick(number / self.times)
+                rounds.append([_sample(origin, index) for index in indices])
+        if not rounds[0][0]:
+            raise CannotJudge("the dataset's samples hold no numbers")
+        return rounds, [before, stored_arrays(origin.dataset)]
+
+
+def _sample(origin: Source, index: int) -> dict[str, Tensor]:
+    made = {name: column([value]) for name, value in parts(origin.item(index, seed=index)).items()}
+    return {name: value for name, value in made.items() if value is not None}
+
+
+def _differs(first: list[dict[str, Tensor]], later: list[dict[str, Tensor]]) -> set[str]:
+    return {
+        name
+        for one, other in zip(first, later, strict=True)
+        for name, value in one.items()
+        if name not in other
+        or value.shape != other[name].shape
+        or not torch.equal(value.nan_to_num(), other[name].nan_to_num())
+    }
+
+
+def _statistics(samples: list[dict[str, Tensor]], name: str) -> tuple[float, float]:
+    values = torch.cat([s[name].flatten() for s in samples if name in s])
+    return float(values.mean()), float(values.std(correction=0))

@@ -1,0 +1,105 @@
+"""Which labels look wrong? Cheap learners predict each sample from others, and are sure of another label.
+
+As in confident learning, what counts are predictions for samples that were not learned from. Wrong
+labels are found where the learners are surest; hard samples where they are not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.labelled_samples import Material, chance, material
+from clew.labs.experiments.tools.reference_learners import accuracy
+from clew.labs.snapshot.sample_exhibits import exhibits
+from clew.labs.snapshot.sample_labels import CLASSES
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
+
+MOST_SHOWN = 8
+MOST_LISTED = 100
+TYPICAL = 0.8  # quantile of the margins that stands for a clear case
+
+
+@dataclass(frozen=True)
+class LabelNoise(Experiment):
+    name = "label-noise"
+    question = "are samples labelled wrong?"
+    rank = 44
+
+    least: int = 200  # samples; of a third of them five per cent are three
+    per_class: int = 8  # samples of each class that is judged
+    near: float = 0.05  # accuracy below the best, up to which a learner has a say
+    sure: float = 1 / 3  # share of the samples on which the learners are surest
+    clear: float = 0.5  # share of a typical margin from which a prediction is clear
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        stuff = material(subject, clock, self.least)
+        if stuff.labels.kind != CLASSES:
+            raise CannotJudge("wrong labels are looked for among classes only")
+        if min(n for n in stuff.labels.counts if n) < self.per_class:
+            raise CannotJudge(f"a class has less than {self.per_class} samples among those drawn")
+        given = stuff.labels.values
+        shares, right = self._predicted(stuff)
+        clock.tick(0.8)
+        top = shares.topk(2).values
+        margin, suggested = top[:, 0] - top[:, 1], shares.argmax(1)
+        typical = margin.quantile(TYPICAL).clamp(min=1e-12)
+        surest = margin.argsort(descending=True)[: max(1, int(self.sure * len(margin)))]
+        wrong = suggested != given
+        found = [int(n) for n in (wrong & (margin >= self.clear * typical)).nonzero().flatten()]
+        suspects = sorted(found, key=lambda n: -float(margin[n]))
+        data = {
+            "samples": len(given),
+            "accuracy": right,
+            "chance": chance(stuff.labels),
+            "judged": len(surest),
+            "wrong": int(wrong[surest].sum()),
+            "clear": float((margin >= self.clear * typical).double().mean()),
+            "suspects": [_suspect(stuff, n, suggested, shares) for n in suspects[:MOST_LISTED]],
+            "suspect_count": len(suspects),
+            "pairs": _pairs(given, suggested, suspects),
+            "line": list(subject.line),
+        }
+        notes = [f"looks like {int(suggested[n])}" for n in suspects[:MOST_SHOWN]]
+        shown = exhibits(stuff.batch, suspects[:MOST_SHOWN], subject, notes)
+        return Result(data, [_course(margin, wrong)], shown)
+
+    def _predicted(self, stuff: Material) -> tuple[Tensor, float]:
+        """The share of each class, by the learners that do well; and how often the best of them is right."""
+        columns = stuff.labels.columns
+        each = [learner.predict(columns).clamp(0, 1) for learner in stuff.learners]
+        rights = [accuracy(p, stuff.labels.values) for p in each]
+        good = [p for p, right in zip(each, rights, strict=True) if right >= max(rights) - self.near]
+        mean = torch.stack([p / p.sum(1, keepdim=True).clamp(min=1e-12) for p in good]).mean(0)
+        return mean, max(rights)
+
+
+def _suspect(stuff: Material, row: int, suggested: Tensor, shares: Tensor) -> dict[str, Any]:
+    given = int(stuff.labels.values[row])
+    index = stuff.batch.indices[row] if stuff.batch.indices is not None else None
+    return {
+        "index": index,
+        "given": given,
+        "suggested": int(suggested[row]),
+        "share": float(shares[row, suggested[row]]),
+        "share_given": float(shares[row, given]),
+    }
+
+
+def _pairs(given: Tensor, suggested: Tensor, suspects: list[int]) -> list[list[int]]:
+    """The most frequent confusions: labelled as, looks like, how often."""
+    counts = Counter((int(given[n]), int(suggested[n])) for n in suspects)
+    return [[*pair, count] for pair, count in counts.most_common(5)]
+
+
+def _course(margin: Tensor, wrong: Tensor) -> Plot:
+    """Disagreement in tenths of the samples, the surest first: level for noise, rising for hard samples."""
+    tenths = wrong[margin.argsort(descending=True)].double().tensor_split(10)
+    shares = [float(part.mean()) for part in tenths]
+    return Plot("share labelled otherwise, the surest tenth first", range(1, 11), shares, "tenth", "share")

@@ -1,0 +1,131 @@
+"""How much do the gradients of single batches differ? The gradient noise scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.short_training import Setting, train, trained
+from clew.labs.snapshot.fork import Fork, Seen
+from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
+
+GROUPS = 4  # of batches, whose mean gradients are compared with each other
+
+
+@dataclass(frozen=True)
+class BatchSizeUnfit(Experiment):
+    name: ClassVar[str] = "batch-size-unfit"
+    question: ClassVar[str] = "do the gradients of single batches agree?"
+    rank: ClassVar[int] = 36
+
+    batches: int = 16  # whose gradients are compared
+    least: int = 8  # with fewer the first batch is cut into parts
+    parts: int = 8
+    points: int = 3  # moments of a short training at which they are
+    between: int = 15  # steps of training from one to the next
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        subject.need_step()
+        compared, small = self._compared(subject)
+        points: list[dict[str, float]] = []
+        with subject.fork() as fork:
+            if _among_themselves(fork.observe(subject.batch()), subject.batch().size):
+                raise CannotJudge("the loss compares the samples of a batch with each other")
+            optimizer = fork.optimizer
+            for number in range(self.points):
+                clock.tick(number / self.points)
+                points.append(
+                    {"step": number * self.between, **_noise(fork, compared, small, optimizer, clock)}
+                )
+                if number + 1 < self.points:
+                    train(subject, fork, subject.batches, self.between, Setting(), clock, optimizer=optimizer)
+        data: dict[str, Any] = {
+            "batch": _size(subject),
+            "line": list(subject.line),
+            "compared": len(compared),
+            "points": points,
+        }
+        steps, scales = [p["step"] for p in points], [p["scale"] for p in points]
+        return Result(data, [Plot("gradient noise scale", steps, scales, y_label="samples")])
+
+    def _compared(self, subject: Subject) -> tuple[Sequence[Batch], float]:
+        """Batches of one size, and that size in samples."""
+        first = subject.batch()
+        if len(subject.batches) == 1 and len(subject.losses) > 1:
+            raise CannotJudge("all data is one batch: there is no noise between batches")
+        alike = [b for b in subject.batches if b.size == first.size][: self.batches]
+        if len(alike) >= self.least:
+            return alike, float(_size(subject))
+        if first.size < 2 * self.parts:
+            raise CannotJudge("too few batches were seen to compare their gradients")
+        part = first.size // self.parts
+        cut = [first.rows(range(n * part, (n + 1) * part)) for n in range(self.parts)]
+        return cut, part * _size(subject) / first.size
+
+
+def _size(subject: Subject) -> int:
+    """As the loader was told, where there is one: the first dimension may be time."""
+    told = getattr(subject.loader, "batch_size", None)
+    return told if isinstance(told, int) else subject.batch().size
+
+
+def _among_themselves(seen: Seen, size: int) -> bool:
+    """Scores of all pairs of a batch: another batch size would be another task."""
+    return any(
+        call.prediction.dim() == 2
+        and tuple(call.prediction.shape) == (size, size)
+        and call.target is not None
+        and torch.equal(call.target.cpu(), torch.arange(size))
+        for call in seen.calls
+    )
+
+
+def _noise(
+    fork: Fork, batches: Sequence[Batch], size: float, optimizer: Any, clock: Clock
+) -> dict[str, float]:
+    """McCandlish et al. 2018, appendix A.1; the true gradient's length from products of independent parts."""
+    parameters = trained(optimizer)
+    sums: list[Tensor | None] = [None] * GROUPS
+    squares = 0.0
+    for number, batch in enumerate(batches[: len(batches) // GROUPS * GROUPS]):
+        clock.tick()
+        gradient = _gradient(fork, batch, parameters)
+        squares += float(gradient.double().square().sum())
+        before = sums[number % GROUPS]
+        sums[number % GROUPS] = gradient if before is None else before + gradient
+    count = len(batches) // GROUPS
+    products = [
+        float((a @ b).double()) / count**2 for a, b in combinations([s for s in sums if s is not None], 2)
+    ]
+    length = sum(products) / len(products)
+    # Products share their parts, so the mean of six is about as sure as that of two.
+    error = math.sqrt(sum((p - length) ** 2 for p in products) / (len(products) - 1) / 2)
+    spread = (squares / (count * GROUPS) - length) * size
+    if not math.isfinite(spread):
+        raise CannotJudge("the gradient is not finite")
+    return {
+        "scale": _over(spread, length),
+        "least": _over(spread, length + 2 * error),
+        "most": _over(spread, length - 2 * error),
+    }
+
+
+def _over(spread: float, length: float) -> float:
+    return max(spread, 0.0) / length if length > 0 else math.inf
+
+
+def _gradient(fork: Fork, batch: Batch, parameters: Sequence[Tensor]) -> Tensor:
+    gradients = fork.gradients(fork.loss(batch), parameters)
+    parts = [g.detach().to_dense() if g.is_sparse else g.detach() for g in gradients if g is not None]
+    if not parts:
+        raise CannotJudge("no gradient reaches what is trained")
+    return torch.cat([part.reshape(-1).float() for part in parts])

@@ -1,0 +1,115 @@
+"""Would more samples help? The program's own model is trained on a quarter, a half and all of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.labelled_samples import split
+from clew.labs.snapshot.fork import Fork
+from clew.labs.snapshot.sample_pool import Pool, cut, pool
+from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
+
+
+@dataclass(frozen=True)
+class TooFewExamples(Experiment):
+    name = "too-few-examples"
+    question = "would more samples help?"
+    rank = 52
+
+    least: int = 32  # samples: fewer can't be divided
+    parts: tuple[float, ...] = (0.25, 0.5, 1.0)  # of those that are not held out
+    held_out: float = 0.25  # share of the samples
+    most: int = 400  # samples held out
+    seeds: int = 3
+    few: int = 150  # samples, below which the splits differ so much that more of them are needed
+    seeds_of_few: int = 5
+    steps: int = 72  # of each training, at most
+    looks: int = 4  # at the samples held out, in each training; the best one counts
+    judged: int = 4  # batches of them
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        drawn = pool(subject, clock)
+        self._must_be_all(subject, drawn)
+        subject.need_step()
+        seeds = self.seeds if drawn.batch.size >= self.few else self.seeds_of_few
+        self._must_be_quick(subject, drawn.batch, seeds, clock)
+        curves: list[dict[str, Any]] = []
+        try:
+            for seed in range(seeds):
+                curves.append(self._curve(subject, drawn.batch, seed, clock))
+        except OutOfTime:
+            if len(curves) < self.seeds:
+                raise
+        sizes = curves[0]["sizes"]
+        means = [sum(c["held_out"][n] for c in curves) / len(curves) for n in range(len(sizes))]
+        data = {
+            "samples": drawn.batch.size,
+            "steps": self.steps,
+            "parameters": sum(p.numel() for p in subject.parameters()),
+            "sizes": sizes,
+            "curves": [{k: c[k] for k in ("held_out", "trained", "start")} for c in curves],
+            "line": list(subject.line),
+        }
+        line = Plot("loss on samples held out, by samples trained on", sizes, means, "samples", "loss")
+        return Result(data, [line])
+
+    def _must_be_all(self, subject: Subject, drawn: Pool) -> None:
+        if not drawn.drawn:
+            raise CannotJudge("how many samples there are is not known", "train from a DataLoader")
+        if not drawn.whole:
+            raise CannotJudge(f"there are more samples than the {drawn.batch.size} that could be tried")
+        if drawn.batch.size < self.least:
+            raise CannotJudge(f"{drawn.batch.size} samples can't be divided; it takes {self.least}")
+
+    def _curve(self, subject: Subject, batch: Batch, seed: int, clock: Clock) -> dict[str, Any]:
+        """The best loss on held-out samples after training on growing parts of the rest."""
+        into, out = split(batch, min(self.held_out, self.most / batch.size), seed)
+        curve: dict[str, Any] = {"sizes": [], "held_out": [], "trained": [], "start": math.nan}
+        held = cut(out, subject.batch().size)[: self.judged]
+        for part in self.parts:
+            rows = into.rows(range(max(2, round(part * into.size))))
+            batches = cut(rows, subject.batch().size)
+            with subject.fork(seed=seed) as fork:
+                curve["start"] = _loss(fork, held)
+                best, trained = self._best(fork, batches, held, clock)
+            curve["sizes"].append(rows.size)
+            curve["held_out"].append(min(best, curve["start"]))
+            curve["trained"].append(trained)
+        return curve
+
+    def _best(self, fork: Fork, batches: list[Batch], held: list[Batch], clock: Clock) -> tuple[float, float]:
+        """As if stopped in time: the lowest loss on the held-out samples, and that on the others then."""
+        best = (math.inf, math.inf)
+        worse = 0
+        for _ in range(self.looks):
+            fork.train(batches, self.steps // self.looks, on_step=lambda *_: clock.tick())
+            now = _loss(fork, held), _loss(fork, batches[: self.judged])
+            if not math.isfinite(now[0]):
+                raise CannotJudge("the loss did not stay finite in a short training")
+            worse = worse + 1 if now[0] > best[0] else 0
+            best = min(best, now)
+            if worse >= 2:
+                break
+        return best
+
+    def _must_be_quick(self, subject: Subject, batch: Batch, seeds: int, clock: Clock) -> None:
+        """Better to say it at once than to run out of time."""
+        some = batch.rows(range(min(subject.batch().size, batch.size)))
+        with subject.fork() as fork:
+            fork.train([some], 1)  # the first one is slower than the others
+            began = time.monotonic()
+            fork.train([some], 2, on_step=lambda *_: clock.tick())
+            each = (time.monotonic() - began) / 2
+        if each * self.steps * len(self.parts) * seeds > 2 * clock.left:
+            raise CannotJudge(f"a training step takes {each:.2g} s: the trainings would take too long")
+
+
+def _loss(fork: Fork, batches: list[Batch]) -> float:
+    fork.seed(0)
+    return sum(float(fork.loss(batch).detach()) for batch in batches) / len(batches)

@@ -1,0 +1,88 @@
+"""Does another optimizer get much further, whatever the learning rate?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch.optim import Optimizer
+
+from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.rate_races import SEEDS, Races
+from clew.labs.experiments.tools.short_training import OWN
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import Clock
+from clew.records.codec import json_float
+
+Entry = tuple[str, float]  # optimizer, and its rate (a factor on the user's own)
+
+
+@dataclass(frozen=True)
+class OptimizerUnfit(Experiment):
+    name: ClassVar[str] = "optimizer-unfit"
+    question: ClassVar[str] = "does another optimizer get much further?"
+    rank: ClassVar[int] = 38
+
+    own: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0)  # factors on the user's rate
+    usual: tuple[float, ...] = (1e-3, 1e-2, 0.1)  # rates that the user's optimizer is tried at, too
+    sgd: tuple[float, ...] = (0.1, 0.01)  # with a momentum of 0.9
+    adam: tuple[float, ...] = (1e-2, 1e-3)
+    clear: float = 0.5  # share of the best fall at which there is no question left
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        races = Races.of(subject)
+        own = self._best([(OWN, factor) for factor in self._factors(subject.learning_rate())], races, clock)
+        entries = [own]
+        if not self._far_enough(own, races, clock):
+            entries.append(self._best(self._rivals(subject.optimizer), races, clock))
+        gains = [races.course(rate, 0, clock, name).gain for name, rate in entries]
+        seeds = 1 if gains[0] > self.clear * gains[-1] or len(entries) == 1 else SEEDS
+        rows = [self._row(races, name, rate, seeds, clock) for name, rate in entries]
+        data = {"start": races.start, "steps": races.steps, "rows": rows, **races.about()}
+        return Result(
+            data, [_plot(races, row["name"], *entry, clock) for row, entry in zip(rows, entries, strict=True)]
+        )
+
+    def _best(self, entries: list[Entry], races: Races, clock: Clock) -> Entry:
+        def gain(entry: Entry) -> float:
+            return races.course(entry[1], 0, clock, entry[0]).gain
+
+        return max(entries, key=gain)
+
+    def _factors(self, rate: float) -> list[float]:
+        """Without those that lie within half a power of ten of another."""
+        found = list(self.own)
+        for factor in (usual / rate for usual in self.usual if rate > 0):
+            if all(abs(math.log10(factor / other)) > 0.5 for other in found):
+                found.append(factor)
+        return found
+
+    def _rivals(self, optimizer: Optimizer) -> list[Entry]:
+        """Of another kind: the same one at another rate is a matter of the rate."""
+        adams = [(name, rate) for name in ("Adam", "AdamW") for rate in self.adam]
+        sgds = [("SGD", rate) for rate in self.sgd]
+        if "Adam" in type(optimizer).__name__:
+            return sgds
+        return adams if optimizer.param_groups[0].get("momentum") else [*sgds, *adams]
+
+    def _far_enough(self, own: Entry, races: Races, clock: Clock) -> bool:
+        """Most of a loss that can't be negative is gone: nothing can be far ahead."""
+        gain = races.course(own[1], 0, clock).gain
+        return races.start > 0 and gain > self.clear * races.start
+
+    def _row(self, races: Races, name: str, rate: float, seeds: int, clock: Clock) -> dict[str, Any]:
+        subject = races.subject
+        gains = [json_float(races.course(rate, seed, clock, name).gain) for seed in range(seeds)]
+        told = name or type(subject.optimizer).__name__
+        return {
+            "name": told,
+            "own": name == OWN,
+            "rate": rate if name else rate * subject.learning_rate(),
+            "gains": gains,
+        }
+
+
+def _plot(races: Races, told: str, name: str, rate: float, clock: Clock) -> Plot:
+    losses = [v for v in races.course(rate, 0, clock, name).losses if math.isfinite(v)]
+    return Plot(f"loss with {told}", list(range(len(losses))), losses)

@@ -1,0 +1,134 @@
+"""Can it learn a few samples by heart?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.short_training import Look, Setting, dropouts, few, look, scale, train
+from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
+
+CACHE = "overfit"
+# As the program trains, then with all that disturbs switched off, then at other rates; Adam at last,
+# so that a poor optimizer is not taken for a network that can't learn.
+PLAN = (
+    Setting(),
+    Setting.calm(),
+    Setting.calm(rate=10.0),
+    Setting.calm(rate=0.1),
+    Setting.calm("Adam", 1e-3),
+    Setting.calm("Adam", 1e-2),
+)
+
+
+@dataclass
+class Attempt:
+    """One of the trainings on the same samples."""
+
+    how: str
+    calm: bool
+    own: bool  # with the user's own optimizer
+    steps: int
+    end: float
+    floor: float | None
+    constant: float | None
+    accuracy: float | None
+    losses: list[float] = field(repr=False, default_factory=list)
+
+    def remaining(self, start: float) -> float | None:
+        """Share of the way to the floor that is still ahead, from what ignoring the input gives."""
+        if self.floor is None or not math.isfinite(self.end):
+            return None
+        reference = start if self.constant is None else min(start, self.constant)
+        if reference - self.floor <= 1e-3 * abs(start):  # one class, or one value: nothing to tell apart
+            reference = start
+        return (self.end - self.floor) / max(reference - self.floor, 1e-12)
+
+
+@dataclass(frozen=True)
+class CannotOverfitBatch(Experiment):
+    name: ClassVar[str] = "cannot-overfit-batch"
+    question: ClassVar[str] = "can it learn a few samples by heart?"
+    rank: ClassVar[int] = 10
+
+    samples: int = 8  # few enough for any network that is wired right
+    steps: int = 150  # for each attempt; small networks need a few dozen
+    enough: float = 0.05  # share of the way still ahead at which an attempt ends early
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        subject.need_step()
+        _ = subject.optimizer
+        batch = few(subject, self.samples)
+        with subject.fork() as fork:
+            start, spread = _noise(look(fork, batch, seed).loss for seed in range(3))
+            dropouts(subject, fork, batch)
+        if not math.isfinite(start):
+            raise CannotJudge("the loss is not finite before the first step")
+        attempts: list[Attempt] = []
+        for number, setting in enumerate(PLAN):
+            clock.tick(number / len(PLAN))
+            attempts.append(self._attempt(subject, batch, setting, start, clock))
+            if self._learned(attempts[-1], start, spread):
+                break
+        best = min(attempts, key=lambda a: a.end if math.isfinite(a.end) else math.inf)
+        subject.cache[CACHE] = best
+        data: dict[str, Any] = {
+            "samples": batch.size,
+            "start": start,
+            "spread": spread,
+            "line": list(subject.line),
+            "attempts": [_plain(a, start) for a in attempts],
+        }
+        title = f"loss on the same {batch.size} samples ({best.how})"
+        return Result(data, [Plot(title, list(range(len(best.losses))), best.losses)])
+
+    def _attempt(
+        self, subject: Subject, batch: Batch, setting: Setting, start: float, clock: Clock
+    ) -> Attempt:
+        with subject.fork() as fork, setting.around(subject):
+            first = look(fork, batch)
+            low = self._low(first, start)
+            losses = train(subject, fork, [batch], self.steps, setting, clock, until=lambda v: v <= low)
+            last = look(fork, batch) if math.isfinite(losses[-1]) else Look(math.inf)
+        where = scale(first, last)
+        return Attempt(
+            how=setting.named(subject),
+            calm=not setting.noise,
+            own=not setting.optimizer,
+            steps=len(losses),
+            end=min(last.loss, losses[-1]) if math.isfinite(last.loss) else math.inf,
+            floor=where.floor,
+            constant=where.constant,
+            accuracy=last.accuracy,
+            losses=losses,
+        )
+
+    def _low(self, first: Look, start: float) -> float:
+        """The loss at which there is no doubt."""
+        known = scale(first, first)
+        if known.floor is None:
+            return self.enough * start if start > 0 else -math.inf
+        reference = start if known.constant is None else min(start, known.constant)
+        return known.floor + self.enough * max(reference - known.floor, 0.0)
+
+    def _learned(self, attempt: Attempt, start: float, spread: float) -> bool:
+        """Whether there is no need to try further."""
+        left = attempt.remaining(start)
+        if left is None:
+            return start - attempt.end > max(0.3 * abs(start), 10 * spread)
+        return left <= 2 * self.enough or (left <= 0.3 and (attempt.accuracy or 0.0) >= 0.97)
+
+
+def _noise(losses: Any) -> tuple[float, float]:
+    """The middle, and how far the losses of the same batch lie apart without any training."""
+    values = sorted(losses)
+    return values[len(values) // 2], values[-1] - values[0]
+
+
+def _plain(attempt: Attempt, start: float) -> dict[str, Any]:
+    data = {k: v for k, v in asdict(attempt).items() if k != "losses"}
+    return {**data, "remaining": attempt.remaining(start)}

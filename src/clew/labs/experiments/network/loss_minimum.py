@@ -1,0 +1,174 @@
+"""Is the loss lowest where the prediction is right? The output is replaced, the loss is the program's own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.prediction_match import CLASSES, LOGITS, VALUES, Match, matched
+from clew.labs.snapshot.fork import Fork, Seen
+from clew.labs.snapshot.op_tape import Place, taped
+from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.measure.nested_tensors import map_tensors, tensors_in
+
+SEED = 3
+SHARES = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0)  # of the way to the target
+STRENGTHS = (-8.0, -4.0, -2.0, 0.0, 2.0, 4.0, 8.0)  # of logits: up to near certainty
+_SHARE, _STRENGTH = "share of the way to the target", "strength of the right answer"
+FAR = (100.0, 1000.0)  # where a loss without a bound shows
+
+
+@dataclass(frozen=True)
+class LossPrefersWrong(Experiment):
+    name = "loss-prefers-wrong"
+    question = "is the loss lowest where the prediction is right?"
+    rank = 8
+
+    samples: int = 16  # looked at
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        subject.need_step()
+        if len(subject.optimizers) > 1:
+            raise CannotJudge("several optimizers take turns: each may want the opposite of the other")
+        whole = subject.batch()
+        batch = whole.rows(range(min(self.samples, whole.size))) if whole.size else whole
+        with subject.fork(seed=0) as fork:
+            trial = _Trial(subject, fork, batch)
+            clock.tick()
+            found = _values(trial) if trial.match.task == VALUES else _answers(trial)
+            data: dict[str, Any] = {
+                **found,
+                **_slopes(trial),
+                "task": trial.match.task,
+                "place": trial.place(),
+            }
+        words = _SHARE if trial.match.task == VALUES else _STRENGTH
+        plot = Plot("the loss as the prediction moves to the target", data["x"], data["y"], words, "loss")
+        return Result(data, [plot])
+
+
+class _Trial:
+    """The step with the model's output replaced."""
+
+    def __init__(self, subject: Subject, fork: Fork, batch: Batch) -> None:
+        self._subject = subject
+        self._fork = fork
+        self._batch = batch
+        seen = self._observed()
+        self._root, output = _only_call(seen)
+        self._outputs = tensors_in(output)
+        self.match = _match(seen, self._outputs, batch)
+        self._number = next(n for n, t in enumerate(self._outputs) if t is self.match.output)
+        self.start = self.at(self.match.output.detach())
+        moved = 0.9 * self.match.output.detach() + 0.01  # a probability stays one
+        if math.isfinite(self.start) and self.at(moved) == self.start:
+            raise CannotJudge(
+                "the loss does not read the output that fits the target: it is made inside the model"
+            )
+
+    def _observed(self) -> Seen:
+        self._fork.seed(SEED)
+        return self._fork.observe(self._batch)
+
+    def loss(self, output: Tensor) -> Tensor:
+        """The user's loss with this in place of the model's output."""
+        handle = self._subject.models[self._root].register_forward_hook(self._replacing(output))
+        try:
+            self._fork.seed(SEED)
+            return self._fork.loss(self._batch)
+        finally:
+            handle.remove()
+
+    def at(self, output: Tensor) -> float:
+        return float(self.loss(output).detach())
+
+    def _replacing(self, new: Tensor) -> Any:
+        def hook(_: nn.Module, __: Any, output: Any) -> Any:
+            wanted = tensors_in(output)[self._number]
+            return map_tensors(output, lambda t: new if t is wanted else t)
+
+        return hook
+
+    def place(self) -> dict[str, Any]:
+        """The line on which the loss was made: the last one outside the model."""
+        self._fork.seed(SEED)
+        _, entries = taped(self._subject.models, lambda _: None, lambda: self._fork.loss(self._batch))
+        outside = [e.place for e in entries if e.place.root is None and e.place.line[0] is not None]
+        return (outside[-1] if outside else Place("", None, None, self._subject.line)).to_json()
+
+
+def _only_call(seen: Seen) -> tuple[str, Any]:
+    if len(seen.outputs) != 1:
+        count = len(seen.outputs)
+        raise CannotJudge(
+            f"the step calls its models {count} times: which output is the prediction is not known"
+        )
+    return seen.outputs[0]
+
+
+def _match(seen: Seen, outputs: list[Tensor], batch: Batch) -> Match:
+    kinds = [call.kind for call in seen.calls]
+    # What torch's own loss functions were given is the target itself; else it is what came with the batch.
+    direct = [
+        c.target for c in seen.calls if c.target is not None and any(c.prediction is o for o in outputs)
+    ]
+    found = matched(outputs, direct, kinds) or matched(outputs, batch.targets, kinds)
+    if not found:
+        raise CannotJudge("no output of the model has the form of a target")
+    _no_signed_weights(found[0], batch)
+    return found[0]
+
+
+def _no_signed_weights(match: Match, batch: Batch) -> None:
+    """Rewards turn the loss around for some samples, as they should."""
+    for tensor, dim in zip(batch.tensors(), batch.dims, strict=True):
+        per_sample = dim == 0 and tensor.is_floating_point() and tensor.numel() == batch.size
+        if per_sample and tensor is not match.target and match.task == CLASSES and bool((tensor < 0).any()):
+            raise CannotJudge("samples come with signed weights (rewards?): some are to be made less likely")
+
+
+def _answers(trial: _Trial) -> dict[str, Any]:
+    """Right answers against wrong ones of the same strength."""
+    match = trial.match
+    y = [trial.at(match.towards(abs(s), wrong=s < 0)) for s in STRENGTHS]
+    right, wrong = y[-2], y[1]
+    if not (math.isfinite(right) and math.isfinite(wrong)):
+        raise CannotJudge("the loss of a clear prediction is not finite")
+    far = [trial.at(match.towards(s)) for s in FAR] if match.scale == LOGITS else []
+    return {"right": right, "wrong": wrong, "far": far, "start": trial.start, "x": list(STRENGTHS), "y": y}
+
+
+def _values(trial: _Trial) -> dict[str, Any]:
+    """Along the line from the prediction to the target and beyond, and at the target's opposite."""
+    match = trial.match
+    y = [trial.at(match.between(s)) for s in SHARES]
+    target = match.target.to(match.output.dtype).reshape(match.output.shape)
+    return {
+        "right": y[SHARES.index(1.0)],
+        "mirrored": trial.at(-target),
+        "far": [trial.at(match.between(s)) for s in FAR],
+        "start": trial.start,
+        "x": list(SHARES),
+        "y": y,
+    }
+
+
+def _slopes(trial: _Trial) -> dict[str, float]:
+    """How fast the loss falls toward the right prediction: by differences, and by autograd."""
+    match = trial.match
+    start = match.output.detach()
+    end = match.between(1.0) if match.task == VALUES else match.towards(4.0)
+    move = end - start
+    found = [(trial.at(start + h * move) - trial.at(start - h * move)) / (2 * h) for h in (0.02, 0.01)]
+    leaf = start.clone().requires_grad_()
+    loss = trial.loss(leaf)
+    gradient = torch.autograd.grad(loss, leaf, allow_unused=True)[0] if loss.requires_grad else None
+    told = math.nan if gradient is None else float((gradient * move).sum())
+    return {"slope": found[1], "coarse_slope": found[0], "autograd_slope": told}

@@ -1,0 +1,72 @@
+"""Does a forward make tensors on a fixed device or of a fixed type? On the meta device, and in float64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clew.hooks.entry.user_line import user_frame
+from clew.labs.experiments.base import Experiment, Result
+from clew.labs.experiments.tools.float64_step import double_state
+from clew.labs.network.device_literals import Unfollowed, device_literal, place_of
+from clew.labs.network.network_inputs import Feed
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.labs.snapshot.users_step.model_calls import ModelCall, evaluating, few_samples, model_calls
+
+_TYPES = ("dtype", "scalar type", "same type", "Double", "double")  # how torch words that two types met
+
+
+@dataclass(frozen=True)
+class DeviceLiteral(Experiment):
+    name = "device-literal"
+    question = "would it run on another device, and in another precision?"
+    rank = 9
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        batch = few_samples(subject)
+        data: dict[str, Any] = {"device": None, "dtype": None, "models": 0}
+        with subject.fork(seed=0) as fork, evaluating(subject.models.values()):
+            for call in model_calls(subject, fork, batch):
+                clock.tick()
+                if any(t.device.type != "cpu" for t in (*call.tensors(), *call.module.parameters())):
+                    raise CannotJudge("it runs on another device already")
+                data["models"] += 1
+                data["device"] = data["device"] or _fixed_device(call)
+                data["dtype"] = data["dtype"] or _fixed_type(call)
+        if not data["models"]:
+            raise CannotJudge("no model was called in the step")
+        return Result(data)
+
+
+def _fixed_device(call: ModelCall) -> dict[str, Any] | None:
+    """The tensor on the CPU which met those of the model elsewhere."""
+    try:
+        found = device_literal(call.module, Feed(call.args, dict(call.kwargs)))
+    except Unfollowed:
+        return None
+    return None if found is None else place_of(found, call.name)
+
+
+def _fixed_type(call: ModelCall) -> dict[str, Any] | None:
+    """The line on which double precision met something else."""
+    if any(t.dtype in (torch.float16, torch.bfloat16) for t in call.module.parameters()):
+        return None
+    try:
+        with double_state([call.module]), torch.autocast("cpu", enabled=False), torch.no_grad():
+            call.changed(_double).again()
+    except Exception as error:  # noqa: BLE001 - the user's code in a precision it was not written for
+        told = (str(error).splitlines() or [""])[0]
+        file, line = user_frame(error.__traceback__)
+        if not any(word in told for word in _TYPES):
+            return None
+        place = {"root": call.name, "module": "", "op": None, "file": file, "line": line}
+        return {**place, "message": told[:200]}
+    return None
+
+
+def _double(tensor: Tensor) -> Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor

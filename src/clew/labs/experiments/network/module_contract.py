@@ -1,0 +1,235 @@
+"""Does each module that the user wrote hold what a module must hold, tried alone?"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clew.labs.experiments.base import Experiment, Result
+from clew.labs.experiments.network.finite_differences import padding_rows
+from clew.labs.experiments.tools.directional_derivative import WRONG, Comparison, compared, drawn, jitter
+from clew.labs.experiments.tools.float64_step import Doubling, in_double
+from clew.labs.experiments.tools.sample_leaks import Looking, leak_of, meant
+from clew.labs.experiments.tools.user_modules import OwnModule, own_modules
+from clew.labs.snapshot.fork import Fork
+from clew.labs.snapshot.op_tape import differ
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
+from clew.labs.snapshot.users_step.model_calls import (
+    ModelCall,
+    evaluating,
+    few_samples,
+    sample_dim,
+    samples_known,
+)
+from clew.measure.nested_tensors import map_tensors, tensors_in
+
+SEED = 7
+_REGISTERED = ("_parameters", "_buffers", "_modules")
+TRAINED, CONSTANT, STATE = "trained", "constant", "state"
+
+
+@dataclass(frozen=True)
+class CustomLayerBroken(Experiment):
+    name = "custom-layer-broken"
+    question = "do the layers of your own hold what a layer must?"
+    rank = 32
+
+    tolerance: float = 1e-3  # of gradients, relative; in double precision right ones agree to 1e-6
+    rounding: float = 1e-5  # of outputs, relative to their size
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        batch = few_samples(subject)
+        with subject.fork(seed=0) as fork:
+            fork.seed(SEED)
+            modules = own_modules(subject, fork, batch)
+        if not modules:
+            raise CannotJudge("there is no layer of your own")
+        known, found = samples_known(subject, batch), list[dict[str, Any]]()
+        tried: list[str] = []
+        for number, own in enumerate(modules):
+            try:
+                clock.tick(number / len(modules))
+            except OutOfTime:
+                break
+            tried.append(own.path)
+            with subject.fork(seed=0) as fork:
+                found += self._faults(own, fork, batch.size)
+                leak = self._leak(own, fork, clock, batch.size) if known and own.path else None
+            if leak is not None:
+                found.append({"place": own.place(), "class": own.kind, "what": "leak", "effect": leak})
+        return Result({"tried": tried, "faults": found})
+
+    def _faults(self, own: OwnModule, fork: Fork, count: int) -> Iterator[dict[str, Any]]:
+        told = {"place": own.place(), "class": own.kind}
+        plain = list(self._plain(own, fork, count))
+        yield from ({**told, "what": "plain", **fault} for fault in plain)
+        if not any(fault["use"] == STATE for fault in plain) and self._lost(own, fork):
+            yield {**told, "what": "state_dict"}
+        wrong = self._gradient(own, fork)
+        if wrong is not None:
+            yield {**told, "what": "gradient", **wrong}
+
+    def _plain(self, own: OwnModule, fork: Fork, count: int) -> Iterator[dict[str, Any]]:
+        """Tensors in plain attributes that the output depends on: no `.to()` and no state_dict knows them."""
+        module = own.module
+        for name, value in list(vars(module).items()):
+            held = [] if name in _REGISTERED else _plain_tensors(value)
+            if not held or any(sample_dim(t, count) is not None for t in held):
+                continue  # nothing, or a memory of the samples themselves
+            with evaluating([module]):
+                if not _depends(own, fork, held):
+                    continue
+            use = TRAINED if any(t.requires_grad for t in held) else CONSTANT
+            if use == CONSTANT and _moves(own, fork, name):
+                use = STATE
+            yield {"name": name, "use": use, "shape": list(held[0].shape)}
+
+    def _lost(self, own: OwnModule, fork: Fork) -> bool:
+        """Whether a copy that loads the state gives something else."""
+        try:
+            other = copy.deepcopy(own.module)
+            with torch.no_grad():
+                for tensor in (*other.parameters(), *other.buffers()):
+                    if tensor.is_floating_point():
+                        tensor.add_(1.0)
+            other.load_state_dict(own.module.state_dict())
+        except Exception:  # noqa: BLE001 - what can't be copied can't be compared
+            return False
+        with evaluating([own.module, other]):
+            one, two = (_outputs(own.call, fork, m) for m in (own.module, other))
+        return any(differ(a, b, self.rounding) for a, b in zip(one, two, strict=False))
+
+    def _leak(self, own: OwnModule, fork: Fork, clock: Clock, count: int) -> float | None:
+        with evaluating([own.module]):
+            looking = Looking(fork, own.call, count)
+            if not looking.others or looking.square() or not looking.outputs() or not looking.steady():
+                return None
+            leak = leak_of(looking, clock, self.rounding)
+        return None if leak is None or meant(leak) else leak.effect
+
+    def _gradient(self, own: OwnModule, fork: Fork) -> dict[str, Any] | None:
+        """The worst of its inputs and parameters against finite differences."""
+        try:
+            with in_double([own.module]) as mode:
+                found = list(_compared(own, fork, mode, self.tolerance))
+        except (RuntimeError, TypeError, NotImplementedError):
+            return None  # not in double precision
+        worst = max(found, key=lambda f: f[1].error, default=None)
+        if worst is None or worst[1].verdict != WRONG or mode.stops:
+            return None
+        return {"of": worst[0], **worst[1].to_json()}
+
+
+def _plain_tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, (nn.Module, nn.Parameter)):
+        return []
+    parts = value.values() if type(value) is dict else value if type(value) in (list, tuple) else [value]
+    return [p for p in parts if isinstance(p, Tensor) and p.is_floating_point() and p.is_leaf and p.numel()]
+
+
+def _outputs(call: ModelCall, fork: Fork, module: nn.Module | None = None) -> list[Tensor]:
+    fork.seed(SEED)
+    result = (module or call.module)(*call.args, **call.kwargs)
+    return [t.detach().clone() for t in tensors_in(result) if t.is_floating_point()]
+
+
+def _depends(own: OwnModule, fork: Fork, held: list[Tensor]) -> bool:
+    """Whether the output changes with these values; they are put back."""
+    before = _outputs(own.call, fork)
+    values = [t.detach().clone() for t in held]
+    try:
+        with torch.no_grad():
+            for tensor, value in zip(held, values, strict=True):
+                tensor.detach().copy_(value * 1.5 + 0.5)
+        after = _outputs(own.call, fork)
+    finally:
+        with torch.no_grad():
+            for tensor, value in zip(held, values, strict=True):
+                tensor.detach().copy_(value)
+    return any(differ(a, b, 1e-6) for a, b in zip(before, after, strict=False))
+
+
+def _moves(own: OwnModule, fork: Fork, name: str) -> bool:
+    """Whether a training forward changes it: then it is learned, if not by the optimizer."""
+    before = [t.detach().clone() for t in _plain_tensors(getattr(own.module, name))]
+    modes = [(m, m.training) for m in own.module.modules()]
+    for module, _ in modes:
+        module.training = True
+    try:
+        _outputs(own.call, fork)
+    finally:
+        for module, mode in modes:
+            module.training = mode
+    after = _plain_tensors(getattr(own.module, name, None))
+    return len(before) != len(after) or any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def _compared(
+    own: OwnModule, fork: Fork, mode: Doubling, tolerance: float
+) -> Iterator[tuple[str, Comparison]]:
+    generator = torch.Generator().manual_seed(SEED)
+    module = own.module
+    known: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def leaf(tensor: Tensor) -> Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        if id(tensor) not in known:
+            known[id(tensor)] = (tensor, tensor.detach().double().clone().requires_grad_())
+        return known[id(tensor)][1]
+
+    args, kwargs = map_tensors(own.call.args, leaf), map_tensors(own.call.kwargs, leaf)
+    parameters = {n: p for n, p in module.named_parameters() if p.requires_grad and p.numel()}
+    jitter([*parameters.values(), *(t for _, t in known.values())], generator)
+    weights: list[Tensor] = []
+    buffers = [(b, b.detach().clone()) for b in module.buffers()]
+
+    def total() -> Tensor:
+        for buffer, value in buffers:
+            if not torch.equal(buffer, value):
+                buffer.detach().copy_(value)
+        fork.seed(SEED)
+        outputs = [
+            t for t in tensors_in(module(*args, **kwargs)) if t.is_floating_point() and t.requires_grad
+        ]
+        if not weights:
+            weights.extend(drawn(o, generator) for o in outputs)
+        return sum(((o * w).sum() for o, w in zip(outputs, weights, strict=False)), torch.zeros(()))
+
+    mode.noting = True
+    value = total()
+    mode.noting = False
+    if not value.requires_grad or float(value.detach()) != float(total().detach()):
+        return
+    yield from _each(total, parameters, known, generator, tolerance, padding_rows([module]))
+
+
+def _each(
+    total: Callable[[], Tensor],
+    parameters: dict[str, nn.Parameter],
+    known: dict[int, tuple[Tensor, Tensor]],
+    generator: torch.Generator,
+    tolerance: float,
+    padding: dict[int, int],
+) -> Iterator[tuple[str, Comparison]]:
+    named = [*(("its input", t) for _, t in known.values()), *parameters.items()]
+    value = total()
+    gradients = torch.autograd.grad(value, [t for _, t in named], allow_unused=True)
+    floor = 1e-5 * abs(float(value.detach()))
+    for (name, tensor), gradient in zip(named, gradients, strict=True):
+        if gradient is not None:
+            direction = drawn(tensor, generator)
+            if id(tensor) in padding:
+                direction[padding[id(tensor)]] = 0.0  # it has no gradient by design
+            yield (
+                name,
+                compared(
+                    tensor, gradient.detach(), direction, lambda: float(total().detach()), tolerance, floor
+                ),
+            )

@@ -1,0 +1,192 @@
+"""Does the model tell the dimensions apart? Other batch sizes, and the same samples in another order."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clew.hooks.entry.user_line import user_frame
+from clew.labs.experiments.base import Experiment, Result
+from clew.labs.experiments.network.batch_independence import TIME_FIRST
+from clew.labs.experiments.tools.sample_leaks import SEED, Looking, leak_of, meant, time_first_module
+from clew.labs.snapshot.fork import Fork
+from clew.labs.snapshot.op_tape import Place, distance, first_difference, taped
+from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.labs.snapshot.users_step.model_calls import (
+    evaluating,
+    few_samples,
+    model_calls,
+    sample_dim,
+    samples_known,
+    sizes_taken,
+)
+from clew.measure.nested_tensors import tensors_in
+
+_SHAPES = (
+    "shape",
+    "size of tensor",
+    "sizes of tensors",
+    "size mismatch",
+    "must match",
+    "expected size",
+    "dimension",
+)
+_STATE = ("hidden", "index", "out of range")  # kept from a batch of another size, or indices into it
+
+
+@dataclass(frozen=True)
+class DimensionMixup(Experiment):
+    name = "dimension-mixup"
+    question = "does it tell the dimensions apart?"
+    rank = 11
+
+    rounding: float = 1e-4  # of the output's size: other rows of a batch may be summed in another order
+    calls: int = 4  # of models in a step; more are alike
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        batch = few_samples(subject)
+        sizes = _Sizes(subject, batch)
+        data: dict[str, Any] = {"samples": subject.batch().size, "tried": batch.size}
+        with subject.fork(seed=0) as fork:
+            found = sizes.tried(fork)
+            if found:
+                return Result({**data, **found})
+            clock.tick(0.3)
+            with evaluating(subject.models.values()):
+                order = self._order(subject, fork, batch, clock)
+        if order and not samples_known(subject, batch):
+            raise CannotJudge(TIME_FIRST, "feed batches from a DataLoader, or data with the samples first")
+        return Result({**data, **order})
+
+    def _order(self, subject: Subject, fork: Fork, batch: Batch, clock: Clock) -> dict[str, Any]:
+        judged = False
+        for call in model_calls(subject, fork, batch)[: self.calls]:
+            looking = Looking(fork, call, batch.size)
+            if not looking.others or not looking.outputs() or looking.square() or _draws(looking):
+                continue
+            judged = True
+            leak = leak_of(looking, clock, self.rounding)
+            sequence = time_first_module(leak) if leak is not None and meant(leak) is None else None
+            if leak is not None and sequence is not None and leak.place is not None:
+                return {"time_first": sequence[0], "place": leak.place.to_json(), "effect": leak.effect}
+            if leak is None:
+                moved = _moved(looking)
+                if moved > self.rounding:
+                    place = _place(looking)
+                    return {"position": True, "effect": moved, "place": place.to_json() if place else None}
+        if not judged:
+            raise CannotJudge("no model gives an output by sample that is the same twice")
+        return {}
+
+
+def _draws(looking: Looking) -> bool:
+    """Whether the output depends on random numbers, which go by the place in the batch."""
+    base = looking.outputs()
+    other = looking.outputs(seed=SEED + 1)
+    return not all(map(torch.equal, base, other))
+
+
+def _turned(tensor: Tensor, count: int) -> Tensor:
+    """The same samples in the opposite order."""
+    dim = sample_dim(tensor, count)
+    return tensor if dim is None else tensor.flip(dim)
+
+
+def _moved(looking: Looking) -> float:
+    """How much outputs change that only ought to change their places."""
+    count = looking.count
+    base, turned = looking.outputs(), looking.outputs(lambda t: _turned(t, count))
+    gaps = [distance(a, _turned(b, count)) for a, b in zip(base, turned, strict=False) if a.shape == b.shape]
+    return max((gap / size for gap, size in gaps if size > 0), default=0.0)
+
+
+def _place(looking: Looking) -> Place | None:
+    """The first op that treats a sample by its place: sample 0, and the same one as the last."""
+    count, call = looking.count, looking.call
+    models = {call.name: call.module}
+
+    def keeping(row: int) -> Any:
+        def keep(tensor: Tensor) -> Tensor | None:
+            dim = sample_dim(tensor, count) if tensor.is_floating_point() else None
+            return None if dim is None else tensor.select(dim, row)
+
+        return keep
+
+    turned = call.changed(lambda t: _turned(t, count))
+    looking.reseed()
+    _, before = taped(models, keeping(0), call.again)
+    looking.reseed()
+    _, after = taped(models, keeping(count - 1), turned.again)
+    return first_difference(before, after, 1e-5)
+
+
+class _Sizes:
+    """The step with fewer samples than it was written for."""
+
+    def __init__(self, subject: Subject, batch: Batch) -> None:
+        self._subject = subject
+        self._batch = batch
+        self._full = subject.batch()
+
+    def tried(self, fork: Fork) -> dict[str, Any] | None:
+        """What went wrong because of the number of samples; None if nothing did."""
+        if self._batch.size >= self._full.size or any(d is None for d in self._full.dims):
+            return None
+        whole, error = self._shapes(fork, self._full)
+        if error is not None:
+            return None
+        few, error = self._shapes(fork, self._batch)
+        stuck = self._stuck(whole, few)
+        if stuck is not None:
+            return {"stuck": stuck, **self._equal()}
+        return self._failure(error) if error is not None else None
+
+    def _shapes(self, fork: Fork, batch: Batch) -> tuple[list[tuple[str, list[int]]], Exception | None]:
+        """The shapes of all outputs as far as the step came, and what ended it."""
+        shapes: list[tuple[str, list[int]]] = []
+
+        def noted(name: str) -> Any:
+            return lambda _, __, output: shapes.extend((name, list(t.shape)) for t in tensors_in(output))
+
+        handles = [m.register_forward_hook(noted(n)) for n, m in self._subject.models.items()]
+        try:
+            fork.seed(SEED)
+            fork.loss(batch)
+        except Exception as error:  # noqa: BLE001 - the user's code on a batch it was not written for
+            return shapes, error
+        finally:
+            for handle in handles:
+                handle.remove()
+        return shapes, None
+
+    def _stuck(self, whole: list[Any], few: list[Any]) -> dict[str, Any] | None:
+        """An output that had as many rows as samples, and has as many with fewer."""
+        size = self._full.size
+        for (name, before), (_, after) in zip(whole, few, strict=False):
+            if before[:1] == [size] and after == before:
+                return {"model": name, "shape": after}
+        return None
+
+    def _failure(self, error: Exception) -> dict[str, Any] | None:
+        told = (str(error).splitlines() or [""])[0]
+        plain = told.lower()
+        if any(w in plain for w in _STATE) or not any(w in plain for w in _SHAPES):
+            raise CannotJudge(f"the step does not run with {self._batch.size} samples: {told[:160]}")
+        file, line = user_frame(error.__traceback__)
+        code = _line_of(error, file, line)
+        place = {"file": file, "line": line, "op": None, "module": None, "root": None}
+        return {"failed": {"message": told[:200], "code": code}, "place": place, **self._equal()}
+
+    def _equal(self) -> dict[str, bool]:
+        return {"equal": self._full.size in sizes_taken(self._subject, self._full)}
+
+
+def _line_of(error: Exception, file: str | None, line: int | None) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((str(f.line) for f in reversed(frames) if (f.filename, f.lineno) == (file, line)), "")

@@ -1,0 +1,130 @@
+"""Does the same step from the same state and random numbers give the same twice?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clew.labs.experiments.base import Experiment, Result
+from clew.labs.snapshot.fork import Fork, State
+from clew.labs.snapshot.op_tape import Entry, Place, differ, taped
+from clew.labs.snapshot.plain_state import PlainState
+from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import Clock
+from clew.labs.snapshot.users_step.model_calls import model_calls
+from clew.measure.nested_tensors import tensors_in
+
+SEED = 2
+MOST = 32  # samples: enough to see a difference
+SAME, OUTSIDE, GENERATOR, KEPT, BACKWARD = "same", "outside", "generator", "kept", "backward"
+_UNSET = ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided")  # memory as it was
+
+
+@dataclass(frozen=True)
+class NondeterministicStep(Experiment):
+    name = "nondeterministic-step"
+    question = "does the same step give the same numbers twice?"
+    rank = 10
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        whole = subject.batch()
+        batch = whole.rows(range(min(MOST, whole.size))) if whole.size else whole
+        with subject.fork(seed=SEED) as fork:
+            tensors, plain = State.take(list(subject.models.values()), ()), _plain_state(subject)
+            first = _played(subject, fork, batch)
+            clock.tick(0.3)
+            kept = [piece.name for piece in plain.changed() if piece.generator]
+            tensors.put()  # running statistics are meant to move on
+            again = _played(subject, fork, batch)
+        clock.tick(0.6)
+        with subject.fork(seed=SEED) as fork:
+            anew = _played(subject, fork, batch)
+        kind, other = _kind(first, again, anew, bool(kept))
+        place = _place(first, other) if kind != SAME else None
+        return Result(
+            {
+                "kind": kind,
+                "whole": subject.step is not None,
+                "losses": [first.loss, other.loss],
+                "relative": _relative(first.loss, other.loss),
+                "generators": kept,
+                "place": place.to_json() if place else None,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class _Played:
+    loss: float
+    gradients: list[Tensor | None]
+    entries: list[Entry]
+
+
+def _plain_state(subject: Subject) -> PlainState:
+    owners = [m for top in subject.models.values() for m in top.modules()]
+    return PlainState.take([*owners, *(o for o in subject.owners if hasattr(o, "__dict__"))])
+
+
+def _played(subject: Subject, fork: Fork, batch: Batch) -> _Played:
+    """One step, with a fingerprint of every result."""
+    parameters = subject.parameters()
+    fork.seed(SEED)
+    loss, entries = taped(subject.models, _fingerprint, lambda: _number(subject, fork, batch))
+    gradients: list[Tensor | None] = []
+    if loss.requires_grad and parameters:
+        found = fork.gradients(loss, parameters)
+        gradients = [None if g is None else _fingerprint(g.detach()) for g in found]
+    return _Played(float(loss.detach()), gradients, [e for e in entries if e.place.op not in _UNSET])
+
+
+def _number(subject: Subject, fork: Fork, batch: Batch) -> Tensor:
+    """The loss; where it can't be had, for this very reason perhaps, the mean of what the model gives."""
+    if subject.step is not None:
+        return fork.loss(batch)
+    outputs = [t for call in model_calls(subject, fork, batch) for t in tensors_in(call.output)]
+    means = [t.float().mean() for t in outputs if t.is_floating_point() and t.numel()]
+    if not means:
+        subject.need_step()
+    return torch.stack(means).sum()
+
+
+def _fingerprint(tensor: Tensor) -> Tensor | None:
+    """Two sums, one of them by place, that two different tensors hardly share."""
+    if tensor.is_complex() or not tensor.numel():
+        return None
+    flat = tensor.reshape(-1).to(torch.float64).nan_to_num()
+    weights = torch.arange(1, len(flat) + 1, dtype=torch.float64, device=flat.device).sqrt()
+    return torch.stack([flat.sum(), (flat * weights).sum()])
+
+
+def _kind(first: _Played, again: _Played, anew: _Played, generator: bool) -> tuple[str, _Played]:
+    if _other(first, anew):
+        return (BACKWARD if first.loss == anew.loss and not _place(first, anew) else OUTSIDE), anew
+    if _other(first, again):
+        return (GENERATOR if generator else KEPT), again
+    return SAME, again
+
+
+def _other(one: _Played, other: _Played) -> bool:
+    """NaN is the same as NaN here."""
+    if one.loss != other.loss and not (one.loss != one.loss and other.loss != other.loss):
+        return True
+    return any(differ(a, b) for a, b in zip(one.gradients, other.gradients, strict=False))
+
+
+def _place(one: _Played, other: _Played) -> Place | None:
+    """The first op that gave something else, though it may have been another number of them."""
+    for a, b in zip(one.entries, other.entries, strict=False):
+        if a.place.op != b.place.op:
+            return b.place
+        if any(differ(x, y) for x, y in zip(a.kept, b.kept, strict=False)):
+            return b.place
+    return None
+
+
+def _relative(one: float, other: float) -> float:
+    size = max(abs(one), abs(other))
+    return abs(one - other) / size if size > 0 else 0.0

@@ -1,0 +1,200 @@
+"""Does the model make use of its input? Trained briefly, it is given the inputs of other samples."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.snapshot.fork import Fork
+from clew.labs.snapshot.replaced_inputs import (
+    drawn_samples,
+    inputs_replaced,
+    noise,
+    numbers_in,
+    other_samples,
+)
+from clew.labs.snapshot.sample_pool import captured, cut
+from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
+
+Change = Callable[[torch.Generator], Callable[[Tensor], Tensor]]
+
+
+@dataclass(frozen=True)
+class InputIgnored(Experiment):
+    name = "input-ignored"
+    question = "does the model make use of its input?"
+    rank = 8
+
+    least: int = 8  # samples; fewer can't be exchanged for one another
+    rows: int = 48  # samples of each batch
+    batches: int = 2  # learned by heart: the fewer, the sooner it shows
+    steps: int = 80  # of training, for each of the two optimizers
+    look: int = 10  # steps between two looks
+    draws: int = 3  # of other inputs, for the spread
+    clear: float = 0.05  # of the loss: a gain from the right inputs at which the question is answered
+    rate: float = 3e-3  # of Adam, tried where the program's own optimizer shows nothing
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        _ = subject.optimizer  # says why, if there is not just one
+        batches = self._batches(subject)
+        tries: list[dict[str, Any]] = []
+        for own in (True, False):
+            try:
+                tries.append(self._try(subject, batches, clock, own=own))
+            except OutOfTime:
+                if not tries:
+                    raise
+            if tries[-1]["used"]:
+                break
+        lines = [
+            Plot(f"loss while training briefly ({t['optimizer']})", range(len(t["losses"])), t["losses"])
+            for t in tries
+        ]
+        data = {"samples": sum(b.size for b in batches), "tries": tries, "line": list(subject.line)}
+        return Result(data, lines)
+
+    def _batches(self, subject: Subject) -> list[Batch]:
+        """Mixed across the captured ones: within one of them all labels may be alike."""
+        subject.need_step()
+        try:
+            together = captured(subject).batch
+            few = cut(together, min(self.rows, max(subject.batch().size, self.least)))[: self.batches]
+        except CannotJudge:
+            few = subject.batches[: self.batches]
+        size = min(b.size for b in few)
+        if size < self.least:
+            raise CannotJudge(
+                f"only {size} samples were seen; it takes {self.least} to exchange their inputs"
+            )
+        targets = [t for b in few for t in b.tensors(TARGET) if t.dim() and len(t) == b.size]
+        if targets and all(bool((t == t[:1]).all()) for t in targets):
+            raise CannotJudge("the samples seen so far all have the same target")
+        return few
+
+    def _try(self, subject: Subject, batches: list[Batch], clock: Clock, *, own: bool) -> dict[str, Any]:
+        with subject.fork(seed=0) as fork:
+            optimizer = fork.optimizer if own else torch.optim.Adam(subject.parameters(), lr=self.rate)
+            dependence = [_dependence(fork, subject, batches[0])]
+            first = [_loss(fork, batches, seed) for seed in range(self.draws)]
+            look: dict[str, Any] = {}
+            losses: list[float] = []
+            while len(losses) < self.steps and not (look and self._used(look, first)):
+                losses += self._train(fork, batches, optimizer, clock)
+                look = self._look(fork, subject, batches)
+            dependence.append(_dependence(fork, subject, batches[0]))
+        return {
+            "optimizer": type(subject.optimizer).__name__ if own else "Adam",
+            "own": own,
+            "steps": len(losses),
+            "losses": losses,
+            "first": first,
+            "last": look,
+            "used": self._used(look, first),
+            "given": _largest(d["given"] for d in dependence),  # to the model
+            "data": _largest(d["data"] for d in dependence),  # of the batch
+            "alike": all(d["alike"] for d in dependence),
+        }
+
+    def _train(self, fork: Fork, batches: list[Batch], optimizer: Optimizer, clock: Clock) -> list[float]:
+        def stop(_: int, loss: float) -> bool:
+            clock.tick()
+            if not math.isfinite(loss):
+                raise CannotJudge("the loss did not stay finite in a short training")
+            return False
+
+        return fork.train(batches, self.look, optimizer=optimizer, on_step=stop)
+
+    def _look(self, fork: Fork, subject: Subject, batches: list[Batch]) -> dict[str, Any]:
+        """The loss with the right inputs and with others, under the same random numbers."""
+        real = [_loss(fork, batches, seed) for seed in range(self.draws)]
+        return {
+            "real": real,
+            "others": self._losses(fork, subject, batches, other_samples),
+            "noise": self._losses(fork, subject, batches, noise),
+        }
+
+    def _losses(self, fork: Fork, subject: Subject, batches: list[Batch], change: Change) -> list[float]:
+        found = []
+        for seed in range(self.draws):
+            generator = torch.Generator().manual_seed(seed)
+            found.append(_loss(fork, batches, seed, subject, change(generator)))
+        return found
+
+    def _used(self, look: dict[str, Any], first: list[float]) -> bool:
+        """Beyond doubt: by far more than the draws differ, and a sizeable part of the loss."""
+        real, worse = look["real"], max((look["others"], look["noise"]), key=fmean)
+        spread = math.hypot(pstdev(real), pstdev(worse))
+        scale = max(abs(fmean(real)), abs(fmean(first)))
+        return fmean(worse) - fmean(real) > max(4 * spread, self.clear * scale)
+
+
+def _loss(
+    fork: Fork,
+    batches: Sequence[Batch],
+    seed: int,
+    subject: Subject | None = None,
+    change: Callable[[Tensor], Tensor] | None = None,
+) -> float:
+    """The mean over the batches, with the models' inputs changed if that is said."""
+    fork.seed(seed)
+    losses = []
+    for batch in batches:
+        with contextlib.ExitStack() as stack:
+            if subject is not None and change is not None:
+                stack.enter_context(inputs_replaced(subject, batch.size, change))
+            losses.append(float(fork.loss(batch).detach()))
+    return fmean(losses)
+
+
+def _dependence(fork: Fork, subject: Subject, batch: Batch) -> dict[str, Any]:
+    """How far the models' outputs change with their inputs, and with the data of the batch."""
+    plain = _outputs(fork, batch)
+    generator = torch.Generator().manual_seed(0)
+    with inputs_replaced(subject, batch.size, drawn_samples(generator)) as note:
+        given = _outputs(fork, batch)
+    pure = any(role == INPUT and dim is not None for role, dim in zip(batch.roles, batch.dims, strict=True))
+    exchange = drawn_samples(generator)
+    moved = batch._each(
+        lambda t, role, dim: (
+            t if role != INPUT or dim is None else exchange(t.movedim(dim, 0)).movedim(0, dim)
+        )
+    )
+    return {
+        "given": _change(plain, given) if note.changed else None,
+        "data": _change(plain, _outputs(fork, moved)) if pure else None,
+        "alike": note.tensors > 0 and not note.changed,
+    }
+
+
+def _outputs(fork: Fork, batch: Batch) -> list[Tensor]:
+    fork.seed(0)
+    seen = fork.observe(batch)
+    return [*numbers_in([output for _, output in seen.outputs]), seen.loss.detach().float()]
+
+
+def _change(before: list[Tensor], after: list[Tensor]) -> float | None:
+    """The largest difference, as a share of the largest number."""
+    if [t.shape for t in before] != [t.shape for t in after]:
+        return 1.0
+    shares = [_share(a, b) for a, b in zip(before, after, strict=True) if a.numel()]
+    return max(shares, default=None)
+
+
+def _share(a: Tensor, b: Tensor) -> float:
+    share = float((a - b).abs().max()) / max(float(a.abs().max()), 1e-30)
+    return share if math.isfinite(share) else 1.0
+
+
+def _largest(values: Any) -> float | None:
+    return max((v for v in values if v is not None), default=None)

@@ -1,0 +1,159 @@
+"""Autograd functions that the user wrote, each tried alone with the inputs it really got."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from clew.labs.experiments.tools.directional_derivative import UNSURE, WRONG, Comparison, compared, drawn
+from clew.measure.nested_tensors import tensors_in
+
+_MEANT = re.compile(
+    r"ste$|straight|revers|quant|binar|round|sign|surrogate|spike|scale_?grad|grad_?scal", re.I
+)
+MOST = 4096  # elements of an input of which single ones are not followed one by one
+
+
+@dataclass(frozen=True)
+class Applied:
+    """One call of a Function: its arguments, in double precision."""
+
+    function: type[Function]
+    args: tuple[Any, ...]
+    module: tuple[str | None, str | None]  # root and path
+    needed: tuple[bool, ...]  # which arguments a gradient was wanted for
+
+
+def functions_in(loss: Tensor) -> list[type[Function]]:
+    """The classes of the user's own that made the graph of a loss."""
+    found: dict[type[Function], None] = {}
+    waiting: list[Any] = [loss.grad_fn]
+    seen: set[Any] = set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        kind = getattr(type(node), "_forward_cls", None)
+        if kind is not None and not kind.__module__.startswith("torch."):
+            found[kind] = None
+        waiting += [child for child, _ in node.next_functions]
+    return list(found)
+
+
+@contextmanager
+def recording(
+    kinds: list[type[Function]], where: Callable[[], tuple[str | None, str | None]]
+) -> Iterator[dict[type[Function], Applied]]:
+    """The first call of each of these, while the step runs."""
+    calls: dict[type[Function], Applied] = {}
+    own = [(kind, kind.__dict__.get("forward"), kind.forward) for kind in kinds]
+    for kind, _, forward in own:
+        kind.forward = staticmethod(_noting(kind, forward, calls, where))  # type: ignore[method-assign]
+    try:
+        yield calls
+    finally:
+        for kind, written, _ in own:
+            if written is None:
+                del kind.forward
+            else:
+                kind.forward = written  # type: ignore[method-assign]
+
+
+def _noting(kind: Any, forward: Any, calls: dict[Any, Applied], where: Any) -> Callable[..., Any]:
+    with_context = kind.setup_context is Function.setup_context
+
+    def noted(*args: Any) -> Any:
+        given = args[1:] if with_context else args
+        if kind not in calls:
+            needs = args[0].needs_input_grad if with_context else tuple(_floating(a) for a in given)
+            kept = tuple(a.detach().clone() if isinstance(a, Tensor) else a for a in given)
+            calls[kind] = Applied(kind, kept, where(), tuple(needs))
+        return forward(*args)
+
+    return noted
+
+
+def _floating(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def checked(applied: Applied, tolerance: float) -> tuple[Comparison | None, str | None]:
+    """The worst of its inputs, and why a disagreement would be meant."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = [a.detach().clone() if isinstance(a, Tensor) else a for a in applied.args]
+    wanted = [n for n, a in enumerate(inputs) if _floating(a) and applied.needed[n]]
+    for n in wanted:
+        inputs[n] = inputs[n].double().requires_grad_()
+    outputs = _outputs(applied.function, inputs)
+    if not outputs or not wanted:
+        return None, None
+    weights = [drawn(o, generator) for o in outputs]
+    total = _weighted(outputs, weights)
+    gradients = torch.autograd.grad(total, [inputs[n] for n in wanted], allow_unused=True)
+
+    def value() -> float:
+        return float(_weighted(_outputs(applied.function, inputs), weights).detach())
+
+    found = [
+        compared(inputs[n], _or_zeros(g, inputs[n]), drawn(inputs[n], generator), value, tolerance)
+        for n, g in zip(wanted, gradients, strict=True)
+    ]
+    worst = max(found, key=lambda c: (c.verdict == WRONG, c.verdict == UNSURE, c.error))
+    return worst, _why_meant(applied, inputs, wanted, outputs, worst)
+
+
+def _or_zeros(gradient: Tensor | None, tensor: Tensor) -> Tensor:
+    return torch.zeros_like(tensor) if gradient is None else gradient.detach()
+
+
+def _outputs(function: Any, inputs: list[Any]) -> list[Tensor]:
+    return [t for t in tensors_in(function.apply(*inputs)) if t.is_floating_point() and t.requires_grad]
+
+
+def _weighted(outputs: list[Tensor], weights: list[Tensor]) -> Tensor:
+    return torch.stack([(o.double() * w).sum() for o, w in zip(outputs, weights, strict=True)]).sum()
+
+
+def _why_meant(
+    applied: Applied, inputs: list[Any], wanted: list[int], outputs: list[Tensor], worst: Comparison
+) -> str | None:
+    name = applied.function.__name__
+    if _MEANT.search(name):
+        return "by its name its gradient is not that of its forward"
+    same = [inputs[n] for n in wanted if any(o.shape == inputs[n].shape for o in outputs)]
+    if any(torch.equal(o.detach().double(), i.detach()) for o in outputs for i in same if o.shape == i.shape):
+        return "its forward passes the input on: only its gradient is meant to change"
+    if abs(worst.finite) <= 1e-6 * abs(worst.autograd) or worst.verdict == UNSURE:
+        return "its forward is made of steps, which have no gradient of their own"
+    return None
+
+
+def source_of(function: Any) -> tuple[str | None, int | None]:
+    """File and line of a function's definition, below its decorators."""
+    try:
+        code = inspect.unwrap(function).__code__
+    except AttributeError:
+        return None, None
+    first = code.co_firstlineno
+    lines = (linecache.getline(code.co_filename, n) for n in range(first, first + 5))
+    below = next((n for n, text in enumerate(lines) if text.lstrip().startswith(("def ", "async def "))), 0)
+    return code.co_filename, first + below
+
+
+def covers(function: Any, line: tuple[str | None, int | None]) -> bool:
+    """Whether a line is in a function's body."""
+    file, first = source_of(function)
+    if first is None or line[1] is None or file != line[0]:
+        return False
+    lines = [number for *_, number in inspect.unwrap(function).__code__.co_lines() if number is not None]
+    return first <= line[1] <= max(lines, default=first)

@@ -1,0 +1,116 @@
+"""The user's learning rate beside others: the same start, the same batches, other orders of them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clew.labs.experiments.base import Plot
+from clew.labs.experiments.tools.short_training import OWN, Setting, dropouts, look, train
+from clew.labs.snapshot.fork import Fork
+from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.records.codec import json_float
+
+SEEDS = 3  # orders of the batches, and random numbers
+MEASURED = 4  # batches on which the loss is taken before and after
+CACHE = "rates"
+
+
+@dataclass
+class Course:
+    """One training: how far the loss of the measured batches came down."""
+
+    rate: float
+    seed: int
+    gain: float  # -inf: did not stay finite
+    losses: list[float] = field(repr=False, default_factory=list)
+
+
+@dataclass
+class Races:
+    """Trainings of a few dozen steps, each made once and kept."""
+
+    subject: Subject
+    steps: int
+    measured: Sequence[Batch]
+    start: float  # mean loss of the measured batches, untrained
+    done: dict[tuple[str, float, int], Course] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, subject: Subject, steps: int = 40) -> Races:
+        """Shared by the experiments of one subject."""
+        kept = subject.cache.get(CACHE)
+        if isinstance(kept, cls):
+            return kept
+        subject.need_step()
+        _ = subject.optimizer
+        measured = [subject.batch(), *subject.batches[1:MEASURED]]
+        with subject.fork() as fork:
+            dropouts(subject, fork, measured[0])
+            start = level(fork, measured)
+        if not math.isfinite(start):
+            raise CannotJudge("the loss is not finite before the first step")
+        made = subject.cache[CACHE] = cls(subject, steps, measured, start)
+        return made
+
+    def course(self, rate: float, seed: int, clock: Clock, optimizer: str = OWN) -> Course:
+        key = (optimizer, rate, seed)
+        if key not in self.done:
+            setting = Setting(optimizer, rate)
+            with self.subject.fork(seed=seed) as fork:
+                losses = train(self.subject, fork, self.order(seed), self.steps, setting, clock, seed=seed)
+                end = level(fork, self.measured) if math.isfinite(losses[-1]) else math.inf
+            gain = self.start - end if math.isfinite(end) else -math.inf
+            self.done[key] = Course(rate, seed, gain, losses)
+        return self.done[key]
+
+    def order(self, seed: int) -> list[Batch]:
+        order = list(self.subject.batches)
+        random.Random(seed).shuffle(order)
+        return order
+
+    def table(self, factors: Sequence[float], seeds: int, clock: Clock) -> dict[str, Any]:
+        """What the check reads: gains over the seeds for each factor on the user's own rate."""
+        own = self.subject.learning_rate()
+        rows = []
+        for number, factor in enumerate(factors):
+            clock.tick(number / len(factors))
+            gains = [json_float(self.course(factor, seed, clock).gain) for seed in range(seeds)]
+            rows.append({"factor": factor, "rate": own * factor, "gains": gains})
+        return {"start": self.start, "steps": self.steps, "rate": own, "rows": rows, **self.about()}
+
+    def about(self) -> dict[str, Any]:
+        group = self.subject.optimizer.param_groups[0]
+        return {
+            "optimizer": type(self.subject.optimizer).__name__,
+            "line": list(self.subject.line),
+            "warms_up": _warms_up(self.subject, group),
+        }
+
+    def plots(self, factors: Sequence[float], clock: Clock) -> list[Plot]:
+        """The losses at these factors on the user's own rate."""
+        own = self.subject.learning_rate()
+        drawn = [(factor, self.course(factor, 0, clock).losses) for factor in dict.fromkeys(factors)]
+        return [
+            Plot(f"loss at a learning rate of {own * factor:.2g}", list(range(len(losses))), losses)
+            for factor, losses in drawn
+        ]
+
+
+def _warms_up(subject: Subject, group: dict[str, Any]) -> bool:
+    """Whether a schedule begins below the rate that these trials have from the first step on."""
+    if "max_lr" in group:  # one-cycle and cyclic schedules
+        return True
+    states = {id(o): s for o, s in subject.initial.optimizers} if subject.initial else {}
+    first = states.get(id(subject.optimizer), {}).get("groups", [group])[0]
+    return float(first["lr"]) < 0.9 * float(first.get("initial_lr", first["lr"]))
+
+
+def level(fork: Fork, batches: Sequence[Batch]) -> float:
+    """The same random numbers before and after, so that only the training differs."""
+    return sum(look(fork, batch, seed=99).loss for batch in batches) / len(batches)

@@ -1,0 +1,111 @@
+"""A training loop as the program runs it, or with one thing changed: what a trial of a fix compares."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from clew.labs.snapshot.fork import Fork
+from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import Clock
+
+Around = Callable[[], contextlib.AbstractContextManager[Any]]
+JUDGED = 4  # batches on which the loss is taken at the end
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How the steps are made; the user's own code from batch to loss is in the middle of each."""
+
+    zero: bool = True  # gradients are cleared before a step's first backward
+    every: int = 1  # backwards per step
+    keeps: bool = True  # with several backwards: their gradients add up (False: only the last one counts)
+    divide: bool = True  # with several backwards: the loss is divided by their number
+    rate: float = 1.0  # factor of the learning rate
+    clip: float | None = None  # norm to clip to; None: as the program does
+    fresh: bool = False  # newly drawn weights
+    full_precision: bool = False  # no autocast
+    prepare: tuple[Callable[[Fork], None], ...] = ()  # changes of modules and optimizer
+    feed: Callable[[Sequence[Batch], int], Sequence[Batch]] | None = None  # samples in other batches, by seed
+    see: Callable[[Sequence[Batch]], Sequence[Batch]] | None = None  # what the model is given of them
+    around: Around = field(default=contextlib.nullcontext)  # in which the loss is computed
+
+    def with_change(self, change: Callable[[Fork], None]) -> Loop:
+        return replace(self, prepare=(*self.prepare, change))
+
+
+def ends_at(subject: Subject, loop: Loop, measured_as: Loop, steps: int, seed: int, clock: Clock) -> float:
+    """The mean loss after so many steps, of the samples and in the way of another loop."""
+    with subject.fork(seed=seed, fresh=loop.fresh) as fork, _precision(loop):
+        for change in loop.prepare:
+            change(fork)
+        optimizer = fork.optimizer
+        for group in optimizer.param_groups:
+            group["lr"] = group["lr"] * loop.rate
+        batches = _seen(subject, loop, loop, seed)
+        fork.seed(seed)
+        with loop.around():
+            _train(fork, optimizer, batches, loop, subject, steps, clock)
+        with measured_as.around(), torch.no_grad():
+            found = [float(fork.loss(b)) for b in _seen(subject, measured_as, loop, seed)[:JUDGED]]
+    mean = sum(found) / len(found)
+    return mean if math.isfinite(mean) else math.inf
+
+
+def _seen(subject: Subject, fed_by: Loop, seen_by: Loop, seed: int) -> list[Batch]:
+    batches: Sequence[Batch] = subject.batches
+    batches = batches if fed_by.feed is None else fed_by.feed(batches, seed)
+    return list(batches if seen_by.see is None else seen_by.see(batches))
+
+
+def _precision(loop: Loop) -> contextlib.AbstractContextManager[Any]:
+    return torch.autocast("cpu", enabled=False) if loop.full_precision else contextlib.nullcontext()
+
+
+def _train(
+    fork: Fork,
+    optimizer: Optimizer,
+    batches: Sequence[Batch],
+    loop: Loop,
+    subject: Subject,
+    steps: int,
+    clock: Clock,
+) -> None:
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    clip = subject.clip if loop.clip is None else loop.clip
+    order = _order(len(batches), steps * loop.every)
+    for step in range(steps):
+        clock.tick(step / steps)
+        if loop.zero:
+            optimizer.zero_grad()
+            _zero(subject)
+        for part in range(loop.every):
+            if part and not loop.keeps:
+                optimizer.zero_grad()
+            loss = fork.loss(batches[order[step * loop.every + part]])
+            (loss / loop.every if loop.divide else loss).backward()
+        if clip is not None:
+            nn.utils.clip_grad_norm_(parameters, clip)
+        optimizer.step()
+
+
+def _order(count: int, length: int) -> list[int]:
+    """Another order every time through, drawn from the fork's generator."""
+    order: list[int] = []
+    while len(order) < length:
+        order += torch.randperm(count).tolist()
+    return order
+
+
+def _zero(subject: Subject) -> None:
+    """Also what the optimizer does not have: it may be added by a fix later."""
+    for parameter in subject.parameters():
+        parameter.grad = None

@@ -1,0 +1,264 @@
+"""The stations of a sample: datasets inside datasets, their methods, transforms and functions, and collate.
+
+Found by looking, without reading a sample. Each stage knows how to put something else in its place, so
+that `following` can look on; only ever on a copy, or where all is put back.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator, MutableSequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from torch import nn
+from torch.utils.data import Dataset, IterableDataset
+
+from clew.hooks.entry.user_line import USER, kind_of
+
+DEPTH = 6  # of datasets inside datasets
+NESTED = 3  # of transforms inside transforms
+MOST_PARTS = 16  # of a ConcatDataset
+WORDS = ("transform", "aug", "preprocess", "normali", "tokeni")
+OF_TARGETS = ("target", "label")
+ENTRIES = ("__getitem__", "__getitems__", "__iter__")
+READ, METHOD, FUNCTION, CALL = "read", "method", "function", "call"
+TRANSFORM, TARGET_TRANSFORM, COLLATE = "transform", "target transform", "collate"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One station. `put(other)` sets another callable in its place; None where that can't be done."""
+
+    name: str  # "RandomCrop", "Pets.load", "default_collate"
+    kind: str  # READ: a dataset's own __getitem__ or __iter__; METHOD, FUNCTION, CALL, TRANSFORM, …
+    value: Any = field(repr=False, compare=False)
+    put: Callable[[Any], None] | None = field(default=None, repr=False, compare=False)
+    file: str | None = None  # where it is written, if that is in the user's own files
+    line: int | None = None
+
+
+def stages_of(
+    dataset: Any, collate: Any = None, put_collate: Callable[[Any], None] | None = None
+) -> list[Stage]:
+    """All stages, datasets from the outermost inwards; collate last."""
+    found: list[Stage] = []
+    for inner, put in datasets_in(dataset):
+        found.append(
+            Stage(f"{type(inner).__name__}.{entry_of(inner)}", READ, inner, put, *_entry_line(inner))
+        )
+        found += [*_methods(inner), *_transforms(inner), *_functions(inner)]
+    if collate is not None:
+        found.append(Stage(called(collate), COLLATE, collate, put_collate, *written_at(collate)))
+    return found
+
+
+def datasets_in(
+    dataset: Any, put: Callable[[Any], None] | None = None, depth: int = DEPTH
+) -> Iterator[tuple[Any, Callable[[Any], None] | None]]:
+    """The dataset and those within it (Subset, ConcatDataset, wrappers of the user's own)."""
+    if dataset is None:
+        return
+    yield dataset, put
+    held = _attributes(dataset)
+    for key, value in held.items() if depth > 0 else ():
+        if is_dataset(value):
+            yield from datasets_in(value, partial(_set, dataset, key), depth - 1)
+        elif isinstance(value, list) and value and all(is_dataset(part) for part in value[:MOST_PARTS]):
+            for n, part in enumerate(value[:MOST_PARTS]):
+                yield from datasets_in(part, partial(value.__setitem__, n), depth - 1)
+
+
+def is_dataset(value: Any) -> bool:
+    return isinstance(value, Dataset) and not isinstance(value, type)
+
+
+def entry_of(dataset: Any) -> str:
+    """The method by which it is read."""
+    if isinstance(dataset, IterableDataset) or not hasattr(type(dataset), "__getitem__"):
+        return "__iter__"
+    return "__getitem__"
+
+
+def called(thing: Any) -> str:
+    """What a callable is called, in the user's words."""
+    if isinstance(thing, partial):
+        return called(thing.func)
+    name = getattr(thing, "__name__", None)
+    return name if isinstance(name, str) else type(thing).__name__
+
+
+def written_at(thing: Any) -> tuple[str | None, int | None]:
+    """File and line of a callable of the user's own; nothing for others'."""
+    thing = thing.func if isinstance(thing, partial) else thing
+    kind = type(thing)
+    for candidate in (thing, *(getattr(kind, name, None) for name in ("__call__", "forward"))):
+        code = getattr(getattr(candidate, "__func__", candidate), "__code__", None)
+        if isinstance(code, types.CodeType):
+            users = kind_of(code.co_filename) == USER
+            return (code.co_filename, code.co_firstlineno) if users else (None, None)
+    return None, None
+
+
+def _entry_line(dataset: Any) -> tuple[str | None, int | None]:
+    return written_at(getattr(type(dataset), entry_of(dataset), None))
+
+
+def names_used(dataset: Any) -> set[str]:
+    """What reading a dataset speaks of: names in its entries, and in its methods that these call."""
+    found: set[str] = set()
+    queue = list(ENTRIES)
+    while queue and len(found) < 1000:
+        code = getattr(getattr(type(dataset), queue.pop(), None), "__code__", None)
+        if isinstance(code, types.CodeType):
+            new = set(code.co_names) - found
+            found |= new
+            queue += [name for name in new if _is_own_method(dataset, name)]
+    return found
+
+
+def _is_own_method(dataset: Any, name: str) -> bool:
+    """A function of the user's class; torch's Dataset has none that would be a stage."""
+    if name.startswith("__"):
+        return False
+    function = getattr(type(dataset), name, None)
+    return isinstance(function, types.FunctionType) and kind_of(function.__code__.co_filename) == USER
+
+
+def _methods(dataset: Any) -> Iterator[Stage]:
+    if not isinstance(getattr(dataset, "__dict__", None), dict):
+        return
+    for name in _in_order(dataset):
+        if _is_own_method(dataset, name):
+            bound = getattr(dataset, name)
+            stage_name = f"{type(dataset).__name__}.{name}"
+            yield Stage(stage_name, METHOD, bound, partial(_shadow, dataset, name), *written_at(bound))
+
+
+def _in_order(dataset: Any) -> list[str]:
+    """The same names in the order of the code: a set's order changes from run to run."""
+    return sorted(names_used(dataset), key=lambda name: (_first_line(dataset, name), name))
+
+
+def _first_line(dataset: Any, name: str) -> int:
+    code = getattr(getattr(type(dataset), name, None), "__code__", None)
+    return code.co_firstlineno if isinstance(code, types.CodeType) else 0
+
+
+def _transforms(dataset: Any) -> Iterator[Stage]:
+    """Attributes that are transforms by their name, or callables that reading uses."""
+    used = names_used(dataset)
+    for key, value in _attributes(dataset).items():
+        if not is_callable(value) or is_dataset(value):
+            continue
+        if any(word in key.lower() for word in WORDS) or is_chain(value):
+            kind = TARGET_TRANSFORM if any(word in key.lower() for word in OF_TARGETS) else TRANSFORM
+            yield from _chain(value, kind, partial(_set, dataset, key), NESTED, key)
+        elif key in used:
+            yield Stage(_named(value, key), CALL, value, partial(_set, dataset, key), *written_at(value))
+
+
+def is_callable(value: Any) -> bool:
+    return is_chain(value) or (callable(value) and not isinstance(value, type))
+
+
+def is_chain(value: Any) -> bool:
+    """Callables one after the other, in a list or in an object like Compose."""
+    steps = value if isinstance(value, (list, tuple)) else getattr(value, "transforms", None)
+    return isinstance(steps, (list, tuple)) and bool(steps) and all(_is_step(step) for step in steps)
+
+
+def _is_step(step: Any) -> bool:
+    return callable(step) and not isinstance(step, type)
+
+
+def _chain(value: Any, kind: str, put: Callable[[Any], None], depth: int, key: str) -> Iterator[Stage]:
+    """A Compose-like object's steps one by one; any other transform as it is."""
+    if isinstance(value, nn.Sequential):
+        chain = Chain(value, put)
+        yield from _steps(chain.steps, chain.put_step, kind, depth, key)
+        return
+    steps = value if isinstance(value, (list, tuple)) else getattr(value, "transforms", None)
+    if depth > 0 and isinstance(steps, (list, tuple)) and all(callable(step) for step in steps):
+        owner = None if steps is value else value
+        yield from _steps(steps, _putter(steps, owner, put), kind, depth, key)
+    elif callable(value):
+        yield Stage(_named(value, key), kind, value, put, *written_at(value))
+
+
+def _steps(
+    steps: Any, put_at: Callable[[int, Any], None], kind: str, depth: int, key: str
+) -> Iterator[Stage]:
+    for n, step in enumerate(steps):
+        yield from _chain(step, kind, partial(put_at, n), depth - 1, f"{key}[{n}]")
+
+
+def _named(value: Any, key: str) -> str:
+    """By its own name, or where it is kept if it has none."""
+    name = called(value)
+    return key if name == "<lambda>" else name
+
+
+def _putter(steps: Any, owner: Any, put: Callable[[Any], None]) -> Callable[[int, Any], None]:
+    if isinstance(steps, MutableSequence):
+        return steps.__setitem__
+    held = list(steps)
+
+    def put_at(n: int, other: Any) -> None:
+        held[n] = other
+        if owner is None:
+            put(tuple(held))
+        else:
+            _set(owner, "transforms", tuple(held))
+
+    return put_at
+
+
+class Chain:
+    """An `nn.Sequential` of transforms as a plain one: a module's children can't be just any callable."""
+
+    def __init__(self, original: nn.Sequential, put: Callable[[Any], None]) -> None:
+        self._original = original
+        self.steps: list[Any] = list(original)
+        self._put = put
+
+    def put_step(self, n: int, other: Any) -> None:
+        self.steps[n] = other
+        whole = all(a is b for a, b in zip(self.steps, self._original, strict=True))
+        self._put(self._original if whole else self)
+
+    def __call__(self, value: Any) -> Any:
+        for step in self.steps:
+            value = step(value)
+        return value
+
+
+def _functions(dataset: Any) -> Iterator[Stage]:
+    """Functions of the user's own modules that reading calls by name."""
+    for entry in (*ENTRIES, *(n for n in names_used(dataset) if _is_own_method(dataset, n))):
+        method = getattr(type(dataset), entry, None)
+        code, scope = getattr(method, "__code__", None), getattr(method, "__globals__", None)
+        if not isinstance(code, types.CodeType) or kind_of(code.co_filename) != USER or scope is None:
+            continue
+        for name in code.co_names:
+            value = scope.get(name)
+            if isinstance(value, types.FunctionType) and kind_of(value.__code__.co_filename) == USER:
+                yield Stage(name, FUNCTION, value, partial(scope.__setitem__, name), *written_at(value))
+
+
+def _attributes(thing: Any) -> dict[str, Any]:
+    held = getattr(thing, "__dict__", None)
+    return dict(held) if isinstance(held, dict) else {}
+
+
+def _set(owner: Any, key: str, value: Any) -> None:
+    vars(owner)[key] = value  # past a __setattr__ of the user's own
+
+
+def _shadow(owner: Any, name: str, value: Any) -> None:
+    """A method is its class's: another is put before it, and taken away again."""
+    if type(value) is types.MethodType:  # the original, and nothing that passes for it
+        vars(owner).pop(name, None)
+    else:
+        vars(owner)[name] = value

@@ -1,0 +1,309 @@
+"""A loader's exception traced back to the sample: which index, in which stage, at which of the user's lines.
+
+A worker's traceback is a text that came from another process, and names no sample. The indices of the
+batch are known (`attach.indices`), so the samples are read again here, one by one, until one fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import pickle
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from time import perf_counter
+from types import FrameType, TracebackType
+from typing import Any
+
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter
+
+from clew.hooks.entry.user_line import USER, kind_of
+from clew.hooks.seams.sample_indices import Crew, Indices
+from clew.labs.loaders.dataset_stages import COLLATE, READ
+from clew.labs.loaders.fatal_sample import fatal
+from clew.labs.loaders.look.stage_path import readable
+from clew.labs.loaders.look.value_view import look_at, parts_of
+from clew.labs.loaders.pipeline import MAP, Pipeline, of_loader
+from clew.labs.loaders.stage_trace import Call
+from clew.labs.loaders.token_decoder import Decoder
+from clew.labs.loaders.user_errors import said, users_frames
+from clew.records.sample_views import Failure, Frame, Look
+
+SECONDS = 20.0  # for reading samples again
+TRIES = 8  # of the whole batch, each with other random numbers
+MOST_DETAILS = 8
+WORKER = re.compile(r"Caught (\w+) in DataLoader worker process (\d+)")
+KILLED = re.compile(r"DataLoader worker \(pid\(?s?\)? ?([\d, ]+)\)")
+NOT_PICKLED = ("pickle", "Can't get local object", "Can't get attribute", "cannot be pickled")
+
+
+def traced_back(error: BaseException, indices: Indices) -> Failure | None:
+    """What an uncaught exception came from, if it came out of a DataLoader. Runs the user's dataset."""
+    message = f"{error} {error.__cause__ or ''}"
+    killed = KILLED.search(message)
+    if killed is not None:
+        pids = {int(pid) for pid in re.findall(r"\d+", killed.group(1))}
+        return _killed(error, indices.crew_of(pids), pids, message)
+    iterator = _iterator_in(error.__traceback__)
+    if iterator is None:
+        return None
+    loader = _loader_of(id(iterator._dataset), id(iterator._index_sampler), error.__traceback__)
+    if loader is None:
+        return None
+    pipeline = of_loader(loader, names=_names(error.__traceback__, loader))
+    worker = WORKER.search(message)
+    if worker is not None:
+        drawn = indices.of(iterator, _batch_number(iterator, error.__traceback__)) or []
+        return _reproduced(pipeline, drawn, int(worker.group(2)), _last_line(str(error)), error)
+    if any(words in message for words in NOT_PICKLED) and isinstance(
+        iterator, _MultiProcessingDataLoaderIter
+    ):
+        return _unpicklable(pipeline, message)
+    return _here(pipeline, iterator, indices, error)
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
+    while traceback is not None:
+        yield traceback.tb_frame
+        traceback = traceback.tb_next
+
+
+def _iterator_in(traceback: TracebackType | None) -> Any:
+    held = (frame.f_locals.get("self") for frame in _frames(traceback))
+    return next((one for one in held if isinstance(one, _BaseDataLoaderIter)), None)
+
+
+def _loader_of(dataset: int, sampler: int, traceback: TracebackType | None) -> Any:
+    """The loader of these (by their ids): a variable in one of the frames, else any that has them."""
+    scopes = [scope for f in _frames(traceback) for scope in (f.f_locals, f.f_globals)]
+    named = [value for scope in scopes for value in list(scope.values()) if isinstance(value, DataLoader)]
+    for value in itertools.chain(named, (one for one in gc.get_objects() if isinstance(one, DataLoader))):
+        own = (vars(value).get("batch_sampler"), vars(value).get("sampler"))
+        if id(value.dataset) == dataset and sampler in {id(one) for one in own}:
+            return value
+    return None
+
+
+def _names(traceback: TracebackType | None, loader: Any) -> list[str]:
+    found = [
+        name
+        for frame in _frames(traceback)
+        for scope in (frame.f_locals, frame.f_globals)
+        for name, value in list(scope.items())
+        if value is loader and name not in ("self", "loader")
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _batch_number(iterator: Any, traceback: TracebackType | None) -> int:
+    """Of the batch that failed."""
+    if getattr(iterator, "_in_order", True):
+        return int(iterator._rcvd_idx) - 1
+    frames = [f for f in _frames(traceback) if f.f_code.co_name == "_next_data"]
+    return int(frames[-1].f_locals.get("idx", -1)) if frames else -1
+
+
+def _last_line(message: str) -> str:
+    """The original error, which stands at the end of the worker's traceback."""
+    lines = [line for line in message.strip().splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""
+
+
+# -- kinds of failures --
+
+
+def _reproduced(
+    pipeline: Pipeline, indices: Sequence[int], worker: int | None, error: str, original: BaseException
+) -> Failure:
+    base = Failure("not reproduced", error, pipeline.name, worker, tuple(indices))
+    until = perf_counter() + SECONDS
+    with pipeline.reading():
+        decoder = Decoder(pipeline)
+        if pipeline.kind != MAP:
+            return _from_stream(pipeline, base, until)
+        for attempt in range(TRIES):
+            found = _attempt(pipeline, indices, attempt, base, decoder)
+            if found is not None:
+                return found
+            if perf_counter() > until:
+                break
+    frames = _from_text(str(original))
+    return replace(base, frames=frames, notes=("read again here, none of these samples fails: it depends on "
+                 "random numbers, or on something that is different in a worker",))  # fmt: skip
+
+
+def _attempt(
+    pipeline: Pipeline, indices: Sequence[int], seed: int, base: Failure, decoder: Decoder
+) -> Failure | None:
+    samples = []
+    for index in indices:
+        open_calls: list[Call] = []
+        failed: list[Call] = []
+        try:
+            with _followed(pipeline, open_calls, failed):
+                samples.append(pipeline.sample(index, seed=seed * 7919 + index))
+        except Exception as raised:  # noqa: BLE001 - this is what is looked for
+            plain = readable(pipeline, index, seed * 7919 + index)
+            if plain is None:
+                return _of_sample(base, index, raised, failed, decoder)
+            samples.append(plain[0])  # it does not bear being looked on, that is all
+    return _collated(pipeline, samples, indices, base)
+
+
+@contextlib.contextmanager
+def _followed(pipeline: Pipeline, began: list[Call], failed: list[Call]) -> Iterator[None]:
+    def listener(call: Call) -> None:
+        if call.error is not None:
+            failed.append(call)
+
+    with pipeline.following(listener, began.append):
+        yield
+
+
+def _of_sample(
+    base: Failure, index: int, raised: BaseException, failed: Sequence[Call], decoder: Decoder
+) -> Failure:
+    """The innermost stage that raised is the first that was told of."""
+    stage = failed[0].stage if failed else None
+    name = "" if stage is None else f"{stage.kind} {stage.name}" if stage.kind != READ else stage.name
+    look = None
+    given = failed[0].given[0] if failed and failed[0].given else None
+    if stage is not None and stage.kind != READ and not isinstance(given, (int, type(None))):
+        look = _look(given, f"what {stage.name} was given", decoder)
+    frames = users_frames(raised.__traceback__)
+    return replace(base, kind="sample", error=said(raised), index=index, stage=name, frames=frames, look=look)
+
+
+def _look(value: Any, title: str, decoder: Decoder) -> Look | None:
+    try:
+        return look_at(value, title, decoder=decoder)
+    except Exception:  # noqa: BLE001 - what made the user's code fail may be too odd to be shown
+        return None
+
+
+def _collated(
+    pipeline: Pipeline, samples: Sequence[Any], indices: Sequence[int], base: Failure
+) -> Failure | None:
+    if pipeline.collate is None or not samples:
+        return None
+    try:
+        pipeline.collated(samples)
+    except Exception as raised:  # noqa: BLE001 - this is what is looked for
+        name = next((s.name for s in pipeline.stages if s.kind == COLLATE), "collate")
+        odd, details = misfits(samples, indices)
+        return replace(
+            base,
+            kind="collate",
+            error=said(raised),
+            stage=name,
+            index=odd,
+            frames=users_frames(raised.__traceback__),
+            details=details,
+        )
+    return None
+
+
+def misfits(samples: Sequence[Any], indices: Sequence[int]) -> tuple[int | None, tuple[str, ...]]:
+    """Which samples are not like the others: form, type or shape of a field. The only odd one is named."""
+    described = [_form(sample) for sample in samples]
+    usual = max(set(described), key=described.count)
+    odd = [n for n, form in enumerate(described) if form != usual]
+    lines = [f"sample {indices[n]}: {', '.join(described[n]) or 'nothing'}" for n in odd[:MOST_DETAILS]]
+    if not odd:
+        return None, ()
+    count = len(samples) - len(odd)
+    usually = (
+        f"the other {count}: {', '.join(usual)}"
+        if count > 1
+        else f"sample {indices[described.index(usual)]}: {', '.join(usual)}"
+    )
+    more = [f"and {len(odd) - MOST_DETAILS} more"] if len(odd) > MOST_DETAILS else []
+    return (indices[odd[0]] if len(odd) == 1 and len(samples) > 2 else None), (*lines, *more, usually)
+
+
+def _form(sample: Any) -> tuple[str, ...]:
+    shown = []
+    for part in parts_of(sample):
+        shape = "×".join(str(n) for n in part.shape) if part.shape and part.dtype else ""
+        words = " ".join(word for word in (shape, part.dtype or part.type) if word)
+        shown.append(f"{part.name} {words}" if part.name != "sample" else words)
+    return tuple(shown)
+
+
+def _from_stream(pipeline: Pipeline, base: Failure, until: float) -> Failure:
+    """A dataset without index: its samples in a row, until one fails."""
+    number = 0
+    try:
+        for _ in pipeline.samples():
+            number += 1
+            if perf_counter() > until:
+                break
+    except Exception as raised:  # noqa: BLE001 - this is what is looked for
+        frames = users_frames(raised.__traceback__)
+        note = "counted in one process: a worker that reads only a share of the data counts otherwise"
+        return replace(base, kind="sample", error=said(raised), index=number, frames=frames, notes=(note,))
+    return replace(base, notes=(f"read again here, {number} samples in a row came without an error",))
+
+
+def _killed(error: BaseException, crew: Crew | None, pids: set[int], message: str) -> Failure | None:
+    """A worker that died took its traceback along: its batches are tried in processes of our own."""
+    loader = _loader_of(crew.dataset, crew.sampler, error.__traceback__) if crew is not None else None
+    if crew is None or loader is None:
+        return None
+    pipeline = of_loader(loader, names=_names(error.__traceback__, loader))
+    worker, drawn = next(n for n, pid in enumerate(crew.pids) if pid in pids), crew.waiting()
+    base = Failure("killed", message.strip().splitlines()[0][:300], pipeline.name, worker, tuple(drawn[:64]))
+    found = fatal(pipeline, drawn, SECONDS) if pipeline.kind == MAP and drawn else None
+    if found is None:
+        note = "read again in another process, none of the samples on their way kills it"
+        hint = "most often the memory ran out: fewer workers, a smaller prefetch_factor, or smaller samples"
+        return replace(base, notes=(note,) if drawn else (), hint=hint)
+    index, how = found
+    return replace(base, index=index, notes=(f"read again in another process, it dies too: {how}",))
+
+
+def _unpicklable(pipeline: Pipeline, message: str) -> Failure:
+    """Workers that are spawned get the dataset as a pickle: which part of it can't be one?"""
+    details = []
+    for name, owner in (("dataset", pipeline.dataset), ("collate_fn", pipeline.collate)):
+        details += [f"{name}{path}: {why}" for path, why in _culprits(owner)]
+    hint = "use functions and classes from the top of a module, no lambdas and no local ones; or fork workers"
+    line = message.strip().splitlines()[0][:300]
+    return Failure("unpicklable", line, pipeline.name, details=tuple(details[:MOST_DETAILS]), hint=hint)
+
+
+def _culprits(owner: Any, path: str = "", depth: int = 3) -> list[tuple[str, str]]:
+    try:
+        pickle.dumps(owner)
+    except Exception as error:  # noqa: BLE001 - pickling runs the user's code, which may raise anything
+        why = said(error)
+    else:
+        return []
+    inside = getattr(owner, "__dict__", None)
+    parts = {f".{k}": v for k, v in inside.items()} if isinstance(inside, dict) else {}
+    if isinstance(owner, (list, tuple)):
+        parts = {f"[{n}]": v for n, v in enumerate(owner[:64])}
+    found = [c for key, value in parts.items() if depth for c in _culprits(value, path + key, depth - 1)]
+    return found or [(path, why)]
+
+
+def _here(pipeline: Pipeline, iterator: Any, indices: Indices, error: BaseException) -> Failure | None:
+    """Without workers the traceback is whole; it lacks only the sample."""
+    if isinstance(error, (KeyboardInterrupt, SystemExit)) or isinstance(
+        iterator, _MultiProcessingDataLoaderIter
+    ):
+        return None
+    drawn = indices.of(iterator, iterator._num_yielded) or []
+    if pipeline.kind != MAP or not drawn:
+        return None
+    found = _reproduced(pipeline, drawn, None, said(error), error)
+    return found if found.kind != "not reproduced" else None
+
+
+def _from_text(message: str) -> tuple[Frame, ...]:
+    """The user's lines in a worker's traceback."""
+    found = re.findall(r'File "([^"]+)", line (\d+), in (\S+)\n\s+(.*)', message)
+    return tuple(Frame(f, int(n), where, code) for f, n, where, code in found if kind_of(f) == USER)[-8:]

@@ -1,0 +1,204 @@
+"""A sample taken apart into fields, each as an array or a text, whatever a dataset may return."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from clew.records.dataset_survey import INPUT, LABEL, OTHER
+
+DEPTH = 4  # of fields within fields
+MOST_FIELDS = 64
+FEW = 4  # numbers that are fields of their own; a longer row of numbers is one field
+PLANE = 8  # rows and columns from which on a plane of numbers is taken for a picture
+WAVE = 1024  # values in a row from which on it is taken for a wave
+TOKENS = 4
+LABEL_NAMES = {
+    "label", "labels", "target", "targets", "y", "class", "cls", "category", "answer", "label_ids",
+    "class_id", "fine_label", "coarse_label", "output", "gt",
+}  # fmt: skip
+OTHER_NAMES = {
+    "id", "ids", "idx", "index", "indices", "path", "file", "filename", "file_name", "name", "key", "uid",
+    "uuid", "url", "weight", "weights", "sample_weight", "meta", "metadata", "length", "lengths",
+}  # fmt: skip
+
+SAMPLED = (np.uint8, np.int8, np.int16)  # whole numbers that are measurements: pixels, sound
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One field of one sample."""
+
+    kind: str  # as FieldSurvey.kind
+    dtype: str  # "float32", "str", "NoneType"
+    shape: tuple[int, ...]
+    array: Array | None = None  # real numbers
+    text: str | bytes | None = None
+
+    @property
+    def is_single(self) -> bool:
+        """One answer: a number, a text, or one of several marked by a one."""
+        return self.kind in ("number", "text") or self.is_one_hot
+
+    @property
+    def is_one_hot(self) -> bool:
+        values = self.array
+        if values is None or values.ndim != 1 or len(values) < 2:
+            return False
+        return bool(((values == 0) | (values == 1)).all()) and float(values.sum()) == 1.0
+
+
+def taken_apart(sample: Any) -> dict[str, Leaf]:
+    """The fields of a sample by key or position."""
+    found: dict[str, Leaf] = {}
+    _take(sample, "", DEPTH, found)
+    return found
+
+
+def _take(value: Any, name: str, depth: int, found: dict[str, Leaf]) -> None:
+    if len(found) >= MOST_FIELDS:
+        return
+    pairs = _parts(value, top=not name) if depth else None
+    if pairs is None:
+        found[name or "sample"] = leaf(value)
+        return
+    for key, part in pairs:
+        _take(part, f"{name}.{key}" if name else key, depth - 1, found)
+
+
+def _parts(value: Any, top: bool) -> list[tuple[str, Any]] | None:
+    """What a value is made of; None if it is one field."""
+    if isinstance(value, Mapping):
+        return [(str(key), part) for key, part in value.items()]
+    if is_dataclass(value) and not isinstance(value, type):
+        return [(f.name, getattr(value, f.name, None)) for f in fields(value)]
+    if not isinstance(value, (list, tuple)) or not value:
+        return None
+    named = getattr(value, "_fields", None)
+    if named is not None and len(named) == len(value):
+        return [(str(key), part) for key, part in zip(named, value, strict=True)]
+    if _is_row(value) and not (top and len(value) <= FEW):
+        return None
+    return [(str(n), part) for n, part in enumerate(value)]
+
+
+def _is_row(value: Sequence[Any]) -> bool:
+    """A list of numbers, or of such lists; or too many things of any other kind."""
+    if isinstance(value[0], (list, tuple)):
+        return all(isinstance(row, (list, tuple)) and row and _is_row(row) for row in value)
+    return all(isinstance(v, (bool, int, float, np.generic)) for v in value) or len(value) > MOST_FIELDS // 4
+
+
+def leaf(value: Any) -> Leaf:
+    """A value that is not taken apart any further."""
+    if isinstance(value, (str, bytes)):
+        return Leaf("text", type(value).__name__, (len(value),), text=value)
+    array, dtype = _array(value)
+    if array is None:
+        return Leaf("object", dtype, ())
+    return Leaf(_kind(array), dtype, array.shape, array)
+
+
+def _array(value: Any) -> tuple[Array | None, str]:
+    """The numbers in a value, and what they were kept as."""
+    name = type(value).__name__
+    if isinstance(value, Tensor):
+        return _of_tensor(value), str(value.dtype).removeprefix("torch.")
+    if isinstance(value, (bool, int, float)):
+        return np.asarray(value if abs(value) < 2**63 or isinstance(value, float) else math.inf), name
+    if isinstance(value, (np.ndarray, np.generic)):
+        made = np.asarray(value)
+        return (made if made.dtype.kind in "buif" else None), str(made.dtype)
+    if isinstance(value, (list, tuple)) and value:
+        try:
+            made = np.asarray(value)
+        except ValueError:  # ragged
+            return None, f"{name} of lists"
+        return (made if made.dtype.kind in "buif" else None), f"{name} of {made.dtype.name}"
+    if hasattr(value, "getbands") and hasattr(value, "size"):  # a picture of PIL's
+        return np.asarray(value), f"PIL {getattr(value, 'mode', '')}".strip()
+    return None, name
+
+
+def _of_tensor(value: Tensor) -> Array | None:
+    if value.layout is not torch.strided or getattr(value, "is_nested", False) or value.is_quantized:
+        return None
+    plain = value.detach().cpu()
+    if plain.is_complex():
+        plain = torch.view_as_real(plain)
+    if plain.dtype in (torch.bfloat16, *(d for d in (_float8(),) if d is not None)):
+        plain = plain.float()
+    array: Array = plain.resolve_conj().resolve_neg().numpy()
+    return array
+
+
+def _float8() -> torch.dtype | None:
+    return getattr(torch, "float8_e4m3fn", None)
+
+
+def _kind(array: Array) -> str:
+    shape = array.shape
+    if array.ndim == 0 or array.size == 1:
+        return "number"
+    if array.ndim == 1 or (array.ndim == 2 and 1 in shape):
+        if array.dtype.kind in "iu" and array.dtype not in SAMPLED and array.size >= TOKENS:
+            return "tokens"
+        return "wave" if array.size >= WAVE and array.dtype.kind in "fi" else "vector"
+    planes = array.dtype.kind == "f" or array.dtype == np.uint8
+    if array.ndim == 2:
+        return "image" if planes and min(shape) >= PLANE else "array"
+    if array.ndim == 3 and planes and (shape[0] in (1, 3, 4) or shape[2] in (1, 3, 4)):
+        sides = shape[1:] if shape[0] in (1, 3, 4) else shape[:2]
+        return "image" if min(sides) >= PLANE else "array"
+    return "array"
+
+
+def roles(probed: Iterable[tuple[int, Mapping[str, Leaf]]]) -> dict[str, str]:
+    """What each field is for, from a few samples with their indices."""
+    samples = list(probed)
+    names = list(dict.fromkeys(name for _, sample in samples for name in sample))
+    found = {name: OTHER if _is_aside(name, samples) else INPUT for name in names}
+    label = _label(names, found, samples)
+    for name in names:
+        last = name.rpartition(".")[2].lower()
+        if name == label or (label is None and last in LABEL_NAMES):
+            found[name] = LABEL
+    numbers = [n for n in names if found[n] == INPUT and _kinds(n, samples) - {"text", "object"}]
+    for name in names:
+        if numbers and found[name] == INPUT and name not in numbers:
+            found[name] = OTHER  # a text beside numbers is what they were made of
+    return found
+
+
+def _label(names: list[str], found: Mapping[str, str], samples: Sequence[Any]) -> str | None:
+    """The field that holds the answer: by its name, or the last of a tuple."""
+    called = [n for n in names if n.rpartition(".")[2].lower() in LABEL_NAMES]
+    if called:
+        return called[0]
+    rest = [n for n in names if found[n] == INPUT]
+    by_place = all(n.partition(".")[0].isdigit() for n in names)
+    if not by_place or len({n.partition(".")[0] for n in rest}) < 2:
+        return None
+    last = rest[-1]
+    return last if "." not in last or len(names) == 1 else None
+
+
+def _is_aside(name: str, samples: Sequence[tuple[int, Mapping[str, Leaf]]]) -> bool:
+    """An identifier or the like: by its name, or because it is the index of the sample."""
+    if name.rpartition(".")[2].lower() in OTHER_NAMES:
+        return True
+    values = [(i, s[name].array) for i, s in samples if name in s and s[name].kind == "number"]
+    return len(values) >= 3 and all(a is not None and float(a.reshape(-1)[0]) == i for i, a in values)
+
+
+def _kinds(name: str, samples: Sequence[tuple[int, Mapping[str, Leaf]]]) -> set[str]:
+    return {sample[name].kind for _, sample in samples if name in sample}

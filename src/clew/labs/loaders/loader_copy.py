@@ -1,0 +1,94 @@
+"""Reading a pipeline without the program noticing: on a copy if there can be one, else all is put back."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import random
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from clew.labs.loaders.dataset_stages import datasets_in
+from clew.labs.snapshot.dataset_copy import copied
+from clew.labs.snapshot.held_step import Autocast, Rng
+from clew.labs.snapshot.time_limit import CannotJudge
+from clew.labs.snapshot.undisturbed import undisturbed
+
+MOST_OWNERS = 64  # objects whose attributes are kept
+
+
+def own_copy(parts: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
+    """A deep copy of dataset, samplers and collate together; or the originals, and why."""
+    try:
+        return copied(parts), ""
+    except CannotJudge as reason:
+        return parts, str(reason)
+
+
+@contextlib.contextmanager
+def kept(owners: Iterable[Any]) -> Iterator[None]:
+    """Random generators (also those that the owners hold), attributes, output and warnings as before."""
+    held = _unfolded(owners)
+    with _generators(held), undisturbed(held, Rng.take(), Autocast()):
+        yield
+
+
+def _unfolded(owners: Iterable[Any]) -> list[Any]:
+    """The owners and what in them may have a state of its own: inner datasets, samplers, transforms."""
+    found: dict[int, Any] = {}
+    for owner in owners:
+        for dataset, _ in datasets_in(owner):
+            _add(found, dataset, 3)
+    return [thing for thing in found.values() if isinstance(getattr(thing, "__dict__", None), dict)]
+
+
+def _add(found: dict[int, Any], thing: Any, depth: int) -> None:
+    if thing is None or id(thing) in found or len(found) >= MOST_OWNERS or isinstance(thing, type):
+        return
+    if isinstance(thing, functools.partial):
+        thing = thing.func
+    found[id(thing)] = thing
+    inside = getattr(thing, "__dict__", None)
+    for value in list(inside.values()) if isinstance(inside, dict) and depth else ():
+        for part in value[:16] if isinstance(value, (list, tuple)) else (value,):
+            if callable(part) or (hasattr(part, "__iter__") and type(part).__module__ not in _PLAIN):
+                _add(found, part, depth - 1)
+
+
+_PLAIN = ("builtins", "numpy", "torch", "collections", "pandas.core.frame", "pandas.core.series")
+
+
+@contextlib.contextmanager
+def _generators(owners: list[Any]) -> Iterator[None]:
+    """Generators that are attributes go on from where they were."""
+    states: list[tuple[Any, Any]] = []
+    for owner in owners:
+        for value in vars(owner).values():
+            if isinstance(value, _KINDS):
+                states.append((value, _state(value)))
+    try:
+        yield
+    finally:
+        for generator, state in states:
+            _put(generator, state)
+
+
+_KINDS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
+
+
+def _state(generator: Any) -> Any:
+    if isinstance(generator, np.random.Generator):
+        return generator.bit_generator.state
+    return generator.getstate() if isinstance(generator, random.Random) else generator.get_state()
+
+
+def _put(generator: Any, state: Any) -> None:
+    if isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = state
+    elif isinstance(generator, random.Random):
+        generator.setstate(state)
+    else:
+        generator.set_state(state)

@@ -1,0 +1,236 @@
+"""A pipeline as it is shown: samples, the same samples as the model gets them, and what differs."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from clew.labs.loaders.dataset_stages import COLLATE, READ, datasets_in
+from clew.labs.loaders.look.stage_path import fingerprint, way_of
+from clew.labs.loaders.look.value_remarks import remarks_on
+from clew.labs.loaders.look.value_view import (
+    label_field,
+    label_text,
+    look_at,
+    named_fields,
+    parts_of,
+    rows_of,
+)
+from clew.labs.loaders.pipeline import BATCHES, ITERABLE, MAP, MODEL, CannotRead, Pipeline
+from clew.labs.loaders.token_decoder import Decoder
+from clew.labs.loaders.user_errors import said
+from clew.records.sample_views import Look, PipelineLook, Way
+
+SEEDS = range(8)  # under which a sample must differ from itself to be random
+ANEW = (
+    "reading draws random numbers: the dataset's samples were drawn anew, the model's are those of training"
+)
+
+
+def look(pipeline: Pipeline, number: int = 8, sample: int | None = None) -> PipelineLook:
+    """So many samples, before and after batching; with `sample`, that one stage by stage."""
+    notes: list[str] = []
+    indices = pipeline.drawn[0] if pipeline.drawn else None
+    with pipeline.reading():
+        decoder = Decoder(pipeline)
+        chosen = _chosen(pipeline, number, indices)
+        samples = _samples(pipeline, number, chosen, decoder, notes)
+        batch = _batch(pipeline, chosen, notes)
+        known = chosen if indices or not pipeline.delivered else None
+        rows, place = _rows(pipeline, batch, number, known, decoder)
+        way = _way(pipeline, sample, decoder)
+        stages = _passed(pipeline, way, chosen)
+        drawn = _draws(pipeline, chosen) if known and rows and samples else False
+    inputs = _inputs(pipeline)
+    shown = PipelineLook(
+        name=pipeline.name,
+        role=pipeline.role,
+        number=pipeline.number,
+        kind=pipeline.kind,
+        file=pipeline.file,
+        line=pipeline.line,
+        dataset=_dataset(pipeline),
+        length=pipeline.length,
+        batch_size=pipeline.batch_size,
+        workers=pipeline.workers,
+        sampler=type(pipeline.sampler).__name__
+        if pipeline.sampler is not None and pipeline.kind == MAP
+        else "",
+        shuffled=pipeline.shuffled,
+        stages=stages,
+        samples=tuple(samples),
+        rows=tuple(rows),
+        rows_of=place,
+        batch=parts_of(batch) if batch is not None else (),
+        inputs=inputs,
+        way=way,
+    )
+    return _with_remarks(shown, notes, pipeline, drawn)
+
+
+def _dataset(pipeline: Pipeline) -> str:
+    """`Subset of Digits`."""
+    if pipeline.dataset is None:
+        return ""
+    chain = [type(dataset).__name__ for dataset, _ in datasets_in(pipeline.dataset)]
+    return " of ".join(list(dict.fromkeys(chain))[:4])
+
+
+def _draws(pipeline: Pipeline, chosen: Sequence[int]) -> bool:
+    """Whether reading the same sample under other random numbers gives another one."""
+    try:
+        first, *others = (fingerprint(pipeline.sample(chosen[0], seed=seed)) for seed in SEEDS)
+    except Exception:  # noqa: BLE001 - the user's dataset; what it raises has been noted
+        return False
+    return any(other != first for other in others)
+
+
+def _with_remarks(shown: PipelineLook, notes: list[str], pipeline: Pipeline, drawn: bool) -> PipelineLook:
+    if pipeline.note and pipeline.kind == MAP:
+        notes.append(f"{pipeline.note}; its attributes were put back afterwards")
+    remarks = [*([ANEW] if drawn else []), *remarks_on(shown)]
+    return replace(shown, remarks=tuple(remarks), notes=tuple(dict.fromkeys(notes)))
+
+
+def _chosen(pipeline: Pipeline, number: int, indices: Sequence[int] | None) -> list[int]:
+    """Those of the first batch; else as a new epoch would begin."""
+    if pipeline.kind != MAP:
+        return []
+    if indices:
+        return list(indices)
+    try:
+        return next(pipeline.indices(), [])
+    except Exception:  # noqa: BLE001 - a sampler of the user's own: from the beginning, then
+        return list(range(min(number, pipeline.length or 0)))
+
+
+def _samples(
+    pipeline: Pipeline, number: int, chosen: Sequence[int], decoder: Decoder, notes: list[str]
+) -> list[Look]:
+    if pipeline.kind == MAP:
+        return [_sample(pipeline, index, decoder) for index in _enough(pipeline, number, chosen)]
+    if pipeline.kind != ITERABLE:
+        return []
+    found = []
+    try:
+        for n, value in enumerate(itertools.islice(pipeline.samples(), number)):
+            found.append(look_at(value, f"sample {n}", index=n, decoder=decoder))
+    except CannotRead as reason:
+        notes.append(str(reason))
+    except Exception as error:  # noqa: BLE001 - the user's dataset: what came before is shown
+        found.append(Look(f"sample {len(found)}", len(found), error=said(error)))
+    return found
+
+
+def _enough(pipeline: Pipeline, number: int, chosen: Sequence[int]) -> list[int]:
+    """Those of the batch; where more are asked for than it has, further ones."""
+    if number <= len(chosen):
+        return list(chosen[:number])
+    further: list[int] = []
+    with contextlib.suppress(Exception):  # a sampler of the user's own; those of the batch will do
+        further = list(itertools.islice(itertools.chain.from_iterable(pipeline.indices()), 4 * number))
+    return list(dict.fromkeys([*chosen, *further]))[:number]
+
+
+def _sample(pipeline: Pipeline, index: int, decoder: Decoder) -> Look:
+    try:
+        return look_at(pipeline.sample(index), f"sample {index}", index=index, decoder=decoder)
+    except Exception as error:  # noqa: BLE001 - the user's dataset
+        return Look(f"sample {index}", index, error=said(error))
+
+
+def _batch(pipeline: Pipeline, chosen: Sequence[int], notes: list[str]) -> Any:
+    """As it was delivered; where none was, made here."""
+    if pipeline.delivered:
+        return pipeline.delivered[0]
+    try:
+        if pipeline.kind == MAP and chosen and pipeline.collate is not None:
+            return pipeline.batch(chosen)
+        return next(iter(pipeline.batches()), None)
+    except CannotRead as reason:
+        notes.append(str(reason))
+    except Exception as error:  # noqa: BLE001 - the user's dataset or collate
+        notes.append(f"no batch could be made: {said(error)}")
+    return None
+
+
+def _rows(
+    pipeline: Pipeline, batch: Any, number: int, indices: Sequence[int] | None, decoder: Decoder
+) -> tuple[list[Look], str]:
+    """What the model gets, with the labels of the batch; without a model, the batch's rows."""
+    if batch is None:
+        return [], ""
+    labels = _labels(batch, number, decoder)
+    value, what = batch, "batch"
+    if pipeline.inputs and pipeline.kind != MODEL:
+        value, what = _arguments(pipeline.inputs[0]), "model"
+    parts = rows_of(value, number)
+    if what == "model" and len(parts) < min(number, len(rows_of(batch, number))):
+        parts, what = rows_of(batch, number), "batch"
+    looks = []
+    for n, row in enumerate(parts):
+        index = indices[n] if indices is not None and n < len(indices) else None
+        title = f"sample {index}" if index is not None else f"row {n}"
+        label = labels[n] if n < len(labels) and labels[n] else None
+        looks.append(look_at(row, title, index=index, decoder=decoder, label=label))
+    return looks, "model" if pipeline.kind == MODEL else what
+
+
+def _labels(batch: Any, number: int, decoder: Decoder) -> list[str]:
+    found = []
+    for row in rows_of(batch, number):
+        fields = dict(named_fields(row))
+        target = label_field(fields)
+        found.append(label_text(fields[target], decoder) if target is not None else "")
+    return found
+
+
+def _arguments(inputs: Any) -> Any:
+    args, kwargs = inputs
+    if len(args) == 1 and not kwargs:
+        return args[0]
+    return {**{f"input[{n}]": a for n, a in enumerate(args)}, **kwargs}
+
+
+def _inputs(pipeline: Pipeline) -> Any:
+    if not pipeline.inputs:
+        return ()
+    value = _arguments(pipeline.inputs[0])
+    named = value if isinstance(value, Mapping) else {"input": value}
+    return parts_of(named)
+
+
+def _way(pipeline: Pipeline, sample: int | None, decoder: Decoder) -> Way | None:
+    if sample is None or pipeline.kind in (BATCHES, MODEL):
+        return None
+    if pipeline.length is not None and not 0 <= sample < pipeline.length:
+        return Way(sample, error=f"there is no sample {sample}: the dataset has {pipeline.length}")
+    return way_of(pipeline, sample, decoder)
+
+
+def _passed(pipeline: Pipeline, way: Way | None, chosen: Sequence[int]) -> tuple[str, ...]:
+    """Names of the stages: the dataset, what it does to a sample in this order, and collate."""
+    if pipeline.kind in (BATCHES, MODEL):
+        return ()
+    passed = _followed(pipeline, way, chosen)
+    inner = [dataset for dataset, _ in datasets_in(pipeline.dataset)][-1:]
+    first = [type(dataset).__name__ for dataset in inner]
+    rest = [name for name, kind in passed if kind not in (READ, COLLATE)]
+    return tuple(dict.fromkeys([*first, *rest, *(name for name, kind in passed if kind == COLLATE)]))
+
+
+def _followed(pipeline: Pipeline, way: Way | None, chosen: Sequence[int]) -> list[tuple[str, str]]:
+    """By a sample that passes them; where none can be read, as they were found."""
+    found = [(s.name, s.kind) for s in pipeline.stages]
+    if way is not None:
+        return [(s.name, s.kind) for s in way.stages] or found
+    calls: list[tuple[str, str]] = []
+    if pipeline.kind == MAP and chosen:
+        with contextlib.suppress(Exception):
+            with pipeline.following(lambda call: calls.append((call.stage.name, call.stage.kind))):
+                pipeline.sample(chosen[0])
+            return [*calls, *(pair for pair in found if pair[1] == COLLATE)]
+    return found

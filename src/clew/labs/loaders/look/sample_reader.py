@@ -1,0 +1,223 @@
+"""How a dataset answers when the same sample is read again: the same, by chance, or changed by reading.
+
+Random augmentation makes two readings of one sample differ, and copies of one sample too. Without the
+transforms, or under the same random numbers for every sample, copies stay copies and can be found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from clew.labs.loaders.field_values import Leaf, taken_apart
+from clew.labs.loaders.pipeline import Pipeline
+from clew.labs.loaders.survey.content_hash import content
+from clew.labs.snapshot.dataset_copy import seeded, stored_arrays
+from clew.records.dataset_survey import Mutation
+
+PROBES = 6  # samples that are read several times
+SEED = 20  # of the readings that all have the same random numbers
+GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
+SET_ASIDE = ("transform", "transforms", "augment", "augmentation", "augmentations", "aug", "tfm", "noise")
+STEADY, SEEDED, UNSEEDED = "", "seeded", "unseeded"
+PLAIN, BARE, SAME = "plain", "bare", "same"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads samples for statistics, and again for comparing them where that must be."""
+
+    pipeline: Pipeline
+    random: str  # STEADY, SEEDED or UNSEEDED
+    compare: Callable[[int], Any] | None  # reads a sample as it is compared; None: the same reading will do
+    reason: str = ""  # why samples can't be compared
+    mutation: Mutation | None = None
+    how: str = (
+        PLAIN  # they are compared: as they are read, without transforms, or with the same random numbers
+    )
+    probes: tuple[int, ...] = ()
+
+    def read(self, index: int) -> dict[str, Leaf]:
+        return taken_apart(self.pipeline.sample(index, seed=index))
+
+    def without_transforms(self) -> Reader:
+        """The same, comparing what the transforms are given: as another split has to be."""
+        if self.how == BARE or self.reason:
+            return self
+        bare = _bare_reading(self.pipeline._parts()[0], self.probes)
+        return self if bare is None else replace(self, compare=bare, how=BARE)
+
+    def is_comparable(self, other: Reader) -> bool:
+        """Whether a sample that both hold would be the same in both."""
+        if self.how == other.how:
+            return True
+        plain = next((r for r in (self, other) if r.how == PLAIN), None)
+        return plain is not None and SAME not in (self.how, other.how) and not plain.has_transforms
+
+    @property
+    def has_transforms(self) -> bool:
+        return any(True for _ in _without_transforms(self.pipeline._parts()[0]))
+
+    def read_for_comparing(self, index: int) -> dict[str, Leaf] | None:
+        """None: what `read` gave is compared."""
+        return taken_apart(self.compare(index)) if self.compare is not None else None
+
+
+def reader(pipeline: Pipeline, indices: Sequence[int]) -> Reader:
+    """Probe a few samples. Must be called within `pipeline.reading()`."""
+    dataset = pipeline._parts()[0]
+    steadily = _steadily(pipeline, dataset)
+    before = stored_arrays(dataset)
+    first = _contents(steadily, indices)
+    other = _contents(lambda index: pipeline.sample(index, seed=SEED + 1 + index), indices)
+    again = _contents(steadily, indices)
+    probes = tuple(indices)
+    if first == again == other:
+        return Reader(pipeline, STEADY, None, probes=probes)
+    if first == again:
+        bare = _bare_reading(dataset, indices)
+        how = SAME if bare is None else BARE
+        return Reader(pipeline, SEEDED, bare or steadily, how=how, probes=probes)
+    changed = tuple(
+        name for name, digest in stored_arrays(dataset).items() if before.get(name, digest) != digest
+    )
+    if changed:
+        why = "reading a sample changes it"
+        return Reader(pipeline, STEADY, None, why, _course(steadily, indices, changed))
+    bare = _bare_reading(dataset, indices)
+    if bare is not None:
+        return Reader(pipeline, UNSEEDED, bare, how=BARE, probes=probes)
+    return Reader(pipeline, UNSEEDED, None, "every reading of a sample gives other values")
+
+
+def _steadily(pipeline: Pipeline, dataset: Any) -> Callable[[int], Any]:
+    """Reads with the same random numbers every time, also of generators that the dataset holds."""
+    held = [(g, copy.deepcopy(_state(g))) for g in _generators(dataset)]
+
+    def read(index: int) -> Any:
+        for generator, state in held:
+            _put(generator, copy.deepcopy(state))
+        return pipeline.sample(index, seed=SEED)
+
+    return read
+
+
+def _contents(read: Callable[[int], Any], indices: Sequence[int]) -> list[bytes | str]:
+    """What each sample holds; of one that can't be read, the error."""
+    found: list[bytes | str] = []
+    for index in indices:
+        try:
+            found.append(content(taken_apart(read(index)).values()))
+        except Exception as error:  # noqa: BLE001 - the dataset's own; counted in the pass itself
+            found.append(type(error).__name__)
+    return found
+
+
+def _course(read: Callable[[int], Any], indices: Sequence[int], arrays: tuple[str, ...]) -> Mutation:
+    """Mean and spread of the samples as they are read again and again."""
+    means, deviations = [], []
+    for _ in range(3):
+        parts = [
+            leaf.array.astype(np.float64).reshape(-1)
+            for index in indices
+            for leaf in list(taken_apart(read(index)).values())[:1]
+            if leaf.array is not None
+        ]
+        values = np.concatenate(parts) if parts else np.zeros(1)
+        finite = values[np.isfinite(values)]
+        means.append(float(finite.mean()) if len(finite) else 0.0)
+        deviations.append(float(finite.std()) if len(finite) else 0.0)
+    return Mutation(arrays, tuple(means), tuple(deviations))
+
+
+# -- the dataset without its transforms --
+
+
+def _bare_reading(dataset: Any, indices: Sequence[int]) -> Callable[[int], Any] | None:
+    """Reads without transforms, if that works, gives numbers, and the same ones every time."""
+    for bare in _without_transforms(dataset):
+        first = _contents(bare, indices)
+        same = first == _contents(partial(bare, seed=SEED + 1), indices)
+        if same and any(isinstance(c, bytes) for c in first) and _gives_numbers(bare, indices):
+            return bare
+    return None
+
+
+def _gives_numbers(read: Callable[[int], Any], indices: Sequence[int]) -> bool:
+    """Not the name of a file that a transform would have opened."""
+    for index in indices:
+        with contextlib.suppress(Exception):
+            leaves = list(taken_apart(read(index)).values())
+            return bool(leaves) and leaves[0].array is not None
+    return False
+
+
+def _without_transforms(dataset: Any) -> Iterator[Callable[..., Any]]:
+    """The same dataset with its transforms set aside, in each way that may work."""
+    for instead in (None, _same):
+        bare = _bare(dataset, instead)
+        if bare is not None:
+            yield partial(_seeded_item, bare)
+
+
+def _seeded_item(dataset: Any, index: int, seed: int = SEED) -> Any:
+    seeded(seed)
+    return dataset[index]
+
+
+def _same(*given: Any) -> Any:
+    return given[0] if len(given) == 1 else given
+
+
+def _bare(dataset: Any, instead: Any, depth: int = 4) -> Any | None:
+    """A shallow copy without transforms, all the way in; None if it has none."""
+    if not isinstance(getattr(dataset, "__dict__", None), dict) or not depth:
+        return None
+    held = [n for n in SET_ASIDE if vars(dataset).get(n) not in (None, False)]
+    inner = _bare(vars(dataset).get("dataset"), instead, depth - 1)
+    if not held and inner is None:
+        return None
+    with contextlib.suppress(Exception):
+        bare = copy.copy(dataset)
+        for name in held:
+            vars(bare)[name] = instead if callable(vars(bare)[name]) else False
+        if inner is not None:
+            vars(bare)["dataset"] = inner
+        return bare
+    return None
+
+
+def _generators(dataset: Any, depth: int = 4) -> list[Any]:
+    """Random generators that a dataset, its transforms and the datasets within it hold."""
+    found: list[Any] = []
+    inside = getattr(dataset, "__dict__", None)
+    for value in list(inside.values()) if isinstance(inside, dict) and depth else ():
+        for part in value[:16] if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(part, GENERATORS):
+                found.append(part)
+            elif not isinstance(part, (torch.Tensor, np.ndarray, str, type)):
+                found += _generators(part, depth - 1)
+    return found
+
+
+def _state(generator: Any) -> Any:
+    if isinstance(generator, np.random.Generator):
+        return generator.bit_generator.state
+    return generator.getstate() if isinstance(generator, random.Random) else generator.get_state()
+
+
+def _put(generator: Any, state: Any) -> None:
+    if isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = state
+    elif isinstance(generator, random.Random):
+        generator.setstate(state)
+    else:
+        generator.set_state(state)

@@ -1,0 +1,143 @@
+"""One sample through every stage: what each was given, what it made of it, and how long it took."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from clew.labs.loaders.dataset_stages import COLLATE, READ, TRANSFORM, Stage
+from clew.labs.loaders.look.value_view import look_at, named_fields, parts_of, rows_of
+from clew.labs.loaders.pipeline import Pipeline
+from clew.labs.loaders.stage_trace import Call
+from clew.labs.loaders.token_decoder import Decoder
+from clew.labs.loaders.user_errors import said
+from clew.labs.snapshot.dataset_copy import owned, seeded
+from clew.records.sample_views import Part, StageLook, Way
+
+SEED = 0  # under which random stages are drawn
+OTHER_SEEDS = (1, 2, 3, 4, 5)  # under which one must differ from itself to be random
+MOST = 64  # calls that are told of: a dataset may call a stage for every pixel
+
+
+def way_of(pipeline: Pipeline, index: int, decoder: Decoder | None = None) -> Way:
+    """The stages in the order in which they end, of one sample that is read and collated alone, under a
+    fixed seed. Call within `pipeline.reading()`."""
+    calls: list[tuple[Call, Any]] = []
+    given: dict[int, Any] = {}
+
+    def entering(call: Call) -> None:
+        if len(given) < MOST or not call.depth:
+            given[id(call)] = _copy(call.given)
+
+    def listener(call: Call) -> None:  # a dataset's own `__getitem__` comes after what it called
+        if id(call) in given:
+            calls.append((call, _copy(call.result)))
+
+    error = ""
+    try:
+        with pipeline.following(listener, entering):
+            sample = pipeline.sample(index, seed=SEED)
+            if pipeline.collate is not None:
+                pipeline.collated([sample])
+    except Exception as raised:  # noqa: BLE001 - the user's own code: what it did so far is told
+        error = said(raised)
+        plain = readable(pipeline, index, SEED)
+        if plain is not None:
+            return _unfollowed(pipeline, index, plain, decoder)
+    told = [_told(call, given[id(call)], made, decoder) for call, made in calls]
+    return Way(index, SEED, (*_stored(calls, given, decoder), *told), error)
+
+
+def readable(pipeline: Pipeline, index: int, seed: int) -> tuple[Any] | None:
+    """The sample, if it can be read while nobody looks on; in a tuple, as it may be None."""
+    try:
+        sample = pipeline.sample(index, seed=seed)
+        if pipeline.collate is not None:
+            pipeline.collated([sample])
+    except Exception:  # noqa: BLE001 - the user's own code does fail, then
+        return None
+    return (sample,)
+
+
+def _unfollowed(pipeline: Pipeline, index: int, plain: tuple[Any], decoder: Decoder | None) -> Way:
+    """A pipeline that does not bear looking on is seen from its end only."""
+    name = type(pipeline.dataset).__name__
+    made = StageLook(name, READ, made=_main(plain[0]), look=look_at(plain[0], name, decoder=decoder))
+    return Way(index, SEED, (made,))
+
+
+def _stored(calls: list[tuple[Call, Any]], given: dict[int, Any], decoder: Decoder | None) -> list[StageLook]:
+    """What the first transform was given: the sample as it lies in the dataset."""
+    for call, _ in calls:
+        if call.stage.kind == TRANSFORM and given[id(call)]:
+            value = given[id(call)][0]
+            return [StageLook("as stored", "", made=_main(value), look=look_at(value, "", decoder=decoder))]
+        if call.stage.kind != READ:
+            break  # it is seen what came before
+    return []
+
+
+def _copy(value: Any) -> Any:
+    try:
+        return owned(value)
+    except Exception:  # noqa: BLE001 - an object that pytree or numpy can't take apart is kept as it is
+        return value
+
+
+def _told(call: Call, given: tuple[Any, ...], made: Any, decoder: Decoder | None) -> StageLook:
+    stage = call.stage
+    wrong = said(call.error) if call.error is not None else ""
+    return StageLook(
+        name=stage.name,
+        kind=stage.kind,
+        depth=call.depth,
+        file=stage.file,
+        line=stage.line,
+        seconds=call.own,
+        random=not wrong and is_random(stage, given),
+        given=_main(given[0] if len(given) == 1 else given) if given else None,
+        made=None if wrong else _main(made),
+        look=None if wrong else look_at(_first(made, stage), stage.name, decoder=decoder),
+        error=wrong,
+    )
+
+
+def _main(value: Any) -> Part | None:
+    parts = parts_of(value)
+    return max(parts, key=lambda part: math.prod(part.shape or (0,)), default=None)
+
+
+def _first(made: Any, stage: Stage) -> Any:
+    """Of a batch of one, that one."""
+    rows = rows_of(made, 1) if stage.kind == COLLATE else []
+    return rows[0] if rows else made
+
+
+def is_random(stage: Stage, given: tuple[Any, ...]) -> bool:
+    """Whether a transform, given the same, gives something else under other random numbers."""
+    if stage.kind in (READ, COLLATE) or not callable(stage.value) or not given:
+        return False
+    try:
+        results = []
+        for seed in (SEED, *OTHER_SEEDS):
+            seeded(seed)
+            results.append(fingerprint(stage.value(*_copy(given))))
+    except Exception:  # noqa: BLE001 - a stage that fails the second time is not known to be random
+        return False
+    return any(other != results[0] for other in results[1:])
+
+
+def fingerprint(value: Any) -> list[Any]:
+    """Equal for equal samples."""
+    found: list[Any] = []
+    for name, item in named_fields(value):
+        pixels = getattr(item, "tobytes", None)
+        if callable(pixels):
+            found.append((name, getattr(item, "shape", getattr(item, "size", None)), pixels()))
+        elif hasattr(item, "detach"):
+            found.append((name, tuple(item.shape), item.detach().cpu().contiguous().numpy().tobytes()))
+        else:
+            found.append(
+                (name, repr(item) if isinstance(item, (str, int, float, list, tuple)) else type(item))
+            )
+    return found

@@ -1,0 +1,333 @@
+"""A data pipeline: from the dataset through transforms and collate to the batches that the model gets.
+
+`found_in(watcher)` gives those of a running program, `of(loader)` that of an object handed over. All
+reading goes through a `Pipeline`, under `reading()`: random generators, attributes, output and
+warnings are afterwards as they were, and the user's iterators are never touched. (Within it standard
+output goes nowhere, as a dataset may print.)
+
+    with pipeline.reading():
+        sample = pipeline.sample(17)              # as the dataset returns it
+        batch = pipeline.batch([17, 3, 4])        # as the loader makes it
+    with pipeline.reading(), pipeline.following(listener):
+        pipeline.sample(17)                       # listener(Call) for every stage that it passes
+
+What measures and what surveys builds on this, and is called with the pipelines of a program:
+`speed.speed_measurement.measure(pipelines, …)` and `survey.split_survey.survey(pipelines, …)`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, default_collate
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
+
+from clew.labs.loaders.dataset_stages import COLLATE, READ, Stage, entry_of, stages_of
+from clew.labs.loaders.loader_copy import kept, own_copy
+from clew.labs.loaders.stage_trace import Follower, Listener, followed
+from clew.labs.snapshot.dataset_copy import owned, seeded
+
+MAP, ITERABLE, BATCHES, MODEL = "map", "iterable", "batches", "model"
+TRAIN, EVAL = "train", "eval"
+BATCH_SIZE = 32  # of a dataset that comes without a loader
+
+
+class CannotRead(Exception):  # noqa: N818 - reads as what it is
+    """What was asked for can't be had from this pipeline; the message says why."""
+
+
+@dataclass
+class Pipeline:
+    """One loader of a program, or what stands in for one.
+
+    `kind`: MAP (samples by index), ITERABLE (samples in a row), BATCHES (a list or an iterable of
+    ready batches), MODEL (only what a model was given is known: no loader was seen).
+    """
+
+    kind: str
+    loader: Any = None  # the program's own; read its settings, don't iterate it
+    dataset: Any = None  # the program's own; read it through sample() and batch()
+    collate: Any = None
+    sampler: Any = None
+    batch_sampler: Any = None
+    batch_size: int | None = None
+    role: str = ""  # TRAIN, EVAL; empty: not known
+    names: tuple[str, ...] = ()  # of the loader in the program, innermost function first
+    file: str | None = None  # where it is made, or first iterated
+    line: int | None = None
+    number: int | None = None  # of its `loader` fact; None: was not iterated
+    delivered: list[Any] = field(default_factory=list)  # batches as the program got them, own copies
+    inputs: list[Any] = field(default_factory=list)  # (args, kwargs) of the model for these batches
+    drawn: list[list[int] | None] = field(default_factory=list)  # indices of these batches; None: not known
+    scope: dict[str, Any] = field(default_factory=dict)  # the program's globals, to find a tokenizer in
+    note: str = ""  # why the program's own objects are read, and not a copy
+
+    def __post_init__(self) -> None:
+        self._copy: tuple[Any, ...] | None = None
+        self._follower: Follower | None = None
+        self._depth = 0
+
+    # -- what it is --
+
+    @property
+    def name(self) -> str:
+        """`train_loader`, or `loader at train.py:12`."""
+        if self.names:
+            return self.names[0]
+        if self.file is not None:
+            return f"loader at {self.file.rsplit('/', 1)[-1]}:{self.line}"
+        return {MODEL: "what the model gets", BATCHES: "batches"}.get(self.kind, "loader")
+
+    @property
+    def length(self) -> int | None:
+        """Samples in the dataset; None if that is not known."""
+        try:
+            return len(self.dataset) if self.dataset is not None else None
+        except (TypeError, NotImplementedError, AttributeError):
+            return None
+
+    @property
+    def workers(self) -> int:
+        return int(getattr(self.loader, "num_workers", 0) or 0)
+
+    @property
+    def shuffled(self) -> bool | None:
+        return isinstance(self.sampler, RandomSampler) if self.kind == MAP else None
+
+    @property
+    def by_index(self) -> bool:
+        """Whether sample(i) reads just that sample."""
+        return self.kind == MAP
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Of what is read (the copy, if there is one), outermost dataset first, collate last."""
+        dataset, collate, _, _ = self._parts()
+        return tuple(stages_of(dataset, collate if self._collates else None, self._put_collate))
+
+    @property
+    def _collates(self) -> bool:
+        return self.collate is not None
+
+    # -- reading --
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Everything below that reads must be called within it. May be nested."""
+        if self._depth:
+            yield
+            return
+        self._depth += 1
+        try:
+            with kept([self.loader, self.dataset, self.collate, self.sampler, self.batch_sampler]):
+                yield
+        finally:
+            self._depth -= 1
+
+    @contextlib.contextmanager
+    def following(self, listener: Listener, entering: Listener | None = None) -> Iterator[None]:
+        """Tell `listener` of every call of a stage (`following.Call`), innermost first; `entering` is
+        told when a call begins. The outermost dataset and collate are told of as well."""
+        self._follower = Follower(listener, entering)
+        try:
+            with followed([s for s in self.stages if s.kind != COLLATE], self._follower):
+                yield
+        finally:
+            self._follower = None
+
+    def sample(self, index: int, seed: int | None = None) -> Any:
+        """One sample as the dataset returns it, with memory of its own. With a seed, what is random
+        about it is drawn from that. Raises what the dataset raises, or CannotRead."""
+        if seed is not None:
+            seeded(seed)
+        dataset = self._parts()[0]
+        if self.kind == MAP:
+            return owned(self._told(dataset, dataset.__getitem__, index))
+        if self.kind == ITERABLE:
+            return next(iter(itertools.islice(self.samples(), index, None)))
+        raise CannotRead("there is no dataset to take a single sample from")
+
+    def samples(self) -> Iterator[Any]:
+        """Of a dataset without index: its samples in a row, from the first."""
+        dataset = self._parts()[0]
+        if self.kind == MAP:
+            for index in range(self.length or 0):
+                yield self.sample(index)
+            return
+        if self.kind != ITERABLE:
+            raise CannotRead("there is no dataset to take samples from")
+        if self.note:
+            raise CannotRead(f"{self.note}: a second reading would take samples away from the training")
+        iterator = iter(dataset)
+        while True:
+            try:
+                sample = self._told(dataset, iterator.__next__)
+            except StopIteration:
+                return
+            yield owned(sample)
+
+    def batch(self, indices: Sequence[int], seed: int | None = None) -> Any:
+        """What the loader makes of these indices, in this process."""
+        if self.kind != MAP:
+            raise CannotRead("batches can't be made of chosen samples here")
+        if seed is not None:
+            seeded(seed)
+        dataset = self._parts()[0]
+        if self._follower is None and self.collate is not None:
+            return _MapDatasetFetcher(dataset, True, self._parts()[1], False).fetch(list(indices))
+        return self.collated([self._told(dataset, dataset.__getitem__, index) for index in indices])
+
+    def collated(self, samples: Sequence[Any]) -> Any:
+        """A batch of these samples."""
+        collate = self._parts()[1]
+        if collate is None:
+            raise CannotRead("the dataset makes its batches itself")
+        if self._follower is None:
+            return collate(list(samples))
+        stage = self.stages[-1]
+        return self._follower.call(stage, collate, list(samples))
+
+    def indices(self) -> Iterator[list[int]]:
+        """The indices of each batch, as a new epoch would draw them."""
+        _, _, sampler, batch_sampler = self._parts()
+        if self.kind != MAP:
+            raise CannotRead("the dataset has no indices")
+        if batch_sampler is not None:
+            yield from (list(some) for some in batch_sampler)
+            return
+        order = iter(sampler) if sampler is not None else iter(range(self.length or 0))
+        while some := list(itertools.islice(order, self.batch_size or 1)):
+            yield some
+
+    def batches(self) -> Iterator[Any]:
+        """The batches of a new epoch, made in this process; of a list of batches, these."""
+        if self.kind in (BATCHES, MODEL):
+            yield from self.delivered
+        elif self.kind == MAP and self.collate is not None:
+            yield from (self.batch(some) for some in self.indices())
+        elif self.loader is not None:
+            if self.kind == ITERABLE and self.note:
+                raise CannotRead(f"{self.note}: a second reading would take samples away from the training")
+            yield from self.bare_loader()
+        else:
+            for some in _in_lots(self.samples(), self.batch_size or BATCH_SIZE):
+                yield self.collated(some)
+
+    def bare_loader(self, **changes: Any) -> Any:
+        """A loader of our own with the same settings but no workers; `changes` are further settings
+        (`num_workers=2, prefetch_factor=4`). Its iteration draws from the program's generators unless
+        it is done within reading()."""
+        if self.loader is None:
+            raise CannotRead("there is no loader")
+        dataset, collate, sampler, batch_sampler = self._parts()
+        bare = copy.copy(self.loader)
+        settings = {**_BARE, **changes}
+        if settings["num_workers"] and settings["prefetch_factor"] is None:
+            settings["prefetch_factor"] = 2
+        vars(bare).update(
+            dataset=dataset,
+            collate_fn=collate or self.loader.collate_fn,
+            sampler=sampler,
+            batch_sampler=batch_sampler,
+            _iterator=None,
+        )
+        vars(bare).update(settings)
+        return bare
+
+    # -- inside --
+
+    def _parts(self) -> tuple[Any, ...]:
+        """Dataset, collate, sampler and batch sampler that are read: copies, made at the first use."""
+        if self._copy is None:
+            originals = (self.dataset, self.collate, self.sampler, self.batch_sampler)
+            self._copy, self.note = own_copy(originals)
+        return self._copy
+
+    def _put_collate(self, other: Any) -> None:
+        dataset, _, *samplers = self._parts()
+        self._copy = (dataset, other, *samplers)
+
+    def _told(self, dataset: Any, function: Any, *args: Any) -> Any:
+        if self._follower is None:
+            return function(*args)
+        stage = Stage(f"{type(dataset).__name__}.{entry_of(dataset)}", READ, dataset)
+        return self._follower.call(stage, function, *args)
+
+
+_BARE: dict[str, Any] = {
+    "num_workers": 0,
+    "prefetch_factor": None,
+    "persistent_workers": False,
+    "timeout": 0,
+    "pin_memory": False,
+    "_DataLoader__multiprocessing_context": None,
+}
+
+
+def _in_lots(samples: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    iterator = iter(samples)
+    while some := list(itertools.islice(iterator, size)):
+        yield some
+
+
+def of(given: Any, *, batch_size: int | None = None, role: str = "", names: Sequence[str] = ()) -> Pipeline:
+    """The pipeline of a DataLoader, a dataset, a list of batches or any iterable of them.
+
+    Of a generator the first few batches are taken, which the caller will miss. Raises CannotRead.
+    """
+    if isinstance(given, DataLoader):
+        return of_loader(given, role=role, names=names)
+    if isinstance(given, IterableDataset):
+        return Pipeline(
+            ITERABLE,
+            dataset=given,
+            collate=default_collate,
+            batch_size=batch_size or BATCH_SIZE,
+            names=tuple(names),
+        )
+    if isinstance(given, Dataset) or (hasattr(given, "__getitem__") and _is_of_samples(given)):
+        size = batch_size or BATCH_SIZE
+        return Pipeline(
+            MAP, dataset=given, collate=default_collate, batch_size=size, role=role, names=tuple(names)
+        )
+    if not hasattr(given, "__iter__") or isinstance(given, (str, bytes)):
+        raise CannotRead(f"a DataLoader, a dataset or batches are needed, not {type(given).__name__}")
+    taken = [owned(batch) for batch in itertools.islice(iter(given), MOST_TAKEN)]
+    if not taken:
+        raise CannotRead("there are no batches in it")
+    return Pipeline(BATCHES, loader=given, delivered=taken, role=role, names=tuple(names))
+
+
+MOST_TAKEN = 16  # batches of an iterable that is no loader
+
+
+def _is_of_samples(given: Any) -> bool:
+    """An object of a class of the user's own that is read by index, not a list or a tensor."""
+    return not isinstance(given, (list, tuple, dict, str, bytes)) and type(given).__module__.split(".")[
+        0
+    ] not in (
+        "numpy",
+        "torch",
+    )
+
+
+def of_loader(loader: DataLoader[Any], *, role: str = "", names: Sequence[str] = ()) -> Pipeline:
+    """The pipeline of a torch DataLoader. A `collate` of None: the dataset makes its batches itself."""
+    iterable = isinstance(loader.dataset, IterableDataset)
+    collates = loader.batch_sampler is not None or (iterable and loader.batch_size is not None)
+    return Pipeline(
+        ITERABLE if iterable else MAP,
+        loader=loader,
+        dataset=loader.dataset,
+        collate=loader.collate_fn if collates else None,
+        sampler=getattr(loader, "sampler", None),
+        batch_sampler=getattr(loader, "batch_sampler", None),
+        batch_size=loader.batch_size or getattr(loader.batch_sampler, "batch_size", None),
+        role=role,
+        names=tuple(names),
+    )

@@ -1,0 +1,253 @@
+"""The pipelines of a running program: which loaders it makes and iterates, and what its models get.
+
+A `Collector` looks on in the first steps (an observer of the watcher, and a wrapper around
+`DataLoader.__init__`); `found_in` then tells what there is.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, RandomSampler
+
+from clew.hooks.entry.patches import Patches
+from clew.hooks.entry.user_line import line_of_creation
+from clew.hooks.entry.variable_names import names_in_callers
+from clew.hooks.seams.sample_indices import Indices
+from clew.hooks.steps.trained_models import Root
+from clew.labs.loaders.pipeline import EVAL, MODEL, TRAIN, CannotRead, Pipeline, of_loader
+from clew.labs.snapshot.dataset_copy import owned
+from clew.measure.nested_tensors import tensors_in
+
+if TYPE_CHECKING:
+    from clew.hooks.steps.watcher import Watcher
+
+STEPS = 4  # of training that are looked at
+MOST_SECONDS = 20.0  # of them, once there is one
+MOST_BYTES = 256 * 2**20  # of batches that are kept
+MOST_LOADERS = 16
+FOR_EVALUATION = ("val", "test", "eval", "dev", "holdout")
+
+Place = tuple[str | None, int | None]
+
+
+@dataclass
+class Made:
+    """A loader that the program made."""
+
+    loader: weakref.ref[Any]
+    place: Place
+
+
+@dataclass
+class Delivered:
+    """One training batch: as the loader delivered it, and as the model got it."""
+
+    loader: int | None  # its number; None: it came from no loader
+    batch: Any
+    inputs: Any  # (args, kwargs)
+    targets: list[Tensor] = field(default_factory=list)
+    indices: list[int] | None = None  # of its samples
+
+
+class Collector:
+    """Looks on; every method that the program's thread calls is cheap and runs under a guard."""
+
+    def __init__(self, watcher: Watcher, indices: Indices | None = None, steps: int = STEPS) -> None:
+        self._watcher = watcher
+        self._indices = indices
+        self._steps = steps
+        self._patches = Patches()
+        self.made: list[Made] = []
+        self.delivered: list[Delivered] = []
+        self._targets: list[Tensor] = []
+        self._inputs: Any = None
+        self._bytes = 0
+        self._began = 0.0
+        self.backwards = 0
+        watcher.feeding.held = {}
+        watcher.sampler.also = range(steps + 2)
+
+    def install(self, safely: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
+        """See loaders being made."""
+        noted = safely(self._made)
+
+        def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+            def wrapper(loader: Any, *args: Any, **kwargs: Any) -> None:
+                original(loader, *args, **kwargs)
+                noted(loader)
+
+            return wrapper
+
+        self._patches.wrap(DataLoader, "__init__", wrap)
+
+    def remove(self) -> None:
+        self._patches.remove()
+        self._watcher.feeding.held = None
+
+    def _made(self, loader: Any) -> None:
+        if len(self.made) < MOST_LOADERS:
+            self.made.append(Made(weakref.ref(loader), line_of_creation(loader)))
+
+    @property
+    def finished(self) -> bool:
+        """Enough has been seen."""
+        slow = self.backwards > 0 and perf_counter() - self._began > MOST_SECONDS
+        return self.backwards >= self._steps or slow
+
+    # -- an observer of the watcher --
+
+    def forward(self, root: Root, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """A model returned, with gradients."""
+        if self._inputs is None and not self.finished:
+            self._inputs = (args, kwargs if isinstance(kwargs, dict) else {})
+
+    def loss(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
+        """A loss function of torch's returned."""
+        target = args[1] if len(args) > 1 else kwargs.get("target")
+        if isinstance(target, Tensor) and not self._targets:
+            self._targets = [target]
+
+    def backward(self, loss: Tensor) -> None:
+        """A batch has been used."""
+        if self.finished:
+            return
+        self._began = self._began or perf_counter()
+        self.backwards += 1
+        inputs, self._inputs = self._inputs, None
+        targets, self._targets = self._targets, []
+        feeding = self._watcher.feeding
+        if inputs is not None and self._bytes < MOST_BYTES:
+            batch = owned(feeding.batch) if feeding.batch is not None else None
+            indices = self._indices.last(feeding.source) if self._indices is not None else None
+            made = Delivered(feeding.loader, batch, owned(inputs), owned(targets), indices)
+            self._bytes += sum(t.nbytes for t in tensors_in((batch, made.inputs)))
+            self.delivered.append(made)
+
+
+def found_in(watcher: Watcher, collector: Collector) -> list[Pipeline]:
+    """All loaders of the program that are still there, those that train first; without any loader that
+    trains, what the models got. Called on the training thread: the names are those of its variables."""
+    found = [_iterated(watcher, number, loader) for number, loader in _loaders(watcher).items()]
+    known = [pipeline.loader for pipeline in found]
+    for made in collector.made:
+        loader = made.loader()
+        if loader is None:
+            continue
+        same = next((p for p in found if p.loader is loader), None)
+        if same is not None:
+            same.file, same.line = made.place if made.place[0] is not None else (same.file, same.line)
+        elif not any(loader is other for other in known):
+            names = _names(loader)
+            if names:  # one that nobody calls by a name is on its way out
+                found.append(of_loader(loader, names=names))
+                found[-1].file, found[-1].line = made.place
+    _deal(found, collector.delivered)
+    _give_roles(watcher, found)
+    scope = _scope()
+    for pipeline in found:
+        pipeline.scope = scope
+    if not any(p.delivered for p in found) and collector.delivered:
+        found.insert(0, _of_model(collector.delivered, scope))
+    return sorted(_distinct(found), key=lambda p: p.role == EVAL)
+
+
+class NoSuchLoader(CannotRead):
+    """The message lists those that there are."""
+
+
+def chosen(found: list[Pipeline], wanted: str) -> list[Pipeline]:
+    """Those of that name or number (from 1, as they are listed); all if nothing is asked for."""
+    if not wanted:
+        return found
+    taken = [p for n, p in enumerate(found, 1) if wanted in (str(n), *p.names, p.role)]
+    if not taken:
+        there = ", ".join(f"{n} {p.name}" for n, p in enumerate(found, 1)) or "none was seen"
+        raise NoSuchLoader(f"there is no loader {wanted!r}; there are: {there}")
+    return taken
+
+
+def _loaders(watcher: Watcher) -> dict[int, Any]:
+    feeding = watcher.feeding
+    alive = {n: loader for n, ref in feeding.objects.items() if (loader := ref()) is not None}
+    return {**alive, **(feeding.held or {})}
+
+
+def _iterated(watcher: Watcher, number: int, loader: Any) -> Pipeline:
+    names = [*watcher.feeding.names.get(number, []), *_names(loader)]
+    pipeline = of_loader(loader, names=tuple(dict.fromkeys(names)))
+    pipeline.number = number
+    return pipeline
+
+
+def _names(loader: Any) -> tuple[str, ...]:
+    """Names that say something; `self` of a torch function's frame is none."""
+    return tuple(name for name in names_in_callers(loader) if name not in ("loader", "self")) or tuple(
+        names_in_callers(loader)
+    )
+
+
+def _deal(found: list[Pipeline], delivered: list[Delivered]) -> None:
+    for one in delivered:
+        for pipeline in found:
+            if pipeline.number is not None and pipeline.number == one.loader and one.batch is not None:
+                pipeline.delivered.append(one.batch)
+                pipeline.inputs.append(one.inputs)
+                pipeline.drawn.append(one.indices)
+                break
+
+
+def _give_roles(watcher: Watcher, found: list[Pipeline]) -> None:
+    """By what it was seen to feed; else by its name; else by whether it shuffles."""
+    fed = {key[2]: key[0] for key in watcher.feeding._announced if key[2] is not None}
+    trains = any(p.delivered for p in found)
+    for pipeline in found:
+        if pipeline.delivered:
+            pipeline.role = TRAIN
+        elif pipeline.number is not None and fed.get(pipeline.number):
+            pipeline.role = TRAIN if fed[pipeline.number] == "train" else EVAL
+        else:
+            pipeline.role = _likely_role(pipeline, trains)
+
+
+def _likely_role(pipeline: Pipeline, others_train: bool) -> str:
+    words = " ".join(pipeline.names).lower()
+    if any(word in words for word in FOR_EVALUATION):
+        return EVAL
+    if "train" in words or isinstance(pipeline.sampler, RandomSampler):
+        return TRAIN
+    return EVAL if others_train else ""
+
+
+def _distinct(found: list[Pipeline]) -> list[Pipeline]:
+    """A loader that is iterated on two lines has two numbers and is one pipeline."""
+    seen: dict[int, Pipeline] = {}
+    for pipeline in found:
+        known = seen.setdefault(id(pipeline.loader) if pipeline.loader is not None else 0, pipeline)
+        if known is not pipeline and pipeline.delivered and not known.delivered:
+            seen[id(pipeline.loader)] = pipeline
+    return list(seen.values())
+
+
+def _of_model(delivered: list[Delivered], scope: dict[str, Any]) -> Pipeline:
+    """What the model was given, with the targets of the loss beside it."""
+    batches = []
+    for one in delivered:
+        args, kwargs = one.inputs
+        values = {f"input[{n}]" if len(args) > 1 else "input": a for n, a in enumerate(args)}
+        batches.append({**values, **kwargs, **({"target": one.targets[0]} if one.targets else {})})
+    return Pipeline(
+        MODEL, delivered=batches, inputs=[one.inputs for one in delivered], role=TRAIN, scope=scope
+    )
+
+
+def _scope() -> dict[str, Any]:
+    """Globals of the script, in which a tokenizer may be."""
+    main = sys.modules.get("__main__")
+    return dict(vars(main)) if main is not None else {}

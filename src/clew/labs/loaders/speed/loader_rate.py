@@ -1,0 +1,317 @@
+"""A loader at work by itself or in turn with a training step: how many samples a second it delivers.
+
+Always a loader of our own with the program's settings, over a copy of its dataset; the caller is
+within `Pipeline.reading()`. The first batches, for which the workers start, are not counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from statistics import median
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._pytree import tree_leaves
+from torch.utils.data import DataLoader
+
+from clew.labs.loaders.pipeline import ITERABLE, MAP, CannotRead, Pipeline
+from clew.measure.nested_tensors import tensors_in
+from clew.records.loader_speed import Rate
+
+STRETCHES = 8  # into which the time is cut for the spread
+WARM_UP = 1 / 3  # of the time, at most
+MOST_KEPT = 32 << 20  # bytes of batches that are kept: they may lie in shared memory
+MOST_FAILED = 5  # batches that raise, before it is given up
+PATIENCE = 60.0  # seconds to wait for a worker that may hang
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a sweep changes."""
+
+    workers: int
+    prefetch: int = 0  # 0 without workers
+
+    @classmethod
+    def of(cls, loader: Any) -> Setting:
+        workers = int(getattr(loader, "num_workers", 0) or 0)
+        return cls(workers, int(getattr(loader, "prefetch_factor", None) or 2) if workers else 0)
+
+
+class Mark(NamedTuple):
+    """One batch."""
+
+    samples: int
+    waited: float  # seconds, for the loader
+    whole: float  # with the work on it
+    first: bool = False  # of its iterator: the workers' start is in it
+
+
+@dataclass
+class Delivered:
+    """What came, and how long it took."""
+
+    marks: list[Mark] = field(default_factory=list)
+    startup: float = 0.0  # until the first batch
+    failed: int = 0
+    error: str = ""  # of the last batch that failed
+    kept: list[Any] = field(default_factory=list)  # the first batches
+    kept_bytes: int = 0
+    memory: float | None = None  # of the workers
+    together: int = 1  # batches that may come at once: one of each worker
+
+    @property
+    def rate(self) -> Rate | None:
+        return rate_of([(mark.samples, mark.whole) for mark in self.marks], self.together)
+
+    @property
+    def wait(self) -> float | None:
+        """Share of the time that was spent waiting for the loader."""
+        return sum(mark.waited for mark in self.marks) / self.seconds if self.seconds > 0 else None
+
+    @property
+    def seconds(self) -> float:
+        return sum(mark.whole for mark in self.marks)
+
+    @property
+    def batch(self) -> float:
+        return median(mark.samples for mark in self.marks) if self.marks else 0.0
+
+
+def rate_of(marks: list[tuple[int, float]], together: int = 1) -> Rate | None:
+    """Of (samples, seconds) one after the other; `together`: as many come at once."""
+    samples, seconds = sum(m[0] for m in marks), sum(m[1] for m in marks)
+    if not samples or seconds <= 0:
+        return None
+    size = max(together, math.ceil(len(marks) / STRETCHES))
+    groups = [marks[n : n + size] for n in range(0, len(marks), size)]
+    if len(groups) > 1 and len(groups[-1]) < size:
+        short = groups.pop()
+        groups[-1] = [*groups[-1], *short]
+    sums = [(sum(m[0] for m in group), sum(m[1] for m in group)) for group in groups]
+    rates = [count / time for count, time in sums if time > 0]
+    return Rate(median(rates), min(rates), max(rates), samples, seconds)
+
+
+class Endless:
+    """A sampler that begins again at its end, and remembers how many samples each batch has."""
+
+    def __init__(self, sampler: Any) -> None:
+        self._sampler = sampler
+        self.sizes: deque[int] = deque()
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            began = False
+            for indices in self._sampler:
+                began = True
+                self.sizes.append(len(indices) if hasattr(indices, "__len__") else 1)
+                yield indices
+            if not began:
+                return
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_sampler":
+            raise AttributeError(name)
+        return getattr(self._sampler, name)
+
+
+def new_loader(pipeline: Pipeline, setting: Setting) -> tuple[Any, Endless | None]:
+    """With the program's settings but for workers and prefetching; over all epochs, where it has indices."""
+    if pipeline.kind not in (MAP, ITERABLE):
+        raise CannotRead("there is no loader that could be started a second time")
+    if pipeline.kind == ITERABLE and pipeline.note:
+        raise CannotRead(f"{pipeline.note}: a second reading would take samples away from the training")
+    original = pipeline.loader
+    loader = _made_up(pipeline) if original is None else pipeline.bare_loader(**_settings(original, setting))
+    if original is None:
+        vars(loader).update(_settings(loader, setting))
+    if pipeline.kind == ITERABLE:
+        return loader, None
+    name = "batch_sampler" if loader.batch_sampler is not None else "sampler"
+    endless = Endless(getattr(loader, name))
+    vars(loader)[name] = endless
+    return loader, endless if name == "batch_sampler" else None
+
+
+def _made_up(pipeline: Pipeline) -> Any:
+    """For a dataset that came without a loader."""
+    dataset, collate, _, _ = pipeline._parts()
+    return DataLoader(dataset, batch_size=pipeline.batch_size or 1, collate_fn=collate)
+
+
+def _settings(loader: Any, setting: Setting) -> dict[str, Any]:
+    return {
+        "num_workers": setting.workers,
+        "prefetch_factor": setting.prefetch or None,
+        "timeout": max(float(getattr(loader, "timeout", 0) or 0), PATIENCE) if setting.workers else 0,
+        "pin_memory": bool(getattr(loader, "pin_memory", False)) and has_accelerator(),
+        "_DataLoader__multiprocessing_context": getattr(loader, "multiprocessing_context", None),
+        "check_worker_number_rationality": _no_warning,
+        "_iterator": None,
+    }
+
+
+def _no_warning() -> None:
+    """More workers than cores are tried on purpose."""
+
+
+def has_accelerator() -> bool:
+    found = getattr(torch, "accelerator", None)
+    return bool(found.is_available()) if found is not None else torch.cuda.is_available()
+
+
+def deliver(
+    pipeline: Pipeline,
+    setting: Setting,
+    seconds: float,
+    *,
+    work: Callable[[], Any] | None = None,
+    keep: int = 0,
+    look: Callable[[Any], float | None] | None = None,
+) -> Delivered:
+    """Let the loader work for about so long; `work` is done with every batch, `look` at the end.
+
+    Batches that raise are counted, and it goes on. Raises what starting the loader raises.
+    """
+    loader, endless = new_loader(pipeline, setting)
+    found, course = Delivered(together=max(setting.workers, 1)), _Course(loader, endless)
+    began = perf_counter()
+    try:
+        course.begin()
+        _warm_up(course, found, setting, seconds, keep, work)
+        found.startup = course.startup
+        began = perf_counter()
+        while not _enough(found, perf_counter() - began, seconds) and course.going:
+            mark = _one(course, found, keep, work)
+            if mark is not None and not mark.first:
+                found.marks.append(mark)
+        if look is not None:
+            found.memory = look(course.iterator)
+    finally:
+        course.end()
+    return found
+
+
+def _enough(found: Delivered, spent: float, seconds: float) -> bool:
+    if found.failed > MOST_FAILED or spent >= 3 * seconds:
+        return True
+    return found.seconds >= seconds and (len(found.marks) >= 3 or found.seconds >= 2 * seconds)
+
+
+def _warm_up(
+    course: _Course, found: Delivered, setting: Setting, seconds: float, keep: int, work: Any
+) -> None:
+    """Until every worker has delivered twice, or a third of the time is over. A first batch that takes
+    longer than all of the time is measured: a second one would take as long again."""
+    began, batches = perf_counter(), 0
+    while batches < max(2 * setting.workers, 1) and course.going and found.failed <= MOST_FAILED:
+        mark = _one(course, found, keep, work)
+        batches += mark is not None
+        if mark is not None and mark.whole > 2 * seconds and not setting.workers:
+            found.marks.append(mark)
+        if batches and perf_counter() - began - course.startup > WARM_UP * seconds:
+            return
+
+
+def _one(course: _Course, found: Delivered, keep: int, work: Any) -> Mark | None:
+    """The next batch, and the work on it; None if there is none this time."""
+    asked = perf_counter()
+    try:
+        batch, samples, first = course.next()
+    except StopIteration:
+        return None
+    except Exception as error:  # noqa: BLE001 - a batch of the user's own that fails; the others go on
+        found.failed += 1
+        found.error = described(error)
+        return None
+    waited = perf_counter() - asked
+    if len(found.kept) < keep and found.kept_bytes < MOST_KEPT:
+        found.kept.append(batch)
+        found.kept_bytes += tensors_bytes(batch)
+    if work is not None:
+        work()
+    return Mark(samples, waited, perf_counter() - asked, first)
+
+
+def described(error: Exception) -> str:
+    """Its kind and message in one line; a worker's exception carries its whole stack as its message."""
+    kind, lines = type(error).__name__, [line for line in str(error).splitlines() if line.strip()]
+    said = lines[-1].strip()[:200] if lines else ""
+    return said if said.startswith(f"{kind}:") else f"{kind}: {said}"
+
+
+class _Course:
+    """The iterator of a loader, and those that follow when it is at its end."""
+
+    def __init__(self, loader: Any, endless: Endless | None) -> None:
+        self._loader = loader
+        self._endless = endless
+        self.iterator: Any = None
+        self.startup = 0.0
+        self.going = True
+        self._fresh = True  # nothing has come from this iterator yet
+        self._empty = 0
+
+    def begin(self) -> None:
+        began = perf_counter()
+        self.iterator = iter(self._loader)
+        self.startup = perf_counter() - began
+
+    def next(self) -> tuple[Any, int, bool]:
+        """A batch, its samples, and whether it is the first of its iterator."""
+        began, fresh = perf_counter(), self._fresh
+        try:
+            batch = next(self.iterator)
+        except StopIteration:
+            self._again()
+            raise
+        except Exception:
+            if self._endless is not None and self._endless.sizes:
+                self._endless.sizes.popleft()
+            raise
+        if fresh:
+            self.startup += perf_counter() - began
+        self._fresh, self._empty = False, 0
+        sizes = self._endless.sizes if self._endless is not None else None
+        return batch, (sizes.popleft() if sizes else samples_in(batch)), fresh
+
+    def _again(self) -> None:
+        """An iterable dataset is at its end: from the beginning, unless that is the end again."""
+        self._empty += 1
+        if self._empty > 1:
+            self.going = False
+            return
+        self.end()
+        self.iterator, self._fresh = iter(self._loader), True
+
+    def end(self) -> None:
+        """No worker is left."""
+        iterator, self.iterator = self.iterator, None
+        for name in ("_shutdown_workers", "close"):
+            end = getattr(iterator, name, None)
+            if callable(end):
+                with contextlib.suppress(Exception):
+                    end()
+
+
+def samples_in(batch: Any) -> int:
+    """By its first array."""
+    for leaf in tree_leaves(batch):
+        shape = getattr(leaf, "shape", None)
+        if shape is not None and len(shape):
+            return int(shape[0])
+    first = next((part for part in batch.values()), None) if isinstance(batch, dict) else batch
+    return len(first) if isinstance(first, (list, tuple)) and first else 1
+
+
+def tensors_bytes(batch: Any) -> int:
+    return sum(tensor.nbytes for tensor in tensors_in(batch))

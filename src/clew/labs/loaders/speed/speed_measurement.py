@@ -1,0 +1,239 @@
+"""A pipeline measured: how fast, what is slow in it, what it weighs, what would be faster.
+
+    for found in measure(pipelines, subject=subject, seconds=20, sweep=True):
+        found.facts()        # clew.records.loader_speed.Measured
+
+The caller sees to it that nothing watches meanwhile. The program's loaders, datasets, samplers and
+generators are as before; a part that can't be measured is missing, with the reason in `notes`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from torch import nn
+
+from clew.labs.loaders.pipeline import MAP, CannotRead, Pipeline
+from clew.labs.loaders.speed.batch_padding import paddings
+from clew.labs.loaders.speed.field_sizes import Weighing
+from clew.labs.loaders.speed.hot_lines import hot_lines
+from clew.labs.loaders.speed.loader_rate import Delivered, Setting, deliver, described
+from clew.labs.loaders.speed.stage_times import Looked, look
+from clew.labs.loaders.speed.step_rate import STEP, Work, rate_of_work, working
+from clew.labs.loaders.speed.worker_sweep import sweep as swept
+from clew.labs.loaders.speed.worker_sweep import usable_cores
+from clew.labs.loaders.speed.worker_transfer import moving, pinning
+from clew.labs.snapshot.subject import Subject
+from clew.records.loader_speed import DATASET, PICKLE, PIN, TRANSFORM, Measured, Sizes, Speeds, Stage, Stages
+
+SWEEP = 0.6  # of the time, where a sweep is asked for
+LATE = 2.0  # times the time that was given, from which on nothing more is begun
+KEPT = 32  # batches that are looked at for padding
+WORTH_A_LINE = 0.2  # share of the user's own code from which on its lines are looked for
+SLOW = 100e-6  # seconds of a sample below which nothing in it is slow
+WHOLE = "the dataset makes its batches itself: these are a batch's numbers, not a sample's"
+NO_ACCELERATOR = "pinning was not timed: there is no accelerator here"
+
+Progress = Callable[[str], None]
+
+
+def measure(
+    pipelines: Sequence[Pipeline],
+    *,
+    subject: Subject | None = None,
+    model: nn.Module | None = None,
+    seconds: float = 20.0,
+    sweep: bool = False,
+    progress: Progress | None = None,
+) -> list[Measured]:
+    """Each of them, in an equal share of the time; the model is that of the first one only."""
+    found = []
+    for number, pipeline in enumerate(pipelines):
+        trained = (subject, model) if number == 0 else (None, None)
+        share = seconds / len(pipelines)
+        found.append(_Measuring(pipeline, *trained, share, progress).all(sweep=sweep))
+    return found
+
+
+class _Measuring:
+    """One pipeline."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        subject: Subject | None,
+        model: nn.Module | None,
+        seconds: float,
+        progress: Progress | None,
+    ) -> None:
+        self._pipeline = pipeline
+        self._subject = subject
+        self._model = model
+        self._seconds = seconds
+        self._say = progress or (lambda _: None)
+        self._began = perf_counter()
+        self._notes: dict[str, str] = {}
+        self._kept: list[Any] = []
+        self._looked: Looked | None = None
+
+    def all(self, *, sweep: bool) -> Measured:
+        pipeline = self._pipeline
+        share = self._seconds * (1 - SWEEP if sweep else 1)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(pipeline.reading())
+            self._began = perf_counter()  # torch may have had to import half of itself for that
+            work = self._work(stack)
+            made = Measured(
+                pipeline.name,
+                pipeline.file,
+                pipeline.line,
+                stages=self._part("stages", lambda: self._stages(share * 0.35)),
+                speeds=self._part("speeds", lambda: self._speeds(work, share * 0.5)),
+                sizes=self._part("sizes", self._sizes, at_once=True),
+                paddings=self._part("padding", self._paddings, at_once=True),
+                sweep=self._part("sweep", lambda: self._sweep(work)) if sweep else None,
+            )
+            made = self._with_moving(made, share * 0.15)
+        return replace(made, seconds=perf_counter() - self._began, notes=self._notes)
+
+    def _part(self, name: str, measured: Callable[[], Any], *, at_once: bool = False) -> Any:
+        """A part that fails is missing; the others are not. So is one for which there is no time."""
+        if not at_once and perf_counter() - self._began > LATE * self._seconds:
+            self._notes[name] = "the time was over: samples take long, or --time-limit is short"
+            return None
+        self._say(name)
+        try:
+            return measured()
+        except CannotRead as reason:
+            self._notes[name] = str(reason)
+        except Exception as error:  # noqa: BLE001 - whatever a program's own pipeline may raise
+            self._notes[name] = described(error)
+        return None
+
+    def _work(self, stack: contextlib.ExitStack) -> Work | None:
+        try:
+            return stack.enter_context(working(self._pipeline, self._subject, self._model))
+        except Exception as error:  # noqa: BLE001 - no model, or one that can't be called by itself
+            self._notes["model"] = str(error) or type(error).__name__
+            return None
+
+    # -- the parts --
+
+    def _stages(self, seconds: float) -> Stages:
+        self._looked = looked = look(self._pipeline, seconds * 0.8)
+        notes = (*_failures(looked.failed, looked.error, "sample"), *self._made_whole())
+        found = looked.times.result(notes=notes)
+        own = sum(s.share for s in found.stages if s.kind in (DATASET, TRANSFORM))
+        if own < WORTH_A_LINE or found.median < SLOW:
+            return found
+        again = _again(self._pipeline)
+        return replace(found, lines=hot_lines(lambda: next(again, None), seconds * 0.2))
+
+    def _speeds(self, work: Work | None, seconds: float) -> Speeds:
+        pipeline, setting = self._pipeline, Setting.of(self._pipeline.loader)
+        model = rate_of_work(work, seconds * 0.3) if work is not None else None
+        try:
+            alone = deliver(pipeline, setting, seconds * 0.4, keep=KEPT)
+        except CannotRead as reason:
+            if model is None:
+                raise
+            return Speeds(model=model, step=work.what if work else "", notes=(str(reason),))
+        self._kept = alone.kept
+        both = deliver(pipeline, setting, seconds * 0.3, work=work.call) if work is not None else Delivered()
+        return Speeds(
+            alone.rate,
+            model,
+            both.rate,
+            work.what if work is not None else "",
+            alone.batch,
+            both.wait,
+            alone.startup,
+            setting.workers,
+            setting.prefetch,
+            usable_cores(),
+            bool(getattr(pipeline.loader, "persistent_workers", False)),
+            alone.failed,
+            _failures(alone.failed, alone.error, "batch"),
+        )
+
+    def _sizes(self) -> Sizes:
+        pipeline = self._pipeline
+        if self._looked is not None:
+            return self._looked.weights.result(pipeline.workers, self._made_whole())
+        weights = Weighing()  # no samples are to be had: a batch is what is weighed
+        for batch in pipeline.delivered:
+            weights.add(batch)
+        if not pipeline.delivered:
+            raise CannotRead("there are no samples to weigh")
+        return weights.result(pipeline.workers, ("whole batches were weighed: single samples can't be had",))
+
+    def _made_whole(self) -> tuple[str, ...]:
+        return (WHOLE,) if self._pipeline.collate is None else ()
+
+    def _paddings(self) -> Any:
+        lots = self._looked.lots if self._looked is not None else []
+        return paddings(lots, self._kept or self._pipeline.delivered)
+
+    def _sweep(self, work: Work | None) -> Any:
+        # A forward alone is not what the loader takes turns with: the step has a backward as well.
+        call = work.call if work is not None and work.what == STEP else None
+        return swept(self._pipeline, self._seconds * SWEEP, work=call, progress=self._say)
+
+    def _with_moving(self, made: Measured, seconds: float) -> Measured:
+        """The way from worker to parent goes with the sizes, and is a stage where there are workers."""
+        looked, pipeline = self._looked, self._pipeline
+        if looked is None or not looked.samples or made.sizes is None or made.stages is None:
+            return made
+        collate = pipeline._parts()[1]
+        context = getattr(pipeline.loader, "multiprocessing_context", None)
+        moved = self._part("moving", lambda: moving(looked.samples, collate, seconds, context))
+        if moved is None:
+            return made
+        extra, notes = _further_stages(pipeline, looked, moved)
+        stages = looked.times.result(extra, (*made.stages.notes, *notes))
+        return replace(
+            made,
+            sizes=replace(made.sizes, moving=moved),
+            stages=replace(stages, lines=made.stages.lines),
+        )
+
+
+def _again(pipeline: Pipeline) -> Iterator[Any]:
+    """Samples once more, one by one; those that fail are left out."""
+    if pipeline.kind != MAP:
+        yield from pipeline.samples()
+        return
+    for indices in pipeline.indices():
+        for index in indices:
+            with contextlib.suppress(Exception):
+                yield pipeline.sample(index)
+
+
+def _further_stages(
+    pipeline: Pipeline, looked: Looked, moved: Any
+) -> tuple[tuple[Stage, ...], tuple[str, ...]]:
+    """Pickling to the parent and pinning, where they happen."""
+    stages: list[Stage] = []
+    notes: list[str] = []
+    if pipeline.workers and moved.seconds is not None:
+        each = moved.seconds / moved.samples
+        stages.append(Stage("moving to the parent", PICKLE, each, each))
+    if bool(getattr(pipeline.loader, "pin_memory", False)):
+        batch = next((lot.batch for lot in looked.lots if lot.batch is not None), None)
+        spent = pinning(batch)
+        if spent is None:
+            notes.append(NO_ACCELERATOR)
+        else:
+            stages.append(Stage("pin_memory", PIN, spent / moved.samples, spent / moved.samples))
+    return tuple(stages), tuple(notes)
+
+
+def _failures(failed: int, error: str, what: str) -> tuple[str, ...]:
+    if not failed:
+        return ()
+    many = f"1 {what}" if failed == 1 else f"{failed} {'batches' if what == 'batch' else 'samples'}"
+    return (f"{many} raised and {'was' if failed == 1 else 'were'} left out: {error}",)

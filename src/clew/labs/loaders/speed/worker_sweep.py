@@ -1,0 +1,250 @@
+"""Workers and prefetching, tried one setting after the other: from coarse to fine, several rounds of each.
+
+With a training step at hand, loader and step run in turn, as in training: workers take cores from the
+model, so a loader that is faster alone may be slower in company.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import psutil
+
+from clew.labs.loaders.pipeline import ITERABLE, CannotRead, Pipeline
+from clew.labs.loaders.speed.loader_rate import Delivered, Setting, deliver, described
+from clew.labs.loaders.speed.worker_shards import SPLIT_HINT, splits_itself
+from clew.records.loader_speed import Rate, Sweep, SweepRow
+
+PREFETCH = (2, 4, 8)
+ROUNDS = 3
+PAIRS = 3  # of the program's setting and the best one, at the end
+SHORTEST = 0.3  # seconds of a trial, without the workers' start
+NEAR = 0.07  # of the fastest: as fast
+MOST_MEMORY = 0.5  # of what is free, that workers may take
+MOST_NOISE = 0.15  # of the rate that noise may excuse
+
+
+@dataclass
+class _Trial:
+    """One setting over the rounds."""
+
+    setting: Setting
+    rates: list[Rate] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)  # shares of the time, for the loader
+    memory: float | None = None
+    error: str = ""
+    seconds: float = 0.0  # of all its rounds, with the start
+
+    @property
+    def median(self) -> float:
+        return median(rate.median for rate in self.rates) if self.rates else 0.0
+
+    @property
+    def noise(self) -> float:
+        """Of the rounds among each other, as a share; of a single one, within it."""
+        values = [rate.median for rate in self.rates]
+        if len(values) == 1:
+            return self.rates[0].spread / 2
+        return (max(values) - min(values)) / 2 / self.median if self.median else 0.0
+
+    def row(self) -> SweepRow:
+        rate = None
+        if self.rates:
+            low, high = (pick(r.median for r in self.rates) for pick in (min, max))
+            samples = sum(r.samples for r in self.rates)
+            rate = Rate(self.median, low, high, samples, sum(r.seconds for r in self.rates))
+        return SweepRow(self.setting.workers, self.setting.prefetch, rate, self.memory, self.error)
+
+
+Progress = Callable[[str], None]
+
+
+def sweep(
+    pipeline: Pipeline,
+    seconds: float,
+    *,
+    work: Callable[[], Any] | None = None,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Try settings for about so long; within `Pipeline.reading()`."""
+    began, now, cores = perf_counter(), Setting.of(pipeline.loader), usable_cores()
+    trials: dict[Setting, _Trial] = {}
+    most, notes = _most_workers(pipeline, cores)  # that are tried in any case
+    search = _Search(pipeline, trials, began + seconds, work, progress)
+    search.rounds(_coarse(now, most), share=0.4)
+    fastest = max(trials.values(), key=lambda t: t.median, default=None)
+    if fastest is not None and fastest.median:
+        search.rounds(_fine(fastest.setting, most, trials), share=0.5)
+    best, saved = search.confirmed(now, chosen(trials.values()))
+    return Sweep(
+        tuple(trial.row() for trial in sorted(trials.values(), key=_order)),
+        now.workers,
+        now.prefetch,
+        best.setting.workers if best is not None else None,
+        best.setting.prefetch if best is not None else 0,
+        with_step=work is not None,
+        gain=saved if work is not None else None,
+        cores=cores,
+        seconds=perf_counter() - began,
+        notes=notes,
+    )
+
+
+def usable_cores() -> int:
+    """That this process may run on."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def _most_workers(pipeline: Pipeline, cores: int) -> tuple[int, tuple[str, ...]]:
+    if pipeline.kind == ITERABLE and not splits_itself(pipeline.dataset, pipeline.loader):
+        return 1, (SPLIT_HINT,)
+    return cores, ()
+
+
+def _coarse(now: Setting, most: int) -> list[Setting]:
+    """The program's own setting first, then none, and doublings up to the cores."""
+    counts = [0, 1]
+    while counts[-1] * 2 < most:
+        counts.append(counts[-1] * 2)
+    tried = [now, *(Setting(n, PREFETCH[0] if n else 0) for n in (*counts, most))]
+    return list(dict.fromkeys(tried))
+
+
+def _fine(fastest: Setting, most: int, known: Iterable[Setting]) -> list[Setting]:
+    """Between the doublings, past the cores if there were most too few, and further ahead."""
+    near = {(fastest.workers * 3) // 4, (fastest.workers * 3) // 2}
+    near |= {2 * fastest.workers} if fastest.workers == most else set()
+    limit = 2 * most if most > 1 else most
+    counts = sorted(n for n in near if 0 < n <= limit and fastest.workers)
+    tried = [Setting(n, PREFETCH[0]) for n in counts]
+    tried += [Setting(fastest.workers, ahead) for ahead in PREFETCH if fastest.workers]
+    return [one for one in tried if one not in set(known)]
+
+
+class _Search:
+    """Trials within a time limit."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        trials: dict[Setting, _Trial],
+        until: float,
+        work: Callable[[], Any] | None,
+        progress: Progress | None,
+    ) -> None:
+        self._pipeline = pipeline
+        self._trials = trials
+        self._until = until
+        self._work = work
+        self._progress = progress
+
+    def rounds(self, settings: list[Setting], share: float) -> None:
+        """Every setting in every round, so that a busy moment of the machine does not hit one alone."""
+        left = (self._until - perf_counter()) * share
+        until = perf_counter() + left
+        for number in range(ROUNDS):
+            for setting in settings:
+                if perf_counter() >= until and self._compared(settings, number):
+                    return
+                seconds = max(left / (ROUNDS * len(settings)) / 2, SHORTEST)
+                self._try(setting, seconds)
+
+    def confirmed(self, now: Setting, best: _Trial | None) -> tuple[_Trial | None, float | None]:
+        """The program's setting and the best one in turn once more, as machines are busy at times: the best
+        one, or the program's own if the other was not faster every time; and the share of time saved."""
+        own = self._trials.get(now)
+        if best is None or own is None or not own.rates or best is own:
+            return best, None if own is None or not own.rates or best is None else 0.0
+        seconds = max((self._until - perf_counter()) / (2 * PAIRS) / 2, SHORTEST)
+        pairs = [self._pair(own, best, seconds, turned=bool(n % 2)) for n in range(PAIRS)]
+        saved = gain_of([pair for pair in pairs if pair is not None])
+        if best.setting.workers > now.workers and own.waits:
+            saved = min(saved, median(own.waits))  # more workers take away waiting, and nothing else
+        return (own if not saved and best.setting.workers > now.workers else best), saved
+
+    def _pair(self, own: _Trial, best: _Trial, seconds: float, *, turned: bool) -> tuple[float, float] | None:
+        """Rates of both, measured one right after the other."""
+        for trial in (best, own) if turned else (own, best):
+            self._try(trial.setting, seconds)
+        return None if own.error or best.error else (own.rates[-1].median, best.rates[-1].median)
+
+    def _compared(self, settings: list[Setting], number: int) -> bool:
+        """At least one round of the first settings, whatever it takes."""
+        return number > 0 or len(self._trials) >= 3 or len(settings) == len(self._trials)
+
+    def _try(self, setting: Setting, seconds: float) -> None:
+        trial = self._trials.setdefault(setting, _Trial(setting))
+        if trial.error or not self._affordable(setting):
+            trial.error = trial.error or "left out: its workers might not fit into memory"
+            return
+        if self._progress is not None:
+            self._progress(f"{setting.workers} workers, {setting.prefetch} ahead")
+        try:
+            found = deliver(self._pipeline, setting, seconds, work=self._work, look=memory_of)
+        except CannotRead:
+            raise
+        except Exception as error:  # noqa: BLE001 - a setting that the program can't run with is an answer
+            trial.error = described(error)
+            return
+        self._note(trial, found)
+
+    def _affordable(self, setting: Setting) -> bool:
+        """By what a worker of the settings so far takes."""
+        known = [
+            t.memory / t.setting.workers for t in self._trials.values() if t.memory and t.setting.workers
+        ]
+        needed = max(known, default=0.0) * setting.workers
+        return needed <= MOST_MEMORY * float(psutil.virtual_memory().available)
+
+    def _note(self, trial: _Trial, found: Delivered) -> None:
+        rate = found.rate
+        if rate is None:
+            trial.error = found.error or "no batch came"
+            return
+        trial.rates.append(rate)
+        trial.waits.append(found.wait or 0.0)
+        trial.memory = found.memory if trial.memory is None else max(trial.memory, found.memory or 0.0)
+
+
+def memory_of(iterator: Any) -> float | None:
+    """Bytes of all workers together; memory that they share is shared out among them."""
+    total = 0.0
+    workers = getattr(iterator, "_workers", None) or []
+    for worker in workers:
+        with suppress(psutil.Error):
+            found = psutil.Process(worker.pid).memory_full_info()
+            total += float(getattr(found, "pss", 0) or found.uss)
+    return total
+
+
+def chosen(trials: Iterable[_Trial]) -> _Trial | None:
+    """The simplest of those that are as fast as the fastest: fewest workers, then least ahead."""
+    tried = [trial for trial in trials if trial.rates]
+    if len(tried) < 2:
+        return None
+    fastest = max(tried, key=lambda trial: trial.median)
+    for trial in sorted(tried, key=_order):
+        noise = min(max(fastest.noise, trial.noise), MOST_NOISE)
+        if trial.median >= fastest.median * (1 - max(NEAR, noise)):
+            return trial
+    return fastest
+
+
+def _order(trial: _Trial) -> tuple[int, int]:
+    return trial.setting.workers, trial.setting.prefetch
+
+
+def gain_of(pairs: list[tuple[float, float]]) -> float:
+    """Share of the time that the second of each pair saves; nothing if it was not faster each time."""
+    if not pairs or any(other <= own for own, other in pairs):
+        return 0.0
+    return 1 - median(own / other for own, other in pairs)

@@ -1,0 +1,69 @@
+"""Samples unlike all others: few, with a gap between them and the rest. A long tail is no fault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.records.dataset_survey import Outlier
+
+FEWEST = 50  # samples, below which none is called unusual
+MOST = 0.01  # of the samples: more are a kind of their own
+ORDERS = 1.0  # powers of ten from the median, of scales and lengths
+APART = 3.0  # times as far as the farthest of the others, in powers of ten
+GAP = 10.0  # times as far as the farthest of the others, of single values
+QUARTILES = 10.0  # distances between the quartiles
+DIFFERENT = 10  # values of a column, below which it holds categories
+
+Floats = npt.NDArray[np.float64]
+
+
+def by_size(indices: Sequence[int], sizes: Sequence[float], why: str, field: str) -> list[Outlier]:
+    """Scales or lengths that are far from the others', in powers of ten."""
+    known = np.array([s > 0 and np.isfinite(s) for s in sizes], dtype=bool)
+    where, values = np.flatnonzero(known), np.array(sizes, dtype=np.float64)[known]
+    if len(values) < FEWEST:
+        return []
+    logs = np.log10(values)
+    middle = float(np.median(logs))
+    count, farthest = _beyond(np.abs(logs - middle), APART, ORDERS)
+    worst = np.argsort(-np.abs(logs - middle), kind="stable")[:count]
+    edge = middle + farthest  # what is told as the farthest of the others, on the side of the first
+    if count and logs[worst[0]] < middle:
+        edge = middle - farthest
+    return [
+        Outlier(int(indices[where[n]]), why, field, float(values[n]), 10.0**middle, 10.0**edge) for n in worst
+    ]
+
+
+def by_value(indices: Sequence[int], values: Floats, field: str, feature: int | None = None) -> list[Outlier]:
+    """Single numbers (of a column, or targets) with a gap between them and all others."""
+    where = np.flatnonzero(np.isfinite(values))
+    finite = values[where]
+    if len(finite) < FEWEST or len(np.unique(finite[:2000])) < DIFFERENT:
+        return []
+    middle = float(np.median(finite))
+    quarter, three = np.quantile(finite, [0.25, 0.75])
+    if three <= quarter:
+        return []
+    distances = np.abs(finite - middle)
+    count, _ = _beyond(distances, GAP, QUARTILES * float(three - quarter))
+    worst = np.argsort(-distances, kind="stable")
+    rest = finite[worst[count]]
+    return [
+        Outlier(int(indices[where[n]]), "range", field, float(finite[n]), middle, float(rest), feature)
+        for n in worst[:count]
+    ]
+
+
+def _beyond(distances: Floats, times: float, least: float) -> tuple[int, float]:
+    """How many of the largest distances lie beyond a gap, and the largest of the others."""
+    ordered = np.sort(distances)[::-1]
+    most = max(int(MOST * len(ordered)), 1)
+    for count in range(most, 0, -1):
+        inner, outer = float(ordered[count]), float(ordered[count - 1])
+        if outer >= least and outer >= times * inner and inner > 0:
+            return count, inner
+    return 0, float(ordered[0])

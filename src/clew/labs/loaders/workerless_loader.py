@@ -1,0 +1,89 @@
+"""Loaders without workers: the same pipeline in one process, where a debugger and a traceback work.
+
+Every loader that the program makes is given no workers. The order of the samples is the same, as it
+is drawn in the main process anyway; what a dataset draws at random is not, as each worker had its own
+random numbers and now the program's are drawn from.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from torch.utils.data import DataLoader
+from torch.utils.data._utils import worker
+from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
+
+from clew.hooks.entry.patches import Patches
+from clew.labs.snapshot.held_step import Rng
+
+SETTINGS: dict[str, Any] = {
+    "num_workers": 0,
+    "prefetch_factor": None,
+    "persistent_workers": False,
+    "timeout": 0,
+    "_DataLoader__multiprocessing_context": None,
+}
+
+
+class Bare:
+    """While it is installed, no loader starts a process."""
+
+    def __init__(self) -> None:
+        self._patches = Patches()
+        self._changed: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self.loaders = 0
+        self.workers = 0
+
+    def install(self, safely: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
+        """`safely` makes a function harmless: no failure of ours may reach the program."""
+        self._strip_safely, self._init_safely = safely(self._strip), safely(as_worker)
+        self._patches.wrap(DataLoader, "__init__", self._after_making)
+        self._patches.wrap(_SingleProcessDataLoaderIter, "__init__", self._before_iterating)
+
+    def remove(self) -> None:
+        self._patches.remove()
+
+    def _after_making(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(loader: Any, *args: Any, **kwargs: Any) -> None:
+            original(loader, *args, **kwargs)
+            if loader.num_workers:
+                self._strip_safely(loader)
+
+        return wrapper
+
+    def _strip(self, loader: Any) -> None:
+        self.loaders += 1
+        self.workers += loader.num_workers
+        self._changed[loader] = loader.num_workers
+        vars(loader).update(SETTINGS)
+
+    def _before_iterating(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(iterator: Any, loader: Any) -> None:
+            original(iterator, loader)
+            if loader in self._changed and loader.worker_init_fn is not None:
+                self._init_safely(loader.dataset, loader.worker_init_fn)
+
+        return wrapper
+
+    def said(self) -> list[str]:
+        """What was done, in a few lines."""
+        if not self.loaders:
+            return ["--bare: no loader of this script uses workers"]
+        many = "1 loader" if self.loaders == 1 else f"{self.loaders} loaders"
+        return [
+            f"--bare: {many} ran in this process, without the {self.workers} workers asked for",
+            "what is drawn at random while reading differs from what workers draw; all else is the same",
+        ]
+
+
+def as_worker(dataset: Any, init: Callable[[int], Any]) -> None:
+    """What a worker does before it reads (opens files, say); its seeding is not for this process."""
+    before, rng = worker._worker_info, Rng.take()
+    worker._worker_info = worker.WorkerInfo(id=0, num_workers=1, seed=0, dataset=dataset)
+    try:
+        init(0)
+    finally:
+        worker._worker_info = before
+        rng.put()

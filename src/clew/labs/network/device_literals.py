@@ -1,0 +1,256 @@
+"""A tensor that stays on the CPU wherever the model goes: found without a GPU, on the meta device.
+
+All of the model's state and its inputs are put there; what `torch.arange(n)` then makes, or a module
+holds as a plain attribute, is on the CPU. Every such tensor is followed to where an op joins it with
+the others, which fails on a GPU. What only meets its like (sizes, lists, indices) is computed and
+does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as hooks
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from clew.hooks.entry.user_line import user_line
+from clew.labs.network.network_inputs import Feed
+from clew.labs.network.trace.op_tracer import Op, Trace, writes_of
+from clew.labs.network.visitor import op_name
+from clew.labs.snapshot.module_state import Keeper, state_of, storage_key, untouched
+from clew.measure.nested_tensors import map_tensors, tensors_in
+
+# What takes tensors of two devices also on a GPU: indices and lengths may be on the CPU.
+_MAY_MIX = {
+    "index",
+    "index_put",
+    "unsafe_index",
+    "unsafe_index_put",
+    "copy",
+    "to_copy",
+    "pack_padded_sequence",
+    "ctc_loss",
+    "tensor_split",
+}
+_HOLDERS = (list, tuple, dict)
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A tensor on the CPU: the op that made it, or the attribute that holds it."""
+
+    path: str  # of the module that was running, or that holds it
+    op: str  # "arange"; "" if it is held
+    held: str  # name of the attribute; "" if it is made in the forward
+    file: str | None = None
+    line: int | None = None
+
+
+def place_of(literal: Literal, root: str) -> dict[str, Any]:
+    """As the `experiment.device-literal` fact has it."""
+    return {
+        "root": root,
+        "module": literal.path,
+        "op": literal.op or None,
+        "held": literal.held or None,
+        "file": literal.file,
+        "line": literal.line,
+    }
+
+
+class Unfollowed(Exception):  # noqa: N818 - reads as what it is
+    """The forward can't be followed on the meta device; the message says why."""
+
+
+def may_be_bound(model: nn.Module, trace: Trace) -> bool:
+    """Whether there is any tensor that could stay behind: no need to look if there is none."""
+    return any(map(_creates, trace.ops)) or any(True for _ in _held(model))
+
+
+def _creates(op: Op) -> bool:
+    """Whether an op makes a tensor of more than one number out of nothing, or of Python's numbers."""
+    fresh = not op.inputs or op_name(op) == "lift_fresh"
+    return fresh and any(t.shape and t.bytes for t in op.outputs)
+
+
+def device_literal(model: nn.Module, given: Feed) -> Literal | None:
+    """The first tensor that met others on another device; raises Unfollowed if it can't be told."""
+    held = list(_held(model))
+    inputs = tensors_in((given.args, given.kwargs))
+    followed = _Followed(held)
+    error: Exception | None = None
+    with ExitStack() as stack:
+        keeper = stack.enter_context(untouched(model, [*inputs, *(t for t, _ in held)]))
+        try:
+            args, kwargs = _moved(model, given)
+            if any(t.device.type != "meta" for t in tensors_in((args, kwargs))):
+                raise Unfollowed("its inputs hold tensors that can't be moved")
+            stack.enter_context(_paths(model, followed))
+            stack.enter_context(_Made(followed, keeper))
+            stack.enter_context(_Called(followed))
+            model(*args, **kwargs)
+        except Unfollowed:
+            raise
+        except Exception as failure:  # noqa: BLE001 - the user's code on a device it was not written for
+            error = failure
+    if followed.found is None and error is not None:
+        told = (str(error).splitlines() or [type(error).__name__])[0]
+        raise Unfollowed(f"it can't be run on the meta device: {told[:120]}")
+    return followed.found
+
+
+class _Followed:
+    """The tensors that stay on the CPU, by their memory, and the first that met others."""
+
+    def __init__(self, held: list[tuple[Tensor, Literal]]) -> None:
+        self.found: Literal | None = None
+        self.modules: list[str] = []
+        self.calling: list[str] = []
+        self._known = {storage_key(t): literal for t, literal in held}
+        self._alive: list[Tensor] = []  # so that no address is given out twice
+
+    def note(self, tensor: Tensor, literal: Literal) -> None:
+        self._known.setdefault(storage_key(tensor), literal)
+        self._alive.append(tensor)
+
+    def of(self, tensor: Tensor) -> Literal | None:
+        return self._known.get(storage_key(tensor)) if _counts(tensor) else None
+
+    def meeting(self, name: str, read: list[Tensor]) -> None:
+        """Tensors go into one op: a fault if one of ours is among the model's."""
+        elsewhere = any(t.device.type == "meta" and t.dim() for t in read)
+        if self.found is None and elsewhere and name not in _MAY_MIX:
+            self.found = next((known for t in read if (known := self.of(t)) is not None), None)
+
+
+class _Made(TorchDispatchMode):
+    """Notes what is made on the CPU, and what it meets."""
+
+    def __init__(self, followed: _Followed, keeper: Keeper) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._followed = followed
+        self._keeper = keeper
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        read = [*tensors_in(args), *tensors_in(tuple(kwargs.values()))]
+        name = _plain(func)
+        self._followed.meeting(name, read)
+        for number, argument in writes_of(func):
+            for tensor in tensors_in(args[number] if number < len(args) else kwargs.get(argument)):
+                self._keeper.before_write(tensor)
+        out = func(*args, **kwargs)
+        for tensor in tensors_in(out):
+            if _counts(tensor):
+                self._note(tensor, name, read)
+        return out
+
+    def _note(self, tensor: Tensor, name: str, read: list[Tensor]) -> None:
+        """Made of one that is followed already, or out of nothing."""
+        followed = self._followed
+        source = next((known for t in read if (known := followed.of(t)) is not None), None)
+        if source is None and (not read or name == "lift_fresh"):
+            file, line = user_line(3)
+            op = followed.calling[-1] if followed.calling else "tensor" if name == "lift_fresh" else name
+            source = Literal(followed.modules[-1] if followed.modules else "", op, "", file, line)
+        if source is not None:
+            followed.note(tensor, source)
+
+
+class _Called(TorchFunctionMode):
+    """Knows the function that is being called, and looks at its arguments if it refuses them itself."""
+
+    def __init__(self, followed: _Followed) -> None:
+        super().__init__()
+        self._followed = followed
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        followed = self._followed
+        followed.calling.append(str(getattr(func, "__name__", func)).strip("_"))
+        try:
+            return func(*args, **(kwargs or {}))
+        except RuntimeError as error:
+            if "device" in str(error):
+                followed.meeting(followed.calling[-1], [*tensors_in((args, kwargs or {}))])
+            raise
+        finally:
+            followed.calling.pop()
+
+
+def _paths(model: nn.Module, followed: _Followed) -> ExitStack:
+    """Global hooks that say which module is running."""
+    names = {id(m): p for p, m in model.named_modules()}
+
+    def enter(module: nn.Module, _: Any) -> None:
+        followed.modules.append(names.get(id(module), type(module).__name__))
+
+    def leave(module: nn.Module, *_: Any) -> None:
+        followed.modules.pop()
+
+    stack = ExitStack()
+    stack.callback(hooks.register_module_forward_pre_hook(enter).remove)
+    stack.callback(hooks.register_module_forward_hook(leave).remove)
+    return stack
+
+
+def _moved(model: nn.Module, given: Feed) -> tuple[Any, Any]:
+    """The model's state in its places (`untouched` puts it back) and the inputs, on the meta device."""
+    known: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def move(tensor: Tensor) -> Tensor:
+        if tensor.device.type == "meta":
+            return tensor
+        if id(tensor) not in known:
+            known[id(tensor)] = (tensor, _on_meta(tensor))
+        return known[id(tensor)][1]
+
+    state = {id(t) for t in state_of(model)}
+    for module in model.modules():
+        places: list[dict[str, Any]] = [module._parameters, module._buffers]
+        for place in places:
+            place.update({n: move(t) for n, t in place.items() if t is not None})
+        for value in module.__dict__.values():  # an RNN keeps its weights in a list, too
+            if isinstance(value, list):
+                value[:] = [move(t) if isinstance(t, Tensor) and id(t) in state else t for t in value]
+    return map_tensors(given.args, move), map_tensors(given.kwargs, move)
+
+
+def _on_meta(tensor: Tensor) -> Tensor:
+    like = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+    if isinstance(tensor, nn.Parameter):
+        return nn.Parameter(like, tensor.requires_grad)
+    return like.requires_grad_(tensor.requires_grad)
+
+
+def _held(model: nn.Module) -> Iterator[tuple[Tensor, Literal]]:
+    """Plain tensors in the attributes of modules, which `.to()` leaves where they are."""
+    state = {storage_key(t) for t in state_of(model)}
+    for path, module in model.named_modules():
+        if type(module)._apply not in _MOVERS:
+            continue  # it may move them itself
+        for name, value in module.__dict__.items():
+            if name.startswith("_") and name in _OWN:
+                continue
+            for tensor in tensors_in(value) if isinstance(value, (Tensor, *_HOLDERS)) else ():
+                if _counts(tensor) and storage_key(tensor) not in state:
+                    yield tensor, Literal(path, "", name)
+
+
+_MOVERS = (nn.Module._apply, nn.RNNBase._apply)
+_OWN = set(nn.Module().__dict__)
+
+
+def _counts(tensor: Tensor) -> bool:
+    """On the CPU, and more than a single number: that may come from any device."""
+    return tensor.device.type == "cpu" and tensor.dim() > 0 and tensor.numel() > 0
+
+
+def _plain(func: Any) -> str:
+    packet = getattr(func, "_overloadpacket", func)
+    return str(getattr(packet, "__name__", packet)).rpartition(".")[2].strip("_")

@@ -1,0 +1,216 @@
+"""One graph from one real forward: every op, in the modules that it ran in, with the tensors between.
+
+Control flow, reuse and functional calls are right because nothing is read from source or traced
+symbolically: what ran is what is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from torch import nn
+
+from clew.labs.network.network_inputs import EVEN, Feed, arguments_of, feed
+from clew.labs.network.shape_errors.shape_error import ForwardError, explain
+from clew.labs.network.sizes.op_sizes import name_sizes
+from clew.labs.network.trace.op_tracer import Call, Op, Trace
+from clew.labs.network.trace.sibling_groups import Tree, fold
+from clew.labs.network.trace.traced_forward import for_real, forward, unwrapped
+from clew.labs.network.visitor import feeds, op_name
+from clew.records.network import INPUT, Edge, Graph, Node
+
+_BOOKKEEPING = {"detach", "empty", "empty_like", "t", "lift_fresh", "device"}  # no step of the network's own
+
+
+def graph(
+    target: nn.Module | Callable[..., Any],
+    inputs: Any = None,
+    *,
+    dims: Any = None,
+    dtype: Any = None,
+    compute: bool | None = None,
+) -> Graph:
+    """The graph of one forward; inputs as for `summary`. A model that torch.export can't take is fine."""
+    model = unwrapped(target) if isinstance(target, nn.Module) else target
+    module = model if isinstance(model, nn.Module) else None
+    given, trace = _traced(model, module, inputs, {"dims": dims, "dtype": dtype}, compute)
+    if trace.error is not None:
+        raise ForwardError(explain(trace.error, module, trace))
+    if module is not None:
+        name_sizes(trace, module, given)
+    return _Builder(trace, list(given.described())).graph(getattr(model, "__name__", type(model).__name__))
+
+
+def _traced(
+    model: Callable[..., Any],
+    module: nn.Module | None,
+    inputs: Any,
+    sizes: dict[str, Any],
+    compute: bool | None,
+) -> tuple[Feed, Trace]:
+    """As for the table: sizes that nobody gave are made even if the model can't take odd ones."""
+    found: tuple[Feed, Trace] | None = None
+    for factor in (1, *EVEN):
+        given = feed(module if module is not None else nn.Identity(), inputs, factor=factor, **sizes)
+        if module is None:
+            given.arguments = arguments_of(model)
+        trace = forward(model, given.args, given.kwargs, compute=compute)
+        if trace.error is None or not given.invented:
+            return given, trace
+        found = found or (given, trace)  # the first failure is the one to explain
+    assert found is not None
+    return found
+
+
+def graph_of_call(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Graph:
+    """The graph of one call with real values, as a program makes it."""
+    trace = for_real(model, args, kwargs)
+    if trace.error is not None:
+        raise ForwardError(explain(trace.error, model, trace))
+    given = Feed(args, kwargs, arguments=arguments_of(model.forward))
+    return _Builder(trace, list(given.described())).graph(type(model).__name__)
+
+
+class _Builder:
+    """Numbers: calls first, then ops, then inputs, then the output."""
+
+    def __init__(self, trace: Trace, inputs: list[Any]) -> None:
+        self._trace = trace
+        self._inputs = inputs
+        self._calls = len(trace.calls)
+        self._first_input = self._calls + len(trace.ops)
+        self._through = {op.index: _step_over(op) for op in trace.ops}
+
+    def graph(self, name: str) -> Graph:
+        nodes = [*self._call_nodes(), *self._op_nodes(), *self._end_nodes()]
+        edges = list(dict.fromkeys(self._edges()))
+        used = {e.source for e in edges} | {e.target for e in edges}
+        used |= {n.id for n in nodes if n.kind == "module"}
+        kept = [n for n in nodes if n.id in used or n.kind == "output"]
+        return Graph(name, tuple(self._folded(kept)), tuple(edges))
+
+    def _call_nodes(self) -> list[Node]:
+        return [
+            Node(
+                id=call.index,
+                parent=call.parent.index if call.parent is not None else None,
+                kind="module",
+                label=_label(call),
+                type=type(call.module).__name__,
+                path=call.path,
+                outputs=call.outputs,
+                flops=call.flops,
+                parameters=sum(p.numel() for p in call.module.parameters()),
+                saved=call.saved,
+                feeds_result=feeds(self._trace, call),
+                file=call.file,
+                line=call.line,
+            )
+            for call in self._trace.calls
+        ]
+
+    def _op_nodes(self) -> list[Node]:
+        return [
+            Node(
+                id=self._calls + op.index,
+                parent=op.call.index if op.call is not None else None,
+                kind="op",
+                label=op_name(op),
+                type=str(op.function),
+                path=op.call.path if op.call is not None else "",
+                outputs=op.outputs,
+                flops=op.flops,
+                feeds_result=op.feeds_result,
+                file=op.file,
+                line=op.line,
+            )
+            for op in self._trace.ops
+            if self._through[op.index] is None
+        ]
+
+    def _end_nodes(self) -> list[Node]:
+        nodes = [
+            Node(self._first_input + n, None, "input", name, "input", "", (tensor,))
+            for n, (name, tensor) in enumerate(self._inputs)
+        ]
+        output = Node(self._output, None, "output", "output", "output", "", self._trace.outputs)
+        return [*nodes, output]
+
+    @property
+    def _output(self) -> int:
+        return self._first_input + len(self._inputs)
+
+    def _edges(self) -> list[Edge]:
+        edges: list[Edge | None] = []
+        for op in self._trace.ops:
+            if self._through[op.index] is not None:
+                continue
+            edges += [self._edge(s, self._calls + op.index) for s in op.sources if s != INPUT]
+            edges += self._input_edges(op)
+        edges += [self._edge(m, self._output) for m in self._trace.makers if m != INPUT]
+        return [e for e in edges if e is not None]
+
+    def _edge(self, source: int, target: int) -> Edge | None:
+        """From the op that really made it, over those that are no step of their own."""
+        step = self._through[source]
+        while step is not None:
+            if step == INPUT:
+                return None
+            source, step = step, self._through[step]
+        made = self._trace.ops[source].outputs
+        return Edge(self._calls + source, target, made[0] if made else None)
+
+    def _input_edges(self, op: Op) -> list[Edge | None]:
+        target = self._calls + op.index
+        return [Edge(self._first_input + n, target, self._inputs[n][1]) for n in op.given]
+
+    def _folded(self, nodes: list[Node]) -> list[Node]:
+        """In the order of execution: blocks between which something else runs are not in a row."""
+        by_time = sorted(nodes, key=self._began)
+        marked = {n.id: n for n in _folded(by_time)}
+        return [marked[n.id] for n in nodes]
+
+    def _began(self, node: Node) -> tuple[int, int, int]:
+        """The op with which it begins; what holds an op comes before it."""
+        if node.kind == "module":
+            return self._trace.calls[node.id].first_op, 0, node.id
+        return node.id - self._calls, 1, node.id
+
+
+def _label(call: Call) -> str:
+    """Its path below that of the module which called it."""
+    above = call.parent.path if call.parent is not None else ""
+    return (call.path.removeprefix(f"{above}.") if above else call.path) or type(call.module).__name__
+
+
+def _step_over(op: Op) -> int | None:
+    """The source that stands for an op without a meaning of its own; None for all others."""
+    if op_name(op) not in _BOOKKEEPING or op.given:
+        return None
+    return max(op.sources, default=INPUT)
+
+
+def _folded(nodes: list[Node]) -> list[Node]:
+    place = {node.id: number for number, node in enumerate(nodes)}
+    parents = [place.get(node.parent) if node.parent is not None else None for node in nodes]
+
+    def signature(number: int) -> Any:
+        node = nodes[number]
+        above, _, last = node.label.rpartition(".")
+        label = above if last.isdigit() else node.label
+        return (
+            node.kind,
+            label,
+            node.type,
+            str([t.shape for t in node.outputs]),
+            node.parameters,
+            node.flops,
+        )
+
+    def can_fold(number: int) -> bool:
+        return nodes[number].kind == "module" and nodes[number].label.rpartition(".")[2].isdigit()
+
+    repeats, hidden = fold(Tree(parents, signature), can_fold)
+    return [replace(n, repeat=repeats.get(i, 1), hidden=i in hidden) for i, n in enumerate(nodes)]

@@ -1,0 +1,241 @@
+"""What functions of torch expect of their operands: `torch.cat`, `@`, `x.view`, …"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from torch import Tensor
+
+from clew.labs.network.shape_errors.mismatch import Mismatch, shape_text, sizes_text
+
+
+@dataclass(frozen=True)
+class Operand:
+    """As the line names it, and its value; None where that is not known without evaluating."""
+
+    name: str
+    value: Any
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} {shape_text(self.value)}"
+
+
+Rule = Callable[[list[Operand], dict[str, Any]], Mismatch | None]
+
+
+def _tensors(operands: Sequence[Operand]) -> list[Operand]:
+    return [o for o in operands if isinstance(o.value, Tensor)]
+
+
+def _listed(operands: Sequence[Operand]) -> str:
+    return ", ".join(o.text for o in operands)
+
+
+def _first_two(operands: Sequence[Operand]) -> tuple[Operand, Operand] | None:
+    """None if one of them is not known to be a tensor."""
+    pair = _tensors(operands[:2])
+    return (pair[0], pair[1]) if len(pair) == 2 else None
+
+
+def _device(left: Operand, right: Operand) -> Mismatch | None:
+    a, b = left.value, right.value
+    if a.device == b.device or not a.dim() or not b.dim():
+        return None
+    return Mismatch(
+        "device",
+        "both on the same device",
+        f"{left.name} on {a.device}, {right.name} on {b.device}",
+        "" if "meta" in (a.device.type, b.device.type) else _move(left, right),
+    )
+
+
+def _move(left: Operand, right: Operand) -> str:
+    return f"move one of them: {right.name} = {right.name}.to({left.name}.device)"
+
+
+def _clash(a: Sequence[int], b: Sequence[int]) -> tuple[int, int, int] | None:
+    """The first dimension, from the last, in which two shapes do not broadcast, and the sizes."""
+    for back, (x, y) in enumerate(zip(reversed(a), reversed(b), strict=False), 1):
+        if x != y and 1 not in (x, y):
+            return back, x, y
+    return None
+
+
+def elementwise(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
+    """Shapes that do not broadcast."""
+    pair = _first_two(operands)
+    if pair is None:
+        return None
+    wrong = _device(*pair)
+    clash = _clash(pair[0].value.shape, pair[1].value.shape)
+    if wrong is not None or clash is None:
+        return wrong
+    back, a, b = clash
+    return Mismatch(
+        "shape",
+        "sizes that are equal, or 1, counted from the last dimension",
+        _listed(pair),
+        f"they differ in dimension -{back}: {a} against {b}",
+    )
+
+
+def matmul(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
+    """The last size of the first against the one before the last of the second; batches broadcast."""
+    pair = _first_two(operands)
+    if pair is None or not all(o.value.dim() for o in pair):
+        return None
+    wrong = _device(*pair)
+    if wrong is not None:
+        return wrong
+    (left, a), (right, b) = ((o.name, o.value) for o in pair)
+    inner = b.shape[-2] if b.dim() > 1 else b.shape[0]
+    if a.shape[-1] != inner:
+        fix = "the sizes that meet must be equal"
+        if b.dim() > 1 and a.shape[-1] == b.shape[-1] and not _clash(a.shape[:-2], b.shape[:-2]):
+            fix = f"transpose the second: {right}.transpose(-2, -1)"
+        return Mismatch("shape", f"… × {a.shape[-1]} @ {a.shape[-1]} × …", _listed(pair), fix)
+    clash = _clash(a.shape[:-2], b.shape[:-2])
+    if clash is None:
+        return None
+    text = f"{left} is {clash[1]} matrices there, {right} {clash[2]}"
+    return Mismatch("shape", f"equal sizes, or 1, in dimension -{clash[0] + 2}", _listed(pair), text)
+
+
+def _mm(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
+    return _of_rank(2, "n × m, m × p", operands) or matmul(operands, keywords)
+
+
+def _bmm(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
+    wrong = _of_rank(3, "batch × n × m, batch × m × p", operands)
+    pair = _first_two(operands)
+    if wrong is not None or pair is None:
+        return wrong
+    if pair[0].value.shape[0] == pair[1].value.shape[0]:
+        return matmul(operands, keywords)
+    a, b = (o.value.shape[0] for o in pair)
+    text = "bmm does not broadcast its batches" + (": @ does" if 1 in (a, b) else "")
+    return Mismatch("shape", f"the same batch in both: {a}", _listed(pair), text)
+
+
+def _of_rank(rank: int, expected: str, operands: list[Operand]) -> Mismatch | None:
+    pair = _first_two(operands)
+    if pair is None or all(o.value.dim() == rank for o in pair):
+        return None
+    fits = all(o.value.dim() for o in pair) and matmul(list(pair), {}) is None
+    text = f"both must have {rank} dimensions"
+    return Mismatch("shape", expected, _listed(pair), f"{text}; {_product(pair)}" if fits else text)
+
+
+def _product(pair: tuple[Operand, Operand]) -> str:
+    return f"{pair[0].name} @ {pair[1].name} takes any number"
+
+
+def _cat(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
+    tensors = _tensors(operands)
+    others = [o.value for o in operands if not isinstance(o.value, Tensor)]
+    dim = keywords.get("dim", keywords.get("axis", others[0] if others else 0))
+    if len(tensors) < 2 or len(others) > 1 or type(dim) is not int:
+        return None
+    first = tensors[0]
+    rank = first.value.dim()
+    if any(o.value.dim() != rank for o in tensors):
+        text = "they must have the same number of dimensions"
+        return Mismatch("shape", f"{rank} dimensions, as {first.name} has", _listed(tensors), text)
+    if not -rank <= dim < rank:
+        return None  # torch says it well
+    for other in tensors[1:]:
+        found = _cat_pair(first, other, dim % rank, alone=len(tensors) == 2)
+        if found is not None:
+            return found
+    return None
+
+
+def _cat_pair(first: Operand, other: Operand, dim: int, alone: bool) -> Mismatch | None:
+    sizes = list(zip(first.value.shape, other.value.shape, strict=True))
+    differ = [n for n, (a, b) in enumerate(sizes) if a != b]
+    wrong = [n for n in differ if n != dim]
+    if not wrong:
+        return None
+    text = "they differ in " + ", ".join(f"dimension {n}: {sizes[n][0]} against {sizes[n][1]}" for n in wrong)
+    if alone and len(differ) == 1:
+        text += f"; along that one they can be joined: dim={wrong[0]}"
+    return Mismatch("shape", f"equal sizes except in dimension {dim}", _listed((first, other)), text)
+
+
+def _stack(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
+    tensors = _tensors(operands)
+    for one, other in pairwise(tensors):
+        if one.value.shape != other.value.shape:
+            text = "stack makes a new dimension, so all others must be equal"
+            return Mismatch("shape", "tensors of the same shape", _listed((one, other)), text)
+    return None
+
+
+def _view(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
+    """As many elements before as after."""
+    if not operands or not isinstance(operands[0].value, Tensor):
+        return None
+    x, sizes = operands[0].value, [o.value for o in operands[1:]]
+    if not sizes or any(type(s) is not int for s in sizes):
+        return None
+    return view_mismatch(sizes, x.numel(), x)
+
+
+def view_mismatch(sizes: Sequence[int], elements: int, x: Tensor | None = None) -> Mismatch | None:
+    """A shape that this many elements do not fill."""
+    fixed = prod(s for s in sizes if s != -1)
+    given = f"{shape_text(x)}, {elements} elements" if x is not None else f"{elements} elements"
+    if -1 in sizes:
+        if not fixed or elements % fixed == 0:
+            return None
+        text = f"{elements} is not a multiple of {fixed}"
+        if x is not None and x.dim() > 1 and len(sizes) == 2 and sizes[0] == -1:
+            rows = sizes_text((x.shape[0], elements // x.shape[0])) if x.shape[0] else ""
+            text += f"; x.flatten(1), a row for each sample, gives {rows}" if rows else ""
+        return Mismatch("shape", f"a multiple of {fixed} elements", given, text)
+    if fixed == elements:
+        return None
+    return Mismatch("shape", f"{fixed} elements for {sizes_text(sizes)}", given)
+
+
+def _attention(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
+    """Queries against keys, keys against values."""
+    known = [*operands, *(Operand(k, keywords[k]) for k in ("query", "key", "value") if k in keywords)]
+    if len(_tensors(known[:3])) < 3 or any(o.value.dim() < 2 for o in known[:3]):
+        return None
+    query, key, value = known[:3]
+    q, k, v = query.value.shape, key.value.shape, value.value.shape
+    if q[-1] != k[-1]:
+        text = f"queries and keys are compared by their last size: {q[-1]} against {k[-1]}"
+        return Mismatch("shape", f"keys of … × {q[-1]}", _listed((query, key)), text)
+    if k[-2] != v[-2]:
+        text = f"there is a value for each key: {k[-2]} keys, {v[-2]} values"
+        return Mismatch("shape", f"values of … × {k[-2]} × …", _listed((key, value)), text)
+    mask = keywords.get("attn_mask", known[3].value if len(known) > 3 else None)
+    if isinstance(mask, Tensor) and _clash(mask.shape, (q[-2], k[-2])) is not None:
+        text = "the mask has a row for each query and a column for each key"
+        return Mismatch("shape", f"a mask of … × {q[-2]} × {k[-2]}", shape_text(mask), text)
+    clash = _clash(q[:-2], k[:-2])
+    if clash is None:
+        return None
+    text = f"they differ in dimension -{clash[0] + 2}: {clash[1]} against {clash[2]}"
+    return Mismatch("shape", "the same batch and heads", _listed((query, key)), text)
+
+
+_BROADCASTING = ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow")
+_COMPARING = ("eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "logical_and", "logical_or")
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(("cat", "concat", "concatenate"), _cat),
+    "stack": _stack,
+    "bmm": _bmm,
+    "mm": _mm,
+    "matmul": matmul,
+    **dict.fromkeys(("view", "reshape"), _view),
+    "scaled_dot_product_attention": _attention,
+    **dict.fromkeys((*_BROADCASTING, *(f"{n}_" for n in _BROADCASTING), *_COMPARING), elementwise),
+}

@@ -1,0 +1,193 @@
+"""Sizes with names: the same forward once more, with symbols for the sizes that the user named.
+
+Torch can't follow a symbol through everything: an LSTM's kernel wants numbers, and Python's `int()`
+or `range()` fix a symbol to the number that it stands for. What such a forward does to a size is then
+found by running it, without computing, at a few others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from clew.labs.network.network_inputs import Feed
+from clew.labs.network.sizes.resized_forward import RESULT, Trials, other_sizes
+from clew.labs.network.sizes.size_fits import at, fitted, symbol
+from clew.labs.network.sizes.size_formulas import in_a_shape, size_words
+from clew.labs.network.trace.op_tracer import Call, Trace
+from clew.labs.network.trace.traced_forward import converter, without_computing
+from clew.measure.nested_tensors import map_tensors, tensors_in
+
+Sizes = list[tuple[Any, ...]]  # of each tensor of an output; numbers, or formulas of the names
+Written = list[tuple[str, ...]]
+
+
+class Naming:
+    """The named sizes of every module call's outputs, or why there are none."""
+
+    def __init__(self, model: nn.Module, feed: Feed, trace: Trace) -> None:
+        self.reason: str | None = None
+        self._sizes: dict[Any, Sizes] = {}  # by path and number of the call
+        if feed.sizes:
+            self._find(model, feed, trace)
+
+    def of_calls(self) -> dict[Any, Written]:
+        """By path and number of the call."""
+        return {key: _written(sizes) for key, sizes in self._sizes.items() if key is not RESULT}
+
+    def of_result(self) -> Written:
+        return _written(self._sizes.get(RESULT, []))
+
+    def _find(self, model: nn.Module, feed: Feed, trace: Trace) -> None:
+        symbols = Symbols(model, feed)
+        lost = list(feed.sizes) if symbols.error is not None else symbols.fixed()
+        doubtful = lost or symbols.equated()
+        trials = Trials(model, feed, trace) if doubtful else None
+        if trials is None or not trials.possible:
+            self._settle_for(symbols, lost)
+            return
+        trials.vary(list(feed.sizes) if lost else doubtful)
+        sizes = symbols.sizes({name: feed.sizes[name] for name in trials.fixed})
+        self._sizes = _checked(trials, sizes, list(symbols.formulas()))
+        if trials.fixed:
+            names = ", ".join(trials.fixed)
+            self.reason = f"the model fixes {names}: it works for one size only, and fails at others tried"
+
+    def _settle_for(self, symbols: Symbols, lost: list[str]) -> None:
+        """What torch has found by itself."""
+        if symbols.error is not None:
+            self.reason = f"sizes could not be traced by name: {type(symbols.error).__name__}"
+            return
+        self._sizes = symbols.sizes({})
+        if lost:
+            self.reason = f"{', '.join(lost)} could not be traced by name"
+
+
+class Symbols:
+    """One forward in which torch follows the names as symbols, as far as it can."""
+
+    def __init__(self, model: nn.Module, feed: Feed) -> None:
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+        self._feed = feed
+        self._env = ShapeEnv()
+        self._names: dict[Any, str] = {}
+        self._raw: dict[Any, Sizes] = {}
+        fake = FakeTensorMode(allow_non_fake_inputs=True, shape_env=self._env)
+        plain = converter(fake)
+
+        def convert(tensor: Tensor) -> Any:
+            names = feed.names.get(id(tensor))
+            return self._symbolic(fake, tensor, names) if names and any(names) else plain(tensor)
+
+        args, kwargs = map_tensors(feed.args, convert), map_tensors(feed.kwargs, convert)
+        trace = without_computing(model, args, kwargs, ops=False, mode=fake, on_call=self._note)
+        self.error = trace.error
+        self._raw[RESULT] = [tuple(t.shape) for t in tensors_in(trace.result)]
+
+    def _symbolic(self, fake: FakeTensorMode, tensor: Tensor, names: tuple[str | None, ...]) -> Any:
+        from torch._dynamo.source import ConstantSource
+        from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
+        kinds = [DimDynamic.DYNAMIC if name else DimDynamic.STATIC for name in names]
+        context: Any = StatelessSymbolicContext(dynamic_sizes=kinds)
+        made = fake.from_tensor(
+            tensor, symbolic_context=context, source=ConstantSource(f"input{len(self._names)}_{id(tensor)}")
+        )
+        sizes: tuple[Any, ...] = tuple(made.shape)
+        for size, name in zip(sizes, names, strict=True):
+            if name and type(size) is not int:
+                self._names.setdefault(size.node.expr, name)
+        return made
+
+    def _note(self, call: Call, output: Any) -> None:
+        self._raw[call.path, call.number] = [tuple(t.shape) for t in tensors_in(output)]
+
+    def fixed(self) -> list[str]:
+        """Names of which nothing is left but the number that they stood for; a 1 is never more than that."""
+        left = {n for s, n in self._names.items() if self._env.simplify(s).free_symbols}
+        used = {name for names in self._feed.names.values() for name in names}
+        return [n for n in self._feed.sizes if n in used and n not in left]
+
+    def equated(self) -> list[str]:
+        """Names of which torch assumed an equation that other sizes break.
+
+        It may be a layer's weight that demands it, or only that torch had to know a number.
+        """
+        return [name for name, size in self._feed.sizes.items() if self._breaks(name, size)]
+
+    def _breaks(self, name: str, size: int) -> bool:
+        others = [{**self._feed.sizes, name: n} for n in other_sizes(size, set())]
+        return any(at(e, sizes) == False for e in self._equations(name) for sizes in others)  # noqa: E712 - sympy's own
+
+    def _equations(self, name: str) -> set[Any]:
+        guards = (g.expr.xreplace(self._known()) for g in getattr(self._env, "guards", ()))
+        return {g for g in guards if type(g).__name__ == "Equality" and symbol(name) in g.free_symbols}
+
+    def _known(self) -> dict[Any, Any]:
+        return {s: symbol(n) for s, n in self._names.items()}
+
+    def sizes(self, fixed: dict[str, int]) -> dict[Any, Sizes]:
+        """Of every call that torch got to, with numbers for the names that are fixed."""
+        return {
+            key: [tuple(self._formula(size, fixed) for size in shape) for shape in shapes]
+            for key, shapes in self._raw.items()
+        }
+
+    def _formula(self, size: Any, fixed: dict[str, int]) -> Any:
+        if type(size) is int:
+            return size
+        formula = at(self._env.simplify(size.node.expr).xreplace(self._known()), fixed)
+        return formula if self._speaks_names(formula) else None
+
+    def formulas(self) -> Iterator[Any]:
+        """All that were met before torch lost a name."""
+        sizes = (s for shapes in self._raw.values() for shape in shapes for s in shape if type(s) is not int)
+        met = {s.node._expr.xreplace(self._known()) for s in sizes}
+        yield from sorted((f for f in met if f.free_symbols and self._speaks_names(f)), key=str)
+
+    def _speaks_names(self, formula: Any) -> bool:
+        """And not of a size that depends on values, which torch gives a symbol of its own."""
+        return {s.name for s in formula.free_symbols} <= set(self._feed.sizes)
+
+
+def _checked(trials: Trials, symbolic: dict[Any, Sizes], known: list[Any]) -> dict[Any, Sizes]:
+    """Formulas that hold at all sizes tried: torch's own, or else one that fits."""
+    fits: dict[tuple[int, ...], Any] = {}
+
+    def formula(torchs: Any, values: tuple[int, ...]) -> Any:
+        if torchs is not None and _holds(torchs, trials, values):
+            return torchs
+        if values not in fits:
+            fits[values] = fitted(trials.tried, values, known)
+        return fits[values]
+
+    sizes = dict(symbolic)
+    for key in trials.seen[0]:
+        tensors = list(zip(*trials.shapes(key), strict=True))  # each at all sizes tried
+        seen = [list(zip(*shapes, strict=True)) for shapes in tensors]
+        torchs = symbolic.get(key, [])
+        if list(map(len, torchs)) != list(map(len, seen)):
+            torchs = [(None,) * len(values) for values in seen]
+        sizes[key] = [tuple(map(formula, *pair)) for pair in zip(torchs, seen, strict=True)]
+    return sizes
+
+
+def _holds(formula: Any, trials: Trials, values: tuple[int, ...]) -> bool:
+    if type(formula) is int:
+        return all(value == formula for value in values)
+    return all(at(formula, sizes) == value for sizes, value in zip(trials.tried, values, strict=True))
+
+
+def _written(sizes: Sizes) -> Written:
+    """An empty text is a size that has no formula."""
+    return [in_a_shape(tuple(_word(size) for size in shape)) for shape in sizes]
+
+
+def _word(size: Any) -> str:
+    if size is None:
+        return ""
+    return str(size) if type(size) is int else size_words(size)

@@ -1,0 +1,131 @@
+"""The same forward at a few other sizes: does it work there, and what comes out?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import gcd
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clew.labs.network.network_inputs import Feed
+from clew.labs.network.sizes.size_fits import Sizes
+from clew.labs.network.trace.op_tracer import Call, Trace
+from clew.labs.network.trace.traced_forward import can_compute, for_real, without_computing
+from clew.labs.snapshot.tensor_info import described
+from clew.measure.nested_tensors import map_tensors, tensors_in
+
+ENOUGH = 2  # other sizes of a name: with the first they show whether a size follows it in a straight line
+MOST_TRIED = 10  # sizes per name; a model that fails at so many works for one only
+MOST_NAMES = 4  # so that all of it stays near forty forwards without computing, at the worst
+CHEAP = 10**9  # FLOPs of a forward that may be repeated with real values: a tenth of a second on one core
+
+Shapes = list[tuple[int, ...]]
+Seen = dict[Any, Shapes]  # by path and number of a call; RESULT for the result
+RESULT = None
+
+
+class Trials:
+    """What was tried: sizes, and the shapes seen there. The first is what the user asked for."""
+
+    def __init__(self, model: nn.Module, feed: Feed, trace: Trace) -> None:
+        self._model = model
+        self._feed = feed
+        self._run = self._runner(trace)
+        self.tried: list[Sizes] = []
+        self.seen: list[Seen] = []
+        self.fixed: list[str] = []  # names at whose other sizes the forward fails
+
+    @property
+    def possible(self) -> bool:
+        return self._run is not None and len(self._feed.sizes) <= MOST_NAMES
+
+    def vary(self, names: list[str]) -> None:
+        """Each by itself, then all of them together."""
+        base = self._feed.sizes
+        if not self.tried:
+            self._try(base)
+        first: Sizes = {}
+        for name in names:
+            worked = 0
+            for size in other_sizes(base[name], self._taken()):
+                if worked < ENOUGH and self._try({**base, name: size}):
+                    worked += 1
+                    first.setdefault(name, size)
+            if not worked:
+                self.fixed.append(name)
+        if len(first) > 1:
+            self._try({**base, **first})
+
+    def shapes(self, key: Any) -> list[Shapes]:
+        """Of one call at all sizes tried; nothing where it did not run everywhere, or differently."""
+        found = [seen[key] for seen in self.seen if key in seen]
+        ranks = {tuple(map(len, shapes)) for shapes in found}
+        return found if len(found) == len(self.seen) and len(ranks) == 1 else []
+
+    def _taken(self) -> set[int]:
+        return {n for p in self._model.parameters() for n in p.shape} | set(self._feed.sizes.values())
+
+    def _runner(self, trace: Trace) -> Callable[..., Trace] | None:
+        """Without computing where that works; with values where it does not and they cost little."""
+        model, given = self._model, (self._feed.args, self._feed.kwargs)
+        if not trace.computed or without_computing(model, *given, ops=False).error is None:
+            return without_computing
+        flops = trace.calls[0].flops if trace.calls else 0
+        return for_real if flops <= CHEAP and can_compute(model, *given) else None
+
+    def _try(self, sizes: Sizes) -> bool:
+        seen: Seen = {}
+
+        def note(call: Call, output: Any) -> None:
+            seen[call.path, call.number] = [described(t).shape for t in tensors_in(output)]
+
+        assert self._run is not None
+        try:
+            args, kwargs = resized(self._feed, sizes)
+            trace = self._run(self._model, args, kwargs, ops=False, on_call=note)
+        except (RuntimeError, IndexError):  # an input that can't be resized
+            return False
+        if trace.error is not None:
+            return False
+        seen[RESULT] = [t.shape for t in trace.outputs]
+        self.tried.append(sizes)
+        self.seen.append(seen)
+        return True
+
+
+def resized(feed: Feed, sizes: Sizes) -> tuple[Any, Any]:
+    """The inputs at other sizes; they grow by repeating what they hold, so that ids stay in their range."""
+
+    def resize(tensor: Tensor) -> Tensor:
+        for dim, name in enumerate(feed.names.get(id(tensor), ())):
+            if name and sizes[name] != feed.sizes[name]:
+                places = torch.arange(sizes[name], device=tensor.device) % tensor.shape[dim]
+                tensor = tensor.detach().index_select(dim, places)
+        return tensor
+
+    return map_tensors(feed.args, resize), map_tensors(feed.kwargs, resize)
+
+
+def other_sizes(size: int, taken: set[int]) -> Iterator[int]:
+    """In the order in which they are tried.
+
+    A prime and, at twice the size, an even number: neither a half that is rounded nor a quotient
+    that changes slowly can pass for a straight line then. Multiples for a network that must halve
+    its input, smaller and near ones for one with a limit. Never 1: it would broadcast.
+    """
+    doubled = next(n for n in range(2 * size + 2, 4 * size + 64) if _even(n, size) and n not in taken)
+    primes = [n for n in range(size + 1, 4 * size + 64) if _is_prime(n) and n not in taken]
+    below = [n for n in range(size - 1, 1, -1) if _is_prime(n) and n not in taken]
+    half = [size // 2] if size % 2 == 0 and size > 2 else []
+    wanted = [primes[0], doubled, primes[1], 2 * size, 3 * size, *below[:2], *half, size + 1, size - 1]
+    yield from [n for n in dict.fromkeys(wanted) if n > 1][:MOST_TRIED]
+
+
+def _even(number: int, size: int) -> bool:
+    return number % 2 == 0 and gcd(number, size) == (2 if size % 2 == 0 else 1)
+
+
+def _is_prime(number: int) -> bool:
+    return number > 1 and all(number % n for n in range(2, int(number**0.5) + 1))

@@ -1,0 +1,397 @@
+"""Layers that stand more than once are traced once.
+
+A deep network is mostly one block many times. Where a module is called as another of its kind was
+before (the same type, settings and shapes all the way down, inputs of the same shapes), what was
+noted of that call is noted again under the new names, and its output is made at once. Only without
+values: there nothing else can tell two such calls apart.
+
+A module takes part if all that it has and reads is known to be plain (no object of somebody's class,
+no hook), and a call counts as seen if it left no trace but its output: attributes, globals, arguments,
+random numbers and foreign tensors as they were. Everything else just runs.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
+
+from clew.labs.network.trace.module_kinds import (
+    Kinds,
+    NotPlainError,
+    Stand,
+    modules_below,
+    plain,
+    state_below,
+)
+from clew.labs.network.trace.op_tracer import Call, Op, Save, Tracer
+from clew.labs.snapshot.module_state import attributes_of, storage_key, unchanged
+from clew.labs.snapshot.tensor_info import described
+from clew.measure.nested_tensors import map_tensors, tensors_in
+from clew.records.network import INPUT
+
+_TORCHS = ("fake_mode", "constant", "pytype", "dispatch_keys", "real_tensor")
+_TRIES = 2  # of a kind that leaves more than its output
+
+
+@dataclass
+class Seen:
+    """A call that was traced, and what is needed to note it again."""
+
+    modules: list[nn.Module]
+    state: list[Tensor]
+    inputs: list[Tensor]
+    sources: list[list[int]]
+    call: Call
+    calls: tuple[int, int]
+    ops: tuple[int, int]
+    writes: list[tuple[int, int]]
+    saves: list[Save]
+    born: set[int | None]
+    remade: list[tuple[int, int]]  # state that an op gave back as its result: which, and the op
+    output: Any = None  # with what to make each tensor of
+
+
+@dataclass
+class Input:
+    """An output that is one of the inputs."""
+
+    number: int
+
+
+@dataclass
+class Made:
+    """An output that was made inside."""
+
+    tensor: Tensor
+    op: int
+    storage: int | None
+
+
+class Repeats:
+    """Takes the place of `forward` in every module of which there may be another."""
+
+    def __init__(self, root: nn.Module, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self._seen: dict[Hashable, Seen] = {}
+        self._failed: dict[Hashable, int] = {}
+        self._kinds = Kinds()
+        for module in root.modules():
+            if module is not root and worth_it(module) and "forward" not in module.__dict__:
+                module.__dict__["forward"] = Stand(self._forward, module, module.forward)
+
+    def _forward(self, module: nn.Module, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        stack = self._tracer.stack
+        if not stack or stack[-1].module is not module:
+            return forward(*args, **kwargs)
+        kind = self._kinds.of(module)  # asked at each call: what calls it may have changed it
+        if kind is None or self._failed.get(kind, 0) >= _TRIES:
+            return forward(*args, **kwargs)
+        inputs = tensors_in((args, kwargs))
+        try:
+            way = (kind, self._shape(args), self._shape(kwargs), self._relations(inputs), _surroundings())
+        except NotPlainError:
+            return forward(*args, **kwargs)
+        self._tracer.settle()
+        seen = self._seen.get(way)
+        if seen is not None:
+            known = self._sources(seen, module, inputs)
+            if known is not None:
+                return self._again(seen, module, inputs, known)
+            return forward(*args, **kwargs)
+        return self._first(module, forward, kind, way, args, kwargs, inputs)
+
+    # -- which calls are alike --
+
+    def _shape(self, value: Any) -> Hashable:
+        if isinstance(value, Tensor):
+            if type(value) is not FakeTensor or id(value) in self._tracer.parameters or _labelled(value):
+                raise NotPlainError
+            return (_looks(value), self._tracer.given.get(id(value)))
+        if type(value) is dict:
+            return (dict, tuple((plain(k), self._shape(v)) for k, v in value.items()))
+        if type(value) in (list, tuple):
+            return (type(value), tuple(map(self._shape, value)))
+        return plain(value)
+
+    def _relations(self, tensors: list[Tensor]) -> Hashable:
+        return _places([id(t) for t in tensors]), _places([storage_key(t) for t in tensors])
+
+    def _sources(self, seen: Seen, module: nn.Module, inputs: list[Tensor]) -> dict[int, int] | None:
+        """Where the inputs came from then, and where they come from now; None if that is not one to one."""
+        known = {INPUT: INPUT}
+        for then, tensor in zip(seen.sources, inputs, strict=True):
+            now = self._tracer.sources(tensor)
+            if len(now) != len(then):
+                return None
+            for old, new in zip(then, now, strict=True):
+                if known.setdefault(old, new) != new:
+                    return None
+        written = self._tracer.written
+        if any(storage_key(t) in written for t in state_below(module)):
+            return None
+        return known
+
+    # -- the first of its kind --
+
+    def _first(
+        self,
+        module: nn.Module,
+        forward: Callable[..., Any],
+        kind: Hashable,
+        way: Hashable,
+        args: Any,
+        kwargs: Any,
+        inputs: list[Tensor],
+    ) -> Any:
+        tracer, trace = self._tracer, self._tracer.trace
+        call, failed = tracer.stack[-1], trace.failed_at
+        modules, state = list(modules_below(module)), state_below(module)
+        before = [attributes_of(m) for m in modules]
+        given = _contents((args, kwargs))
+        chance = _chance()
+        sources = [tracer.sources(t) for t in inputs]
+        ops, writes, saves = len(trace.ops), len(tracer.writes), len(tracer.saves)
+        births = len(tracer.births)
+        output = forward(*args, **kwargs)
+        tracer.settle()
+        seen = Seen(
+            modules,
+            state,
+            inputs,
+            sources,
+            call,
+            (call.index + 1, len(trace.calls)),
+            (ops, len(trace.ops)),
+            tracer.writes[writes:],
+            tracer.saves[saves:],
+            set(tracer.births[births:]),
+            [(n, op) for n, t in enumerate(state) if (op := tracer.made_at(t)) >= ops],
+        )
+        try:
+            seen.output = self._template(seen, output)
+            clean = (
+                trace.failed_at is failed
+                and chance == _chance()
+                and given == _contents((args, kwargs))
+                and kind == self._kinds.of(module)
+                and all(unchanged(m, b) for m, b in zip(modules, before, strict=True))
+                and self._closed(seen)
+            )
+        except NotPlainError:
+            clean = False
+        if clean:
+            self._seen[way] = seen
+        else:
+            self._failed[kind] = self._failed.get(kind, 0) + 1
+        return output
+
+    def _template(self, seen: Seen, output: Any) -> Any:
+        """The output's nesting with what to make each tensor of."""
+        places = {id(t): n for n, t in enumerate(seen.inputs)}
+        known = {storage_key(t) for t in (*seen.inputs, *seen.state)}
+        made: set[int | None] = set()
+
+        def keep(tensor: Tensor) -> Any:
+            if id(tensor) in places:
+                return Input(places[id(tensor)])
+            op, key = max(self._tracer.sources(tensor)), storage_key(tensor)
+            if op < seen.ops[0] or key in known or key in made:
+                raise NotPlainError
+            made.add(key)
+            with self._unwatched():
+                copy = tensor.clone()
+            if _looks(copy) != _looks(tensor):
+                raise NotPlainError
+            return Made(copy, op, key)
+
+        self._shape(output)  # or it holds what we can't build
+        return map_tensors(output, keep)
+
+    def _closed(self, seen: Seen) -> bool:
+        """Whether it read and wrote nothing but its inputs, its state and what it made itself."""
+        trace = self._tracer.trace
+        (first, end), (start, stop) = seen.ops, seen.calls
+        outside = {INPUT, *(s for sources in seen.sources for s in sources)}
+        ops, calls = trace.ops[first:end], trace.calls[start:stop]
+        read = {s for op in ops for s in op.sources} | {s for c in calls for s in (*c.reads, *c.makes)}
+        if not all(first <= s or s in outside for s in read):
+            return False
+        numbers = set(map(self._number, seen.state))
+        if not all(p in numbers for op in ops for p in op.parameters):
+            return False
+        own = {storage_key(t) for t in seen.state}
+        inputs = {storage_key(t) for t in seen.inputs}
+        if not all(key in own or key in seen.born for _, key in seen.writes):
+            return False
+        return all(k in seen.born or k in inputs or isinstance(k, tuple) for k, _, _ in seen.saves)
+
+    # -- every other --
+
+    def _again(self, seen: Seen, module: nn.Module, inputs: list[Tensor], known: dict[int, int]) -> Any:
+        """Note what was noted then, for this module and these inputs; its output."""
+        tracer, trace = self._tracer, self._tracer.trace
+        first, shift = seen.ops[0], len(trace.ops) - seen.ops[0]
+        state = state_below(module)
+        calls = self._calls_again(seen, module, shift, known)
+        numbers = dict(zip(map(self._number, seen.state), map(self._number, state), strict=True))
+        for op in trace.ops[slice(*seen.ops)]:
+            new = _copied(op)
+            new.index = op.index + shift
+            new.sources = tuple(dict.fromkeys(_moved(op.sources, first, shift, known)))
+            new.call = calls[id(op.call)]
+            new.file, new.line = _line(op, seen.call, calls)
+            new.parameters = tuple(numbers[p] for p in op.parameters)
+            if op.call is seen.call:
+                new.call.flops += op.flops
+            trace.ops.append(new)
+        for op_index, key in seen.writes:
+            for old, tensor in zip(seen.state, state, strict=True):
+                if storage_key(old) == key:
+                    tracer.wrote(op_index + shift, storage_key(tensor) or 0)
+        for number, op_index in seen.remade:
+            tracer.made_by(op_index + shift, state[number])
+        storages = dict(zip(map(storage_key, seen.inputs), map(storage_key, inputs), strict=True))
+        output = self._output(seen, inputs, shift, storages)
+        for key, size, saver in seen.saves:
+            tracer.keep(storages.get(key, (shift, key)), size, calls[id(saver)])
+        return output
+
+    def _calls_again(
+        self, seen: Seen, module: nn.Module, shift: int, known: dict[int, int]
+    ) -> dict[int, Call]:
+        """By the id of the call then, that of now."""
+        tracer, trace = self._tracer, self._tracer.trace
+        twins = {id(a): b for a, b in zip(seen.modules, modules_below(module), strict=True)}
+        calls = {id(seen.call): tracer.stack[-1]}
+        for old in trace.calls[slice(*seen.calls)]:
+            new = _copied(old)
+            new.index, new.module = len(trace.calls), twins[id(old.module)]
+            new.path, new.number = tracer.path(new.module), tracer.called(new.module)
+            new.parent = calls[id(old.parent)]
+            new.file, new.line = _line(old, seen.call, calls)
+            new.first_op, new.end_op = old.first_op + shift, old.end_op + shift
+            new.reads = _moved(old.reads, seen.ops[0], shift, known)
+            new.makes = _moved(old.makes, seen.ops[0], shift, known)
+            new.saved = 0  # counted when it is kept
+            calls[id(old)] = new
+            trace.calls.append(new)
+        return calls
+
+    def _number(self, tensor: Tensor) -> int:
+        return self._tracer.parameters.get(id(tensor), id(tensor))
+
+    def _output(
+        self, seen: Seen, inputs: list[Tensor], shift: int, storages: dict[int | None, int | None]
+    ) -> Any:
+        def make(part: Input | Made) -> Tensor:
+            if isinstance(part, Input):
+                return inputs[part.number]
+            with self._unwatched():
+                tensor = part.tensor.clone()
+            self._tracer.made_by(part.op + shift, tensor)
+            storages[part.storage] = storage_key(tensor)
+            return tensor
+
+        return map_tensors(seen.output, make, kinds=(Input, Made))
+
+    @contextmanager
+    def _unwatched(self) -> Iterator[None]:
+        self._tracer.resting = True
+        try:
+            yield
+        finally:
+            self._tracer.resting = False
+
+
+def worth_it(module: nn.Module) -> bool:
+    """A layer of torch's own is an op or two; a compiled one has no `forward` to stand in for."""
+    if isinstance(module, torch.jit.ScriptModule):
+        return False
+    return any(True for _ in module.children()) or not type(module).__module__.startswith("torch.nn.")
+
+
+def _moved(ops: tuple[int, ...], first: int, shift: int, known: dict[int, int]) -> tuple[int, ...]:
+    return tuple(op + shift if op >= first else known[op] for op in ops)
+
+
+def _line(old: Call | Op, outer: Call, calls: dict[int, Call]) -> tuple[str | None, int | None]:
+    """A line inside the module is the same; one outside is where the module was called."""
+    if (old.file, old.line) == (outer.file, outer.line):
+        return calls[id(outer)].file, calls[id(outer)].line
+    return old.file, old.line
+
+
+def _copied(thing: Any) -> Any:
+    copy = object.__new__(type(thing))
+    copy.__dict__.update(thing.__dict__)
+    return copy
+
+
+def _looks(tensor: Tensor) -> Hashable:
+    """All that a forward without values can tell of a tensor."""
+    if not all(type(n) is int for n in (*tensor.shape, *tensor.stride())) or tensor.layout != torch.strided:
+        raise NotPlainError
+    return (
+        tuple(tensor.shape),
+        tensor.stride(),
+        tensor.storage_offset(),
+        tensor.dtype,
+        described(tensor).device,
+        tensor.untyped_storage().nbytes(),
+        tensor.requires_grad,
+        tensor.is_conj() or tensor.is_neg(),
+    )
+
+
+def _labelled(tensor: FakeTensor) -> bool:
+    """Whether the program has hung something on it: torch's own names that are public are these."""
+    return any(name[0] != "_" and name not in _TORCHS for name in tensor.__dict__)
+
+
+def _places(things: list[Any]) -> tuple[int, ...]:
+    """For each where it stands first: which are the same."""
+    first: dict[Any, int] = {}
+    return tuple(first.setdefault(thing, n) for n, thing in enumerate(things))
+
+
+def _surroundings() -> Hashable:
+    """Everything that torch itself goes by."""
+    if torch.is_autocast_enabled("cpu") and torch.is_autocast_cache_enabled():
+        raise NotPlainError  # a weight is cast where it is first used, and not again
+    return (
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu"),
+        torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda"),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch._C._autograd._top_saved_tensors_default_hooks(True),  # checkpointing, offloading
+        torch.backends.cuda.flash_sdp_enabled(),
+        torch.backends.cuda.math_sdp_enabled(),
+        torch.backends.cuda.mem_efficient_sdp_enabled(),
+        torch._C._len_torch_function_stack(),
+        torch._C._len_torch_dispatch_stack(),
+    )
+
+
+def _contents(value: Any) -> Hashable:
+    """Which objects are where in the containers of a value: whether somebody wrote to one."""
+    if isinstance(value, dict):
+        return id(value), tuple((k, _contents(v)) for k, v in value.items())
+    if isinstance(value, (list, tuple)):
+        return None if isinstance(value, tuple) else id(value), tuple(map(_contents, value))
+    return id(value)
+
+
+def _chance() -> Any:
+    """Python's and numpy's random numbers; torch's have no values here."""
+    numpy = sys.modules.get("numpy")
+    return random.getstate(), numpy.random.get_state()[2] if numpy is not None else None

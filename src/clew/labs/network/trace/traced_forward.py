@@ -1,0 +1,200 @@
+"""Run a forward to look at it: without computing anything if that can be, else for real.
+
+Fake tensors know shapes and types, no values, so a model far larger than memory passes in seconds. A
+model that decides on values, or leaves torch for numpy, can't be traced so; it is run for real, if
+it has real weights.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from clew.labs.network.trace.forward_lines import within_the_forward
+from clew.labs.network.trace.op_tracer import Call, Trace, Tracer
+from clew.labs.network.trace.repeated_layers import Repeats
+from clew.labs.snapshot.module_state import state_of, untouched
+from clew.measure.nested_tensors import map_tensors, tensors_in
+
+_LOGGERS = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
+WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
+
+_CPU = torch.device("cpu")
+
+OnCall = Callable[[Call, Any], None]
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The user's own model inside torch.compile or DataParallel."""
+    while type(model).__name__ in WRAPPERS:
+        inner = getattr(model, WRAPPERS[type(model).__name__], None)
+        if not isinstance(inner, nn.Module):
+            break
+        model = inner
+    return model
+
+
+def forward(
+    target: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    compute: bool | None = None,
+    ops: bool = True,
+) -> Trace:
+    """One forward of a module or function; `compute` None tries without computing first."""
+    if compute is not True:
+        trace = without_computing(target, args, kwargs, ops=ops)
+        if trace.error is None or compute is False or not can_compute(target, args, kwargs):
+            return trace
+    return for_real(target, args, kwargs, ops=ops)
+
+
+def can_compute(target: Any, args: Any, kwargs: Any) -> bool:
+    """Whether there are values at all."""
+    state = state_of(target) if isinstance(target, nn.Module) else []
+    return all(has_values(t) for t in (*state, *tensors_in((args, kwargs))))
+
+
+def has_values(tensor: Tensor) -> bool:
+    return tensor.device.type != "meta" and type(tensor).__name__ != "FakeTensor"
+
+
+def for_real(
+    target: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    *,
+    ops: bool = True,
+    on_call: OnCall | None = None,
+    after: Callable[[Trace], None] | None = None,
+) -> Trace:
+    """With values; the model is put back as it was. `after` runs while its state is still the forward's."""
+    root = target if isinstance(target, nn.Module) else None
+    with untouched(root, tensors_in((args, kwargs))) as keeper:
+        known = {id(p): id(p) for p in root.parameters()} if root is not None else {}
+        tracer = Tracer(root, keeper, ops=ops, aliases=known, on_call=on_call)
+        trace = within_the_forward(tracer.watch(target, args, kwargs))
+        if after is not None:
+            after(trace)
+    return trace
+
+
+def without_computing(
+    target: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    *,
+    ops: bool = True,
+    mode: FakeTensorMode | None = None,
+    on_call: OnCall | None = None,
+    convert: Callable[[Tensor], Any] | None = None,
+    repeat: bool = True,
+) -> Trace:
+    """With tensors that have no values; layers that repeat are traced once, if `repeat`."""
+    root = target if isinstance(target, nn.Module) else None
+    fake = mode or FakeTensorMode(allow_non_fake_inputs=True)
+    with ExitStack() as stack:
+        keeper = stack.enter_context(untouched(root, tensors_in((args, kwargs))))
+        stack.enter_context(quiet_loggers())
+        stack.enter_context(collecting_later())
+        convert = convert or converter(fake)
+        aliases = swap_state(root, convert) if root is not None else {}
+        given = map_tensors(args, convert), map_tensors(kwargs, convert)
+        stack.enter_context(fake)
+        tracer = Tracer(root, keeper, ops=ops, aliases=aliases, on_call=on_call, fake=True)
+        repeat = repeat and ops and on_call is None and root is not None
+        if repeat and root is not None:
+            Repeats(root, tracer)
+        trace = within_the_forward(tracer.watch(target, *given))
+    if trace.error is not None and repeat:  # what fails is shown as it fails by itself
+        return without_computing(target, args, kwargs, mode=fake, convert=convert, repeat=False)
+    trace.computed = False
+    return trace
+
+
+def converter(fake: FakeTensorMode) -> Callable[[Tensor], Any]:
+    """Tensors on the meta device become CPU ones: there torch has the fused kernels that one trains with,
+    and what a forward creates without a device is beside them."""
+    known: dict[int, tuple[Tensor, Any]] = {}
+
+    def convert(tensor: Tensor) -> Any:
+        if type(tensor).__name__ == "FakeTensor":
+            return tensor
+        on_meta = tensor.device.type == "meta"
+        if not on_meta and not _stands_alone(tensor):
+            return fake.from_tensor(tensor, static_shapes=True)
+        if id(tensor) not in known:
+            known[id(tensor)] = (tensor, stand_in(fake, tensor, _CPU if on_meta else tensor.device))
+        return known[id(tensor)][1]
+
+    return convert
+
+
+def _stands_alone(tensor: Tensor) -> bool:
+    """No view and no special layout: there is nothing about it that torch would have to look up."""
+    return (
+        type(tensor) in (Tensor, nn.Parameter)
+        and tensor.layout == torch.strided
+        and tensor._base is None
+        and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.itemsize
+        and not (tensor.is_conj() or tensor.is_neg() or tensor.is_quantized or tensor.is_nested)
+        and (tensor.is_leaf or not tensor.requires_grad)
+    )
+
+
+def stand_in(fake: FakeTensorMode, tensor: Tensor, device: torch.device) -> Any:
+    """A tensor of the same looks that has no values, on this device."""
+    with torch.no_grad():
+        like = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+        made: Any = FakeTensor(fake, like, device)
+    made._is_param = isinstance(tensor, nn.Parameter)  # nn.Parameter() would send it through every mode
+    return made.requires_grad_(tensor.requires_grad)
+
+
+def swap_state(root: nn.Module, convert: Callable[[Tensor], Any]) -> dict[int, int]:
+    """Fake parameters and buffers in their places (`untouched` puts the real ones back); ids, fake to real.
+
+    Otherwise an op on parameters alone would be computed: torch takes it for a constant.
+    """
+    aliases: dict[int, int] = {}
+    for module in root.modules():
+        for place in (module._parameters, module._buffers):
+            for name, tensor in list(place.items()):
+                if tensor is not None:
+                    place[name] = stand_in = convert(tensor)
+                    aliases[id(stand_in)] = aliases[id(tensor)] = id(tensor)
+    return aliases
+
+
+@contextmanager
+def collecting_later() -> Iterator[None]:
+    """A trace makes many small objects that stay: looking through them for garbage took a tenth of it."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+@contextmanager
+def quiet_loggers() -> Iterator[None]:
+    """torch logs the traceback of each op that fails on fake tensors; the error itself says enough."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled

@@ -1,0 +1,141 @@
+"""`clew.visit`: every op, module call or autograd node of a network, in forward order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from torch import Tensor, nn
+
+from clew.labs.network.trace.autograd_walk import walk_back
+from clew.labs.network.trace.op_tracer import Call, Op, Trace
+from clew.labs.network.trace.traced_forward import forward, unwrapped
+from clew.records.network import INPUT, Visited
+
+Visitor = Callable[[Visited], Any]
+LEVELS = ("op", "module")
+
+
+def visit(
+    target: nn.Module | Callable[..., Any] | Tensor,
+    *inputs: Any,
+    visitor: Visitor | None = None,
+    level: str = "op",
+    keywords: Mapping[str, Any] | None = None,
+    compute: bool | None = None,
+) -> list[Visited]:
+    """Call `visitor` with every op (or module call) in forward order, and return them all.
+
+    `target` is a module or any callable, which is called with the inputs, or a tensor that has been
+    computed, whose autograd graph is then walked back. Nothing is computed where that can be avoided
+    (`compute=True` insists on real values, `compute=False` on none); the model is left as it was.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"level is {' or '.join(map(repr, LEVELS))}, not {level!r}")
+    if isinstance(target, Tensor):
+        if inputs:
+            raise TypeError("a result tensor has been computed already: it takes no inputs")
+        found = walk_back(target)
+    elif callable(target):
+        model = unwrapped(target) if isinstance(target, nn.Module) else target
+        trace = forward(model, inputs, dict(keywords or {}), compute=compute)
+        if trace.error is not None:
+            raise trace.error
+        found = visited_ops(trace) if level == "op" else visited_calls(trace)
+    else:
+        raise TypeError(f"visit takes a module, a callable or a tensor, not {type(target).__name__}")
+    if visitor is not None:
+        for thing in found:
+            visitor(thing)
+    return found
+
+
+def visited_ops(trace: Trace) -> list[Visited]:
+    return [_visited_op(op) for op in trace.ops]
+
+
+def _visited_op(op: Op) -> Visited:
+    return Visited(
+        index=op.index,
+        kind="op",
+        type=str(op.function),
+        name=op_name(op),
+        arguments=tuple(arguments_of(op)),
+        inputs=op.inputs,
+        outputs=op.outputs,
+        module=op.call.path if op.call is not None else None,
+        file=op.file,
+        line=op.line,
+        feeds_result=op.feeds_result,
+        sources=op.sources,
+        flops=op.flops,
+        call=op.call.number if op.call is not None else 1,
+    )
+
+
+def op_name(op: Op) -> str:
+    """`add` of `aten.add_.Tensor`."""
+    packet = getattr(op.function, "_overloadpacket", op.function)
+    return str(getattr(packet, "__name__", packet)).rpartition(".")[2].strip("_")
+
+
+def arguments_of(op: Op) -> list[tuple[str, Any]]:
+    names = argument_names(op.function)
+    more = tuple(f"arg{n}" for n in range(len(names), len(op.args)))
+    return [*zip(names + more, op.args, strict=False), *op.kwargs.items()]
+
+
+@lru_cache(maxsize=4096)
+def argument_names(function: Any) -> tuple[str, ...]:
+    schema = getattr(function, "_schema", None)
+    return tuple(a.name for a in schema.arguments) if schema is not None else ()
+
+
+def visited_calls(trace: Trace) -> list[Visited]:
+    """Module calls in the order in which they began."""
+    return [_visited_call(trace, call) for call in trace.calls]
+
+
+def _visited_call(trace: Trace, call: Call) -> Visited:
+    kind = type(call.module)
+    return Visited(
+        index=call.index,
+        kind="module",
+        type=f"{kind.__module__}.{kind.__qualname__}",
+        name=kind.__name__,
+        arguments=(),
+        inputs=call.inputs,
+        outputs=call.outputs,
+        module=call.path,
+        file=call.file,
+        line=call.line,
+        feeds_result=feeds(trace, call),
+        sources=tuple(dict.fromkeys(source_call(trace, call, op) for op in call.reads)),
+        flops=call.flops,
+        call=call.number,
+    )
+
+
+def feeds(trace: Trace, call: Call) -> bool:
+    """Whether the result needs this call; one without ops (Identity) feeds it if what it passes on does."""
+    ops = trace.ops[call.first_op : call.end_op]
+    if ops:
+        return any(op.feeds_result for op in ops)
+    return any(i == INPUT or trace.ops[i].feeds_result for i in call.makes)
+
+
+def source_call(trace: Trace, call: Call, op: int) -> int:
+    """The outermost call that made this op's output and does not also hold `call`; INPUT if none does."""
+    if op == INPUT:
+        return INPUT
+    around = set()
+    holder = call.parent
+    while holder is not None:
+        around.add(holder.index)
+        holder = holder.parent
+    maker, found = trace.ops[op].call, INPUT
+    while maker is not None and maker.index not in around:
+        found = maker.index
+        maker = maker.parent
+    return found

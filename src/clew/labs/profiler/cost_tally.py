@@ -1,0 +1,279 @@
+"""Attributed windows added up: by module, by op, by part, and as a tree."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from clew.labs.profiler.torch_trace.attribution import NS, Place, Span, Traced
+from clew.labs.profiler.torch_trace.module_scopes import Scope
+from clew.labs.profiler.torch_trace.op_numbers import arguments_of, flops_of, moved_by, shapes_of
+from clew.labs.profiler.torch_trace.torch_events import ENGINE, NODE, OP, SCOPE, node_name
+from clew.records.step_costs import Frame
+
+OUTSIDE = "(outside modules)"
+OPTIMIZER = "(optimizer)"
+OURS = "clew"  # the part that is not the program's
+CONVOLUTION = "ConvolutionBackward0"
+BACKWARD_OF_CONVOLUTION = 2.0  # times the operations of its forward, which torch does not count
+
+Key = tuple[str, str, str, str]  # module, op, shapes, arguments
+
+
+@dataclass
+class ModuleTally:
+    """Seconds in each step, and sums over all of them."""
+
+    scope: Scope | None
+    order: int
+    forward: dict[int, float] = field(default_factory=dict)  # by step
+    backward: dict[int, float] = field(default_factory=dict)
+    self_forward: float = 0.0
+    self_backward: float = 0.0
+    calls: int = 0
+    flops: float = 0.0
+    moved: float = 0.0
+
+
+@dataclass
+class OpTally:
+    """All calls of an op with the same arguments in one module."""
+
+    calls: int = 0
+    forward: float = 0.0
+    backward: float = 0.0
+    flops: float = 0.0
+    moved: float = 0.0
+
+
+@dataclass
+class _Branch:
+    own: float = 0.0
+    module: str | None = None
+    scope: Scope | None = None
+    children: dict[str, _Branch] = field(default_factory=dict)
+
+    def child(self, name: str) -> _Branch:
+        return self.children.setdefault(name, _Branch(module=self.module))
+
+
+@dataclass
+class Tally:
+    """Over the steps that were added; times are sums, `steps` says over how many."""
+
+    name_of: Callable[[Scope], str]
+    modules: dict[str, ModuleTally] = field(default_factory=dict)
+    ops: dict[Key, OpTally] = field(default_factory=dict)
+    parts: dict[str, float] = field(default_factory=dict)
+    durations: list[float] = field(default_factory=list)  # without what Clew itself did in them
+    by_step: dict[str, list[float]] = field(default_factory=dict)  # the parts of each step
+    named_rest: float = 0.0  # of the part `rest`: in some module or op
+    tree: _Branch = field(default_factory=_Branch)
+
+    @property
+    def steps(self) -> int:
+        return len(self.durations)
+
+    @property
+    def left(self) -> float:
+        """Seconds in no module, no op and no part that has a name: Python in between, mostly."""
+        known = sum(tally.self_forward + tally.self_backward for tally in self.modules.values())
+        known += sum(self.parts.get(part, 0.0) for part in ("data", "optimizer"))
+        return max(sum(self.durations) - known, 0.0)
+
+    def add(self, traced: Traced, chosen: set[int]) -> None:
+        """The chosen steps of a window, by their place in it."""
+        spans = [span for span in traced.spans if span.step in chosen]
+        flops, moved = _numbers(spans)
+        first, before = self.steps, sum(self.parts.values())
+        ours = dict.fromkeys(chosen, 0.0)
+        places = {place: first + n for n, place in enumerate(sorted(chosen))}
+        for span in spans:
+            ours[span.step] += span.own * NS if span.part == OURS and span.main else 0.0
+        self.durations += [traced.duration(place) - ours[place] for place in sorted(chosen)]
+        for seconds in self.by_step.values():
+            seconds += [0.0] * len(chosen)
+        keys: dict[int, Key] = {}
+        for span, operations, bytes_ in zip(spans, flops, moved, strict=True):
+            self._add(span, places[span.step], operations, bytes_, keys)
+        gap = sum(self.durations[first:]) - (sum(self.parts.values()) - before)
+        self._settle(spans, max(gap, 0.0))
+
+    def _add(self, span: Span, step: int, flops: float, moved: float, keys: dict[int, Key]) -> None:
+        if span.part == OURS:
+            return  # the step would not have taken that long without us
+        seconds = span.own * NS
+        backward = span.part == "backward"
+        if span.main:
+            self.parts[span.part] = self.parts.get(span.part, 0.0) + seconds
+            self.by_step.setdefault(span.part, [0.0] * self.steps)[step] += seconds
+            if span.part == "rest" and (span.row.kind == OP or span.place is not None):
+                self.named_rest += seconds
+        if span.main or span.node is not None:
+            self._branch(span).own += seconds
+            self._of_module(span, step, seconds, backward, flops, moved)
+        if span.row.kind == OP or span.node is not None:
+            self._of_op(span, seconds, backward, flops, moved, keys)
+
+    def _of_module(
+        self, span: Span, step: int, seconds: float, backward: bool, flops: float, moved: float
+    ) -> None:
+        if span.place is None:
+            if (span.row.kind == OP or span.node is not None) and span.part in ("rest", "backward"):
+                self._outside(step, seconds, backward, flops, moved)
+            return
+        tally = self._module(span.place)
+        if backward or flops or moved:
+            for one in {id(t): t for t in self._chain(span.place)}.values():
+                one.flops += flops
+                one.moved += moved
+                if backward:
+                    one.backward[step] = one.backward.get(step, 0.0) + seconds
+        if backward:
+            tally.self_backward += seconds
+            return
+        tally.self_forward += seconds
+        if span.row.kind == SCOPE:
+            tally.calls += 1
+            if not _is_inside_itself(span.place):
+                tally.forward[step] = tally.forward.get(step, 0.0) + span.row.duration * NS
+
+    def _outside(self, step: int, seconds: float, backward: bool, flops: float, moved: float) -> None:
+        tally = self.modules.setdefault(OUTSIDE, ModuleTally(None, len(self.modules)))
+        sums = tally.backward if backward else tally.forward
+        sums[step] = sums.get(step, 0.0) + seconds
+        tally.self_backward += seconds if backward else 0.0
+        tally.self_forward += 0.0 if backward else seconds
+        tally.flops += flops
+        tally.moved += moved
+
+    def _module(self, place: Place) -> ModuleTally:
+        name = self.name_of(place.scope)
+        known = self.modules.get(name)
+        if known is None:
+            known = self.modules[name] = ModuleTally(place.scope, len(self.modules))
+        return known
+
+    def _chain(self, place: Place) -> Iterator[ModuleTally]:
+        current: Place | None = place
+        while current is not None:
+            yield self._module(current)
+            current = current.parent
+
+    def _of_op(
+        self, span: Span, seconds: float, backward: bool, flops: float, moved: float, keys: dict[int, Key]
+    ) -> None:
+        root = span.op if span.op is not None else span
+        key = keys.get(id(root))
+        if key is None:
+            key = keys[id(root)] = self._key(root)
+        tally = self.ops.setdefault(key, OpTally())
+        tally.calls += root is span and not backward
+        tally.forward += 0.0 if backward else seconds
+        tally.backward += seconds if backward else 0.0
+        tally.flops += flops
+        tally.moved += moved
+
+    def _key(self, root: Span) -> Key:
+        if root.place is not None:
+            module = self.name_of(root.place.scope)
+        else:
+            module = OPTIMIZER if root.part == "optimizer" else OUTSIDE
+        name = node_name(root.row) if root.row.kind == NODE else root.row.name
+        # An optimizer's numbers change from step to step: they would tell the same op apart.
+        arguments = arguments_of(root.row.event) if module != OPTIMIZER else ""
+        return module, name, shapes_of(root.row.event), arguments
+
+    def _settle(self, spans: list[Span], gap: float) -> None:
+        """What no event tells of is Python between them; and who waits for other threads does nothing."""
+        self.tree.child("rest").own += gap
+        self.parts["rest"] = self.parts.get("rest", 0.0) + gap
+        engine = sum(span.own for span in spans if span.row.kind == ENGINE and span.main) * NS
+        elsewhere = sum(s.row.duration for s in spans if s.node is s and not s.main) * NS
+        self.tree.child("backward").own -= min(engine, elsewhere)
+
+    # -- as a tree --
+
+    def _branch(self, span: Span) -> _Branch:
+        branch = self.tree.child(span.part)
+        for scope in span.place.chain() if span.place is not None else ():
+            name = self.name_of(scope)
+            branch = branch.child(name)
+            branch.module, branch.scope = name, scope
+        if span.node is not None and span.part == "backward":
+            return branch.child(node_name(span.node.row))
+        if span.op is not None and span.row.kind in (OP, NODE):
+            return branch.child(span.op.row.name)
+        return branch
+
+    def flame(self, order: Iterable[str], title: Callable[[str, Scope], str]) -> Frame | None:
+        """Step › part › module › op, seconds per step."""
+        if not self.steps:
+            return None
+        parts = [(name, self.tree.children[name]) for name in order if name in self.tree.children]
+        children = tuple(_frame(name, branch, 1.0 / self.steps, title) for name, branch in parts)
+        whole = sum(child.value for child in children)
+        return Frame("step", whole, 0.0, children=children)
+
+
+def _frame(name: str, branch: _Branch, scale: float, title: Callable[[str, Scope], str]) -> Frame:
+    modules = [pair for pair in branch.children.items() if pair[1].scope is not None]
+    others = sorted(
+        (pair for pair in branch.children.items() if pair[1].scope is None), key=lambda pair: -pair[1].own
+    )
+    children = tuple(_frame(n, b, scale, title) for n, b in [*modules, *others])
+    own = max(branch.own, 0.0) * scale
+    shown = title(name, branch.scope) if branch.scope is not None else name
+    file, line = (branch.scope.file, branch.scope.line) if branch.scope is not None else (None, None)
+    return Frame(shown, own + sum(c.value for c in children), own, file, line, branch.module, children)
+
+
+def _is_inside_itself(place: Place) -> bool:
+    above = place.parent
+    while above is not None:
+        if above.scope == place.scope:
+            return True
+        above = above.parent
+    return False
+
+
+def _numbers(spans: list[Span]) -> tuple[list[float], list[float]]:
+    """Operations and bytes of each span, so that they add up to those of the ops around them.
+
+    Torch counts the operations of some ops, not of those that these call. The bytes of an op are those of
+    its arguments, or of what it calls if that is more.
+    """
+    places = {id(span): n for n, span in enumerate(spans)}
+    flops, moved = [0.0] * len(spans), [0.0] * len(spans)
+    inner_flops, inner_moved = [0.0] * len(spans), [0.0] * len(spans)
+    forward: dict[int, float] = {}
+    for n in range(len(spans) - 1, -1, -1):  # what is inside comes first
+        span, inside = spans[n], (inner_flops[n], inner_moved[n])
+        all_flops, all_moved = inside
+        if span.row.kind == OP and "::" in span.row.name and not span.row.name.startswith("torch::"):
+            counted = flops_of(span.row.name, span.row.event)
+            own = moved_by(span.row.name, span.row.event)
+            all_flops = counted or inside[0]
+            all_moved = own if counted else max(own, inside[1])
+        if span.node is None and span.op is span:
+            forward[id(span)] = all_flops
+        flops[n], moved[n] = all_flops - inside[0], all_moved - inside[1]
+        above = places.get(id(span.parent)) if span.parent is not None else None
+        if above is not None:
+            inner_flops[above] += all_flops
+            inner_moved[above] += all_moved
+    for n, span in enumerate(spans):
+        if span.node is span and span.op is not None and node_name(span.row) == CONVOLUTION:
+            flops[n] += BACKWARD_OF_CONVOLUTION * forward.get(id(span.op), 0.0)
+    return flops, moved
+
+
+def typical(traced: Iterable[Traced], chosen: Callable[[Traced], set[int]]) -> tuple[Traced, int] | None:
+    """The step of middle length."""
+    steps = [(one.duration(place), n, one, place) for n, one in enumerate(traced) for place in chosen(one)]
+    if not steps:
+        return None
+    middle = statistics.median_low([seconds for seconds, *_ in steps])
+    _, _, one, place = next(entry for entry in steps if entry[0] == middle)
+    return one, place

@@ -1,0 +1,203 @@
+"""Whose time it was: every event of a window is given to a part of the step, a module and an op.
+
+A forward op belongs to the innermost module that is open on its thread. A node of the backward belongs
+to the op that made it, which torch tells by a sequence number, and so to that op's module. All is done
+in one pass over the events in the order in which they began, with one stack for each thread.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from clew.labs.profiler.torch_trace.module_scopes import Scope
+from clew.labs.profiler.torch_trace.torch_events import (
+    DATA,
+    ENGINE,
+    NODE,
+    OP,
+    OPTIMIZER,
+    OTHER,
+    OURS,
+    SCOPE,
+    STEP_MARK,
+    Row,
+    node_name,
+)
+from clew.labs.profiler.torch_trace.trace_ranges import STEP
+
+NS = 1e-9
+ACCUMULATE = "AccumulateGrad"
+COMPILED = Scope("compiled code", "", "torch.compile")
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """A module in the chain of those that were open: the same module elsewhere is another place."""
+
+    scope: Scope
+    parent: Place | None = None
+    children: dict[str, Place] = field(default_factory=dict)
+
+    def chain(self) -> list[Scope]:
+        """From the outermost on."""
+        found, place = [], self
+        while True:
+            found.append(place.scope)
+            if place.parent is None:
+                return found[::-1]
+            place = place.parent
+
+
+@dataclass(eq=False, slots=True)
+class Span:
+    """An event that something is known of."""
+
+    row: Row
+    part: str  # "forward", "backward", "optimizer", "data", "clew", "rest"
+    place: Place | None  # the module that it belongs to
+    step: int  # number within the window; -1: in none
+    main: bool  # on the training thread
+    parent: Span | None = None
+    op: Span | None = None  # the outermost op around it, or itself; of a node the op that made it
+    node: Span | None = None  # the node of the backward around it, or itself
+    inner: int = 0  # nanoseconds of what it encloses
+    weights: bool = False  # a node that adds up the gradient of a parameter
+
+    @property
+    def own(self) -> int:
+        return max(self.row.duration - self.inner, 0)
+
+
+@dataclass
+class Traced:
+    """A window, attributed."""
+
+    steps: list[int]  # numbers of its whole steps
+    bounds: list[int]  # nanoseconds at which they begin, and the end of the last
+    spans: list[Span]
+    evaluating: set[int] = field(default_factory=set)  # steps, by place, with forwards without gradients
+
+    def duration(self, place: int) -> float:
+        """Seconds of a step."""
+        return (self.bounds[place + 1] - self.bounds[place]) * NS
+
+
+def attribute(rows: list[Row], table: Mapping[str, Scope]) -> Traced | None:
+    """All events of the whole steps; None if there is not one."""
+    marks = [row for row in rows if row.kind == STEP_MARK]
+    if len(marks) < 2:
+        return None
+    steps = [int(row.name.removeprefix(STEP)) for row in marks[:-1]]
+    traced = Traced(steps, [row.start for row in marks], [])
+    trains = any(row.kind == NODE for row in rows)
+    _Pass(traced, table, marks[0].thread, trains).run(rows)
+    return traced
+
+
+class _Pass:
+    def __init__(self, traced: Traced, table: Mapping[str, Scope], main: int, trains: bool) -> None:
+        self._traced = traced
+        self._table = table
+        self._main = main
+        self._trains = trains  # else forwards without gradients are what it is about
+        self._stacks: dict[int, list[Span]] = {}
+        self._tops: dict[str, Place] = {}  # the outermost modules
+        self._makers: dict[tuple[int, int], Span] = {}  # (thread, sequence number): the op of that node
+        self._last: dict[int, Span] = {}  # the node that a thread evaluated last
+
+    def run(self, rows: list[Row]) -> None:
+        for row in rows:
+            if row.kind != STEP_MARK:
+                self._traced.spans.append(self._take(row))
+        self._traced.spans = [span for span in self._traced.spans if span.step >= 0]
+
+    def _take(self, row: Row) -> Span:
+        stack = self._stacks.setdefault(row.thread, [])
+        while stack and stack[-1].row.end <= row.start:
+            stack.pop()
+        parent = stack[-1] if stack else None
+        span = self._span(row, parent)
+        if parent is not None:
+            parent.inner += min(row.end, parent.row.end) - row.start
+        stack.append(span)
+        return span
+
+    def _span(self, row: Row, parent: Span | None) -> Span:
+        part = parent.part if parent is not None else "rest"
+        place = parent.place if parent is not None else None
+        step = bisect_right(self._traced.bounds, row.start) - 1
+        if step >= len(self._traced.steps):
+            step = -1
+        span = Span(row, part, place, step, row.thread == self._main, parent)
+        if parent is not None:
+            span.op, span.node = parent.op, parent.node
+        _MEANINGS.get(row.kind, _Pass._other)(self, span)
+        return span
+
+    def _other(self, span: Span) -> None:
+        """A range that says nothing: what is in it belongs to what is around it."""
+
+    def _op(self, span: Span) -> None:
+        if span.op is None:
+            span.op = span
+        if span.row.sequence >= 0:
+            self._makers[span.row.thread, span.row.sequence] = span  # the last one to have the number
+
+    def _scope(self, span: Span) -> None:
+        scope = self._meant(span)
+        if span.place is None and span.part in ("rest", "optimizer") and not scope.evaluates:
+            span.part = "forward" if scope.trains else "rest"  # also of a closure that `step` calls
+        if scope.evaluates and span.step >= 0:
+            self._traced.evaluating.add(span.step)
+        siblings = self._tops if span.place is None else span.place.children
+        known = siblings.get(span.row.name)
+        if known is None:
+            known = siblings[span.row.name] = Place(scope, span.place)
+        span.place, span.op = known, None
+
+    def _meant(self, span: Span) -> Scope:
+        scope = self._table.get(span.row.name, COMPILED)
+        if scope.evaluates and not self._trains:
+            return replace(scope, evaluates=False, trains=True)
+        inside = span.place is not None and span.place.scope.evaluates
+        return replace(scope, evaluates=True, trains=False) if inside else scope
+
+    def _node(self, span: Span) -> None:
+        """Whose the node is; a gradient that is added up is its who computed it just before."""
+        span.part, span.op, span.node = "backward", None, span
+        maker = self._makers.get((span.row.forward_thread, span.row.sequence))
+        if node_name(span.row) == ACCUMULATE:
+            span.weights = True
+            maker = self._last.get(span.row.thread)
+        elif maker is not None:
+            self._last[span.row.thread] = maker
+        else:
+            self._last.pop(span.row.thread, None)
+        span.place = maker.place if maker is not None else None
+        span.op = maker.op if maker is not None else None
+
+    def _engine(self, span: Span) -> None:
+        span.part, span.place, span.op = "backward", None, None
+
+    def _optimizer(self, span: Span) -> None:
+        span.part, span.place, span.op = "optimizer", None, None
+
+    def _data(self, span: Span) -> None:
+        span.part, span.place, span.op = "data", None, None
+
+    def _ours(self, span: Span) -> None:
+        span.part, span.place, span.op = "clew", None, None
+
+
+_MEANINGS = {
+    OP: _Pass._op,
+    SCOPE: _Pass._scope,
+    NODE: _Pass._node,
+    ENGINE: _Pass._engine,
+    OPTIMIZER: _Pass._optimizer,
+    DATA: _Pass._data,
+    OURS: _Pass._ours,
+    OTHER: _Pass._other,
+}

@@ -1,0 +1,183 @@
+"""The coarse lens: only what goes in and out of modules is checked, at a fraction of the cost.
+
+A module makes a non-finite value if it was given finite ones and its parts put out finite ones: then
+its own code did it. What it hands to a part counts as made by itself, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.modules import module as hooks
+from torch.utils.weak import WeakIdKeyDictionary
+
+from clew.labs.replay.nested_calls import Call, Edge
+from clew.labs.snapshot.finite_values import bad_indices, bad_rows, is_bad, result_kind, stats_of
+from clew.labs.snapshot.held_step import Culprit
+from clew.labs.snapshot.users_step.replay_lines import code_at, in_replay, line_now
+from clew.measure.nested_tensors import tensors_in
+
+_FIX = "trace with level='op' to see which operation inside it makes the value"
+
+
+class LayerLens:
+    """Hooks on all modules: which one makes a non-finite output, or gradient, out of finite ones?"""
+
+    def __init__(self, roots: dict[str, nn.Module]) -> None:
+        self.culprits: list[Culprit] = []
+        self._paths = {id(m): (root, path) for root, top in roots.items() for path, m in top.named_modules()}
+        self._anonymous = not roots
+        self._running: list[Call] = []  # the innermost last
+        self._edges: Any = WeakIdKeyDictionary()  # the tensors between modules, for their gradients
+        self._again = False  # a step is being run for the second time
+        self._known: list[Tensor] = []
+        self._handles: list[Any] = []
+
+    def __enter__(self) -> LayerLens:
+        self._handles = [
+            hooks.register_module_forward_pre_hook(self._before),
+            self._register_after(),
+        ]
+        return self
+
+    def _register_after(self) -> Any:
+        if hasattr(hooks, "_global_forward_hooks_with_kwargs"):
+            return hooks.register_module_forward_hook(self._after, with_kwargs=True, always_call=True)
+
+        def without_kwargs(module: nn.Module, args: Any, output: Any) -> None:  # of an older torch
+            self._after(module, args, {}, output)
+
+        return hooks.register_module_forward_hook(without_kwargs, always_call=True)
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+            hooks._global_forward_hooks_always_called.pop(handle.id, None)
+            getattr(hooks, "_global_forward_hooks_with_kwargs", {}).pop(handle.id, None)
+        self._handles = []
+        self._running = []
+
+    def _before(self, module: nn.Module, args: Any) -> None:
+        outermost = not self._running
+        if outermost:
+            self._again = in_replay()
+        if self._anonymous and outermost and id(module) not in self._paths:
+            name = type(module).__name__
+            self._paths.update({id(m): (name, path) for path, m in module.named_modules()})
+        if outermost and not self._again:
+            self._look_at_inputs(args)
+        self._running.append(Call(module, None if outermost else self._running[-1]))
+
+    def _look_at_inputs(self, args: Any) -> None:
+        for number, tensor in enumerate(tensors_in(args)):
+            if is_bad(tensor) and not any(tensor is known for known in self._known):
+                self._known.append(tensor)
+                kind = "NaN" if result_kind(tensor) == "nan" else "infinite values"
+                indices, count = bad_indices(tensor)
+                self.culprits.append(
+                    Culprit(
+                        phase="batch",
+                        op=f"input[{number}]",
+                        result=result_kind(tensor),
+                        why=f"what the model is given holds {kind}: input[{number}]",
+                        fix="look at where it comes from: the data, or what was computed before",
+                        inputs=(stats_of(f"input[{number}]", tensor),),
+                        elements=indices,
+                        elements_of=f"input[{number}]",
+                        bad_count=count,
+                        element_count=count,
+                        samples=bad_rows(tensor),
+                    )
+                )
+
+    def _after(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        while self._running and self._running[-1].module is not module:
+            self._running.pop()  # an exception ended it
+        if not self._running:
+            return
+        call = self._running.pop()
+        if self._again:
+            return  # what it shows has been seen
+        call.inputs, outputs = tensors_in((args, kwargs)), tensors_in(output)
+        call.line = line_now(2)
+        bad_inputs = [t for t in call.inputs if is_bad(t)]
+        bad = [t for t in outputs if is_bad(t)]
+        if bad:
+            self._judge_forward(call, bad_inputs, bad[0])
+        self._watch_gradients(call, outputs)
+
+    def _judge_forward(self, call: Call, bad_inputs: list[Tensor], bad: Tensor) -> None:
+        """A module's output is not finite: its own fault, that of what it was given, or that of a part."""
+        above = call.above
+        if not bad_inputs and not call.bad_inside:
+            self._note(call, "forward", bad)
+        elif above is not None and bad_inputs and not above.bad_inside:
+            above.handed = above.handed or (call, bad_inputs[0])
+        if above is not None:
+            above.bad_inside = True
+        # What a part was handed is the module's own only if the module was not given it.
+        if call.handed is not None and not bad_inputs:
+            part, made = call.handed
+            self._note(call, "forward", made, part)
+
+    # -- backward --
+
+    def _watch_gradients(self, call: Call, outputs: list[Tensor]) -> None:
+        own = {id(t) for t in call.inputs}
+        if any(id(t) in own for t in outputs):
+            return  # passes its input through: its two gradients are one
+        for tensor in outputs:
+            if tensor.grad_fn is not None:
+                self._edge(tensor).made_by.append(call)
+        for tensor in call.inputs:
+            if tensor.requires_grad:
+                self._edge(tensor).given_to.append(call)
+
+    def _edge(self, tensor: Tensor) -> Edge:
+        edge: Edge | None = self._edges.get(tensor)
+        if edge is None:
+            edge = self._edges[tensor] = Edge()
+            tensor.register_hook(lambda gradient: self._gradient(edge, gradient))
+        return edge
+
+    def _gradient(self, edge: Edge, gradient: Tensor) -> None:
+        bad = is_bad(gradient)
+        to_blame = edge.passed(bad)
+        if to_blame is not None:
+            self._note(to_blame, "backward", gradient)
+
+    # -- what is told --
+
+    def _note(self, call: Call, phase: str, bad: Tensor, part: Call | None = None) -> None:
+        root, path = self._paths.get(id(call.module), (None, None))
+        indices, count = bad_indices(bad)
+        kind = type(call.module).__name__
+        what = "gradient" if phase == "backward" else "output"
+        inside = " and come out of its parts" if next(call.module.children(), None) is not None else ""
+        why = f"finite values go into this {kind}{inside}, and its {what} is not finite"
+        if part is not None:
+            name = self._paths.get(id(part.module), (None, None))[1] or type(part.module).__name__
+            what = f"what it gives to {name}"
+            why = f"finite values go into this {kind}, and {what} is not finite"
+        first = call.inputs[0].shape[:1] if call.inputs else ()
+        self.culprits.append(
+            Culprit(
+                phase=phase,
+                op=kind,
+                result=result_kind(bad),
+                why=why,
+                fix=_FIX,
+                module=path,
+                root=root,
+                file=call.line[0],
+                line=call.line[1],
+                code=code_at(call.line),
+                inputs=tuple(stats_of(f"input {n}", t) for n, t in enumerate(call.inputs[:4])),
+                elements=indices if indices[:1] != ((),) else (),
+                elements_of=what if part is not None else f"the {what}",
+                bad_count=count,
+                element_count=count,
+                samples=bad_rows(bad) if bad.shape[:1] == first and bad.dim() else (),
+            )
+        )

@@ -1,0 +1,329 @@
+"""Every operation of a step, forward and backward, checked as it runs.
+
+The microscope follows non-finite values from the operation that made them to where they arrive:
+each storage that holds one knows its *origins*. An operation that makes a non-finite value out of
+finite ones is a producer; one that only passes it on is not. Infinities written down on purpose
+(masks) are origins too, but constant ones, and are blamed for nothing until they turn into NaN.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from clew.labs.snapshot.finite_values import can_be_bad, dense, has_nan, is_bad, result_kind
+from clew.labs.snapshot.inplace_writes import overwrites, written
+from clew.labs.snapshot.op_names import is_custom, node_name, op_name
+from clew.labs.snapshot.users_step.replay_lines import Line, called_by_clew, line_now
+from clew.measure.nested_tensors import tensors_in
+
+MADE, CONSTANT, BATCH, PARAMETER = "made", "constant", "batch", "parameter"
+MOST_EVENTS = 400  # a net that has gone wrong makes as many as it has operations
+UNINITIALISED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "_unsafe_view"}
+PICKS = {"nll_loss"}  # reads single elements: a constant -inf that it picks is no mask any more
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where an operation was called."""
+
+    op: str
+    module: str | None
+    root: str | None
+    line: Line
+    number: int  # of the calls of this operation on this line, from 1
+    custom: str | None = None  # the class of a custom autograd Function
+
+
+@dataclass(frozen=True)
+class Event:
+    """A non-finite value came into being."""
+
+    index: int
+    kind: str  # MADE, CONSTANT, BATCH or PARAMETER
+    phase: str  # "forward" or "backward"
+    spot: Spot
+    inner_op: str  # in backward: the operation inside the gradient of `spot.op`
+    inputs: tuple[Tensor, ...]  # those that can be looked at
+    output: Tensor
+    scalars: tuple[float, ...]
+    result: str
+    caused_by: frozenset[int] = frozenset()
+    label: str = ""
+
+    @property
+    def source(self) -> Source:
+        """What made it, all calls of it together."""
+        if self.kind in (BATCH, PARAMETER):  # wherever it is used
+            return self.kind, "", "", (None, None), self.label
+        return self.kind, self.phase, self.spot.op, self.spot.line, self.label
+
+
+Origins = frozenset[int]
+Source = tuple[str, str, str, Line, str]  # kind, phase, operation, line, label: the same in every run
+
+
+class Microscope(TorchDispatchMode):
+    """A dispatch mode: what runs inside it is checked. `origins_of` says what made a tensor bad."""
+
+    def __init__(
+        self,
+        roots: dict[str, nn.Module] | None = None,
+        before_write: Callable[[Tensor], None] | None = None,
+        *,
+        finds_roots: bool = False,
+        mended: frozenset[Source] = frozenset(),
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.events: list[Event] = []
+        self.calls: Counter[tuple[str, Line]] = Counter()
+        self.batch: int | None = None  # samples that the outermost model was given last
+        self._taint: dict[int, Origins] = {}
+        self._spots: dict[int, Spot] = {}  # sequence number of an autograd node -> what made it
+        self._roots = roots or {}
+        self._paths = {
+            id(module): (root, path)
+            for root, top in self._roots.items()
+            for path, module in top.named_modules()
+        }
+        self._known: dict[int, tuple[str, str, Tensor]] = {}  # by storage: kind, name, the tensor
+        for root, top in self._roots.items():
+            prefix = f"{root}." if len(self._roots) > 1 else ""
+            for kind, named in ((PARAMETER, top.named_parameters()), (CONSTANT, top.named_buffers())):
+                self.name_tensors(kind, [(prefix + name, tensor) for name, tensor in named])
+        self._stack: list[tuple[str, str] | None] = []
+        self._own: set[int] = set()
+        self._before_write = before_write
+        self._mended = (
+            mended  # sources of non-finite values that are made finite: what if it were not for them?
+        )
+        self._among_users = finds_roots  # in the user's own run, not in a replay
+        self._handles: list[Any] = []
+        self._keep: list[Any] = []
+
+    # -- what is known beforehand --
+
+    def name_tensors(self, kind: str, named: Sequence[tuple[str, Tensor]]) -> None:
+        """Tell what tensors from outside are, so that a bad one can be named."""
+        for name, tensor in named:
+            self._known[_key(tensor)] = (kind, name, tensor)
+
+    def knows(self, tensor: Tensor) -> bool:
+        """Whether it is, or shares its memory with, something that has a name."""
+        return _key(tensor) in self._known
+
+    def mend_what_is_known(self) -> None:
+        """Make the tensors from outside finite that are to be so; `before_write` must keep what they held."""
+        for kind, name, tensor in self._known.values():
+            if (kind, "", "", (None, None), name) in self._mended and self._before_write is not None:
+                self._before_write(tensor)
+                mend(tensor)
+
+    # -- modules --
+
+    def __enter__(self) -> Microscope:
+        self._handles = [
+            hooks.register_module_forward_pre_hook(self._enter_module),
+            hooks.register_module_forward_hook(self._leave_module, always_call=True),
+        ]
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)  # type: ignore[no-untyped-call]
+        for handle in self._handles:
+            handle.remove()
+            hooks._global_forward_hooks_always_called.pop(handle.id, None)
+        self._handles = []
+
+    def _enter_module(self, module: nn.Module, args: Any) -> None:
+        if self._among_users and not self._stack and id(module) not in self._paths:
+            name = type(module).__name__
+            self._paths.update({id(m): (name, path) for path, m in module.named_modules()})
+            self._keep.append(module)  # an identity is one only while its owner lives
+        if not self._stack:
+            first = next((t for t in tensors_in(args) if t.dim()), None)
+            self.batch = self.batch if first is None else len(first)
+        known = self._paths.get(id(module))
+        self._stack.append(known or (self._stack[-1] if self._stack else None))
+
+    def _leave_module(self, module: nn.Module, *_: Any) -> None:
+        if self._stack:
+            self._stack.pop()
+
+    # -- operations --
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self._among_users and called_by_clew():
+            return func(*args, **kwargs)
+        targets = written(func, args, kwargs)
+        inputs = [t for t in tensors_in((args, kwargs)) if can_be_bad(t)]
+        before = {id(t): not overwrites(func) and is_bad(t) for t in targets}
+        for tensor in targets:
+            if self._before_write is not None and _key(tensor) not in self._own:
+                self._before_write(tensor)
+        spot, phase, inner = self._spot(func)
+        origins_before = {id(t): self._origins_of_input(t, spot) for t in targets if before[id(t)]}
+        # An in-place operation is shown with what it was given.
+        kept = {id(t): t.detach().clone() for t in targets if can_be_bad(t) and not overwrites(func)}
+        result = func(*args, **kwargs)
+        outputs = tensors_in(result) or targets
+        given = {_key(t) for t in inputs}
+        for output in outputs:
+            key = _key(output)
+            fresh = key not in given
+            if fresh:
+                self._own.add(key)
+            if str(func._schema.name)[6:] in UNINITIALISED:
+                continue
+            if not is_bad(output):
+                if fresh or _covers(output):
+                    self._taint.pop(key, None)
+                continue
+            if not fresh and not targets:
+                continue  # a view
+            seen = tuple(kept.get(id(t), t) for t in tensors_in((args, kwargs)))
+            self._bad_output(spot, phase, inner, args, inputs, seen, output, before, origins_before)
+        return result
+
+    def _bad_output(
+        self,
+        spot: Spot,
+        phase: str,
+        inner: str,
+        args: Any,
+        inputs: list[Tensor],
+        seen: tuple[Tensor, ...],
+        output: Tensor,
+        before: dict[int, bool],
+        origins_before: dict[int, Origins],
+    ) -> None:
+        bad = [t for t in inputs if (before[id(t)] if id(t) in before else is_bad(t))]
+        origins: Origins = frozenset()
+        for tensor in bad:
+            origins |= origins_before.get(id(tensor)) or self._origins_of_input(tensor, spot)
+        makes_nan = has_nan(output) and not any(has_nan(t) for t in bad if id(t) not in before)
+        harmless = all(self.events[i].kind == CONSTANT for i in origins)
+        scalars = tuple(float(a) for a in args if isinstance(a, (int, float)) and not isinstance(a, bool))
+        picked = inner in PICKS and harmless
+        if bad and not (harmless and (makes_nan or picked)):
+            self._taint[_key(output)] = origins | self._taint_left(output, before)
+            return
+        constant = not bad and (any(s - s != 0.0 for s in scalars) or not inputs)
+        kind = CONSTANT if constant and not has_nan(output) else MADE
+        if (kind, phase, spot.op, spot.line, "") in self._mended:
+            mend(output)
+            return
+        made = self._event(kind, phase, spot, inner, seen, output, scalars, origins)
+        self._taint[_key(output)] = made | (origins if kind == CONSTANT else frozenset())
+
+    def _taint_left(self, output: Tensor, before: dict[int, bool]) -> Origins:
+        return self._taint.get(_key(output), frozenset()) if before.get(id(output)) else frozenset()
+
+    def _event(
+        self,
+        kind: str,
+        phase: str,
+        spot: Spot,
+        inner: str,
+        inputs: tuple[Tensor, ...],
+        output: Tensor,
+        scalars: tuple[float, ...] = (),
+        caused_by: Origins = frozenset(),
+        label: str = "",
+    ) -> Origins:
+        if len(self.events) >= MOST_EVENTS:
+            return frozenset()
+        index = len(self.events)
+        keep = tuple(t.detach() for t in inputs) if index < 20 or kind == MADE else ()
+        event = Event(
+            index,
+            kind,
+            phase,
+            spot,
+            inner,
+            keep,
+            output.detach(),
+            scalars,
+            result_kind(output),
+            caused_by,
+            label,
+        )
+        self.events.append(event)
+        return frozenset((index,))
+
+    def _origins_of_input(self, tensor: Tensor, spot: Spot) -> Origins:
+        """Where a bad input comes from; one that nobody here made comes from outside."""
+        known = self._taint.get(_key(tensor))
+        if known:
+            return known
+        kind, label, tensor = self._known.get(_key(tensor), (CONSTANT, "a tensor made before", tensor))
+        if kind == CONSTANT and has_nan(tensor):
+            kind = MADE
+        used = Spot("", spot.module, spot.root, spot.line, 0)  # first used there
+        made = self._event(kind, "forward", used, "", (), tensor, label=label)
+        self._taint[_key(tensor)] = made
+        return made
+
+    def origins_of(self, tensor: Tensor) -> list[Event]:
+        """The events that made a bad tensor bad, in order of time."""
+        return [self.events[i] for i in sorted(self._taint.get(_key(tensor), frozenset()))]
+
+    # -- where we are --
+
+    def _spot(self, func: Any) -> tuple[Spot, str, str]:
+        name = op_name(func)
+        node: Any = torch._C._current_autograd_node()
+        if node is not None and not (torch.is_grad_enabled() and self._stack):
+            return self._spot_of_node(node, name), "backward", name
+        module = self._stack[-1] if self._stack else None
+        line = line_now(3)
+        if node is None:  # else a checkpoint's part runs for the second time
+            self.calls[name, line] += 1
+        root, path = module if module is not None else (None, None)
+        spot = Spot(name, path, root, line, self.calls[name, line])
+        # The node of this very operation has just been made: its number is the last one given out.
+        self._spots.setdefault(torch._C._autograd._get_sequence_nr() - 1, spot)
+        return spot, "forward", name
+
+    def _spot_of_node(self, node: Any, name: str) -> Spot:
+        known = self._spots.get(node._sequence_nr())
+        op = node_name(node)
+        if is_custom(node):
+            line = line_now(4)
+            module, root = (known.module, known.root) if known is not None else (None, None)
+            return Spot(op, module, root, line, 1, custom=op)
+        if known is None:
+            return Spot(op, None, None, (None, None), 1)
+        return Spot(op, known.module, known.root, known.line, known.number)
+
+
+def mend(tensor: Tensor) -> None:
+    """Ones for what is not finite: an ordinary number for whatever comes after."""
+    with torch.no_grad():
+        values = dense(tensor)
+        values.masked_fill_(~torch.isfinite(values), 1.0)
+
+
+def _key(tensor: Tensor) -> int:
+    """What tells one piece of memory from another."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):  # sparse tensors have none
+        return -id(tensor)
+
+
+def _covers(tensor: Tensor) -> bool:
+    """Whether a tensor is all of its memory."""
+    try:
+        return tensor.numel() * tensor.element_size() >= tensor.untyped_storage().nbytes()
+    except (NotImplementedError, RuntimeError):
+        return True

@@ -1,0 +1,180 @@
+"""A map-style dataset read as its loader reads it, on a copy: the program's own is not touched.
+
+A dataset may change when it is read (a cache, a generator, a transform in place), so nothing here
+reads the user's object.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import inspect
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import IterableDataset
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
+
+from clew.hooks.entry.user_line import USER, kind_of
+from clew.labs.snapshot.held_step import Autocast, Rng
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, OutOfTime
+from clew.labs.snapshot.undisturbed import undisturbed
+from clew.measure.nested_tensors import map_tensors
+
+MOST_BYTES = 512 * 2**20  # of arrays copied with a dataset
+DEPTH = 6  # of datasets inside datasets, and of their lists
+LOADER_HINT = "feed the training from a DataLoader over a map-style dataset"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A copy of a dataset, with the collate function of its loader."""
+
+    dataset: Any
+    collate: Any
+    length: int
+    batch_size: int
+
+    def item(self, index: int, seed: int) -> Any:
+        """One sample as the dataset returns it, with tensors and arrays of its own."""
+        seeded(seed)
+        return owned(self.dataset[index])
+
+    def batch(self, indices: Sequence[int], seed: int) -> Any:
+        """What the loader makes of these indices."""
+        seeded(seed)
+        fetcher = _MapDatasetFetcher(self.dataset, True, self.collate, False)
+        return fetcher.fetch(list(indices))
+
+
+def source(subject: Subject) -> Source:
+    """A fresh copy; raises CannotJudge where there is no dataset that can be read by index."""
+    loader, dataset = subject.loader, subject.dataset
+    if loader is None or dataset is None:
+        raise CannotJudge(subject.reasons.get("loader", "no DataLoader was seen"), LOADER_HINT)
+    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
+        raise CannotJudge("the dataset can't be read by index", LOADER_HINT)
+    if getattr(loader, "batch_sampler", None) is None:
+        raise CannotJudge("the dataset makes its batches itself")
+    dataset, collate = copied((dataset, loader.collate_fn))
+    try:
+        length = len(dataset)
+    except TypeError as error:
+        raise CannotJudge("the length of the dataset is not known") from error
+    if length < 1:
+        raise CannotJudge("the dataset is empty")
+    size = getattr(loader, "batch_size", None) or (subject.batches[0].size if subject.batches else 16)
+    return Source(dataset, collate, int(length), max(int(size), 1))
+
+
+def copied(what: Any) -> Any:
+    """A deep copy; files mapped into memory are shared."""
+    memo: dict[int, Any] = {}
+    if _bytes(what, memo, DEPTH, set()) > MOST_BYTES:
+        raise CannotJudge("the dataset is too large to be copied, and reading it might change it")
+    try:
+        return copy.deepcopy(what, memo)
+    except Exception as error:  # a dataset may hold anything
+        raise CannotJudge(
+            f"the dataset can't be copied ({type(error).__name__}), and reading it might change it"
+        ) from error
+
+
+def _bytes(value: Any, memo: dict[int, Any], depth: int, seen: set[int]) -> int:
+    if id(value) in seen or depth < 0:
+        return 0
+    seen.add(id(value))
+    if isinstance(value, np.memmap):
+        memo[id(value)] = value
+        return 0
+    if isinstance(value, (np.ndarray, Tensor)):
+        return int(value.nbytes)
+    if isinstance(value, dict):
+        return sum(_bytes(v, memo, depth - 1, seen) for v in value.values())
+    if isinstance(value, (list, tuple)):
+        return _bytes_of_row(value, memo, depth, seen)
+    inside = getattr(value, "__dict__", None)
+    return _bytes(inside, memo, depth, seen) if isinstance(inside, dict) else 0
+
+
+def _bytes_of_row(row: Sequence[Any], memo: dict[int, Any], depth: int, seen: set[int]) -> int:
+    """Of a long list, the first hundred stand for all."""
+    part = sum(_bytes(v, memo, depth - 1, seen) for v in row[:100])
+    return part * max(1, len(row) // 100)
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Random generators, output and warnings are afterwards as they were; errors are the dataset's."""
+    with undisturbed((), Rng.take(), Autocast()):
+        try:
+            yield
+        except (CannotJudge, OutOfTime):
+            raise
+        except Exception as error:
+            raise CannotJudge(f"reading the dataset failed: {type(error).__name__}: {error}") from error
+
+
+def written_at(function: Any) -> list[Any] | None:
+    """File and line of a function of the user's own; None for torch's and others'."""
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    if code is None:
+        code = getattr(vars(type(function)).get("__call__"), "__code__", None)
+    if code is None or kind_of(code.co_filename) != USER:
+        return None
+    return [code.co_filename, code.co_firstlineno]
+
+
+def owned(value: Any) -> Any:
+    """The same with copies of all tensors and arrays: a dataset may reuse its memory."""
+    return map_tensors(value, _own, kinds=(Tensor, np.ndarray))
+
+
+def _own(leaf: Any) -> Any:
+    return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf.copy()
+
+
+def seeded(number: int) -> None:
+    torch.default_generator.manual_seed(
+        number
+    )  # torch.manual_seed takes milliseconds, and queues calls for CUDA
+    random.seed(number)
+    np.random.seed(number % 2**32)
+
+
+def stored_arrays(dataset: Any) -> dict[str, bytes]:
+    """The arrays that a dataset holds, by name, as a sum of their bytes."""
+    return {name: _digest(array) for name, array in _arrays(dataset, "", DEPTH, set())}
+
+
+def _arrays(value: Any, name: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    if depth < 0 or id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, (Tensor, np.ndarray)):
+        yield name, value
+    elif isinstance(value, (list, tuple)):
+        for n, part in enumerate(value):
+            if isinstance(part, (Tensor, np.ndarray, list, tuple, dict)):
+                yield from _arrays(part, f"{name}[{n}]", depth - 1, seen)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _arrays(part, f"{name}.{key}" if name else str(key), depth - 1, seen)
+    elif isinstance(getattr(value, "__dict__", None), dict):
+        yield from _arrays(vars(value), name, depth - 1, seen)
+
+
+def _digest(array: Any) -> bytes:
+    if isinstance(array, Tensor):
+        plain = array.detach().cpu().contiguous()
+        array = plain.view(torch.uint8).numpy() if plain.dim() else plain.reshape(1).view(torch.uint8).numpy()
+    if array.dtype == object:
+        return b""
+    return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=8).digest()

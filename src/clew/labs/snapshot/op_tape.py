@@ -1,0 +1,161 @@
+"""One forward, op by op: what is kept of each result, in which module it was made and on which line.
+
+Two tapes of the same forward with something changed show where the change first appears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from clew.labs.snapshot.op_names import op_name
+from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES, Line, line_now
+from clew.measure.nested_tensors import tensors_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SILENT = {"prim", "profiler"}  # namespaces of ops that compute nothing
+_WRITTEN = {
+    "_unsafe_view": "reshape",
+    "_reshape_alias": "reshape",
+    "mkldnn_rnn_layer": "rnn",
+    "lift_fresh": "tensor",
+}  # by users
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an op ran."""
+
+    op: str
+    root: str | None
+    module: str | None
+    line: Line
+
+    def to_json(self) -> dict[str, Any]:
+        file, line = self.line
+        return {"op": self.op, "root": self.root, "module": self.module, "file": file, "line": line}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One op, and what was kept of its results."""
+
+    place: Place
+    kept: tuple[Tensor | None, ...]
+
+
+class Tape(TorchDispatchMode):
+    """Records what runs inside it; `keep` takes from a result what is to be compared."""
+
+    def __init__(self, models: Mapping[str, nn.Module], keep: Callable[[Tensor], Tensor | None]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.entries: list[Entry] = []
+        self._keep = keep
+        self._paths = {id(m): (root, path) for root, top in models.items() for path, m in top.named_modules()}
+        self._stack: list[tuple[str | None, str | None]] = []
+        self._handles: list[Any] = []
+
+    def __enter__(self) -> Tape:
+        self._handles = [
+            hooks.register_module_forward_pre_hook(self._enter_module),
+            hooks.register_module_forward_hook(self._leave_module, always_call=True),
+        ]
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)  # type: ignore[no-untyped-call]
+        for handle in self._handles:
+            handle.remove()
+            hooks._global_forward_hooks_always_called.pop(handle.id, None)
+
+    @property
+    def here(self) -> tuple[str | None, str | None]:
+        """The innermost module that is running: its root and path."""
+        return self._stack[-1] if self._stack else (None, None)
+
+    def _enter_module(self, module: nn.Module, _: Any) -> None:
+        self._stack.append(self._paths.get(id(module), self.here))
+
+    def _leave_module(self, *_: Any) -> None:
+        if self._stack:
+            self._stack.pop()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if str(func._schema.name).partition("::")[0] not in _SILENT:
+            kept = tuple(self._kept(t) for t in tensors_in(result))
+            root, module = self.here
+            name = op_name(func)
+            self.entries.append(Entry(Place(_WRITTEN.get(name, name), root, module, line_now(2)), kept))
+        return result
+
+    def _kept(self, tensor: Tensor) -> Tensor | None:
+        if tensor.layout is not torch.strided:
+            return None
+        kept = self._keep(tensor.detach())
+        return None if kept is None else kept.clone()
+
+
+@contextmanager
+def plain_kernels() -> Iterator[None]:
+    """Without the fused inference path of attention, whose inside no tape sees."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+def taped(
+    models: Mapping[str, nn.Module], keep: Callable[[Tensor], Tensor | None], run: Callable[[], Any]
+) -> tuple[Any, list[Entry]]:
+    """What `run` gives, and its ops."""
+    tape = Tape(models, keep)
+    with plain_kernels(), tape:
+        result = run()
+    return result, tape.entries
+
+
+BOUNDARIES.add(taped.__code__)  # the lines of the program that are below are not the model's
+
+
+def first_difference(before: list[Entry], after: list[Entry], tolerance: float = 0.0) -> Place | None:
+    """The first op that gave something else; None if there is none, or the two went different ways."""
+    for one, other in zip(before, after, strict=False):
+        if one.place.op != other.place.op or len(one.kept) != len(other.kept):
+            return None
+        pairs = zip(one.kept, other.kept, strict=True)
+        if any(differ(a, b, tolerance) for a, b in pairs):
+            return other.place
+    return None
+
+
+def differ(one: Tensor | None, other: Tensor | None, tolerance: float = 0.0) -> bool:
+    """Whether two results differ by more than `tolerance` of their size; NaN equals NaN."""
+    if one is None or other is None or one.shape != other.shape:
+        return False
+    if torch.equal(one, other):
+        return False
+    gap, size = distance(one, other)
+    return gap > tolerance * size
+
+
+def distance(one: Tensor, other: Tensor) -> tuple[float, float]:
+    """The largest difference of two tensors where both are finite, and their largest value."""
+    a, b = (t.detach().to(torch.float64) if not t.is_complex() else t.detach().abs() for t in (one, other))
+    fine = torch.isfinite(a) & torch.isfinite(b)
+    if not bool(fine.any()):
+        return 0.0, 0.0
+    gap = float((a - b)[fine].abs().max())
+    return gap, float(torch.maximum(a[fine].abs(), b[fine].abs()).max())

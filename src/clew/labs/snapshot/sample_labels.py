@@ -1,0 +1,116 @@
+"""What the samples are labelled with, as far as one label (or row of numbers) goes with each sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET, Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
+
+CLASSES, NUMBERS, TAGS = "classes", "numbers", "tags"
+MOST_CLASSES = 200
+PAIR_HINT = "clew.examine(model, loss_fn, (inputs, targets))"
+_OF_NUMBERS = frozenset(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "poisson_nll_loss"))
+
+
+@dataclass(frozen=True)
+class Labels:
+    """`values` is (samples,) of class numbers, or (samples, columns) of numbers or of tags, 0 or 1."""
+
+    kind: str
+    values: Tensor
+    target: Tensor  # as it is in the batch
+
+    @property
+    def columns(self) -> Tensor:
+        """As numbers to be predicted: a column for each class."""
+        if self.kind != CLASSES:
+            return self.values.double()
+        return torch.nn.functional.one_hot(self.values, self.classes).double()
+
+    @property
+    def classes(self) -> int:
+        return int(self.values.max()) + 1
+
+    @property
+    def counts(self) -> list[int]:
+        """Samples of each class."""
+        return torch.bincount(self.values, minlength=self.classes).tolist()
+
+
+def labels_of(subject: Subject, batch: Batch) -> Labels:
+    """Raises CannotJudge where the targets are of another kind."""
+    target = _target(batch)
+    kinds = _losses(subject)
+    rows = target.detach().cpu().reshape(len(target), -1)
+    whole = not rows.is_floating_point()
+    if target.dim() > 2 or (whole and rows.shape[1] > 1 and not _zeros_and_ones(rows)):
+        raise CannotJudge("there is a target for every position, not one for each sample")
+    if rows.shape[1] == 1:
+        return _single(rows.flatten(), target, numeric=bool(kinds & _OF_NUMBERS))
+    if _zeros_and_ones(rows):
+        if bool((rows.sum(1) == 1).all()):
+            return Labels(CLASSES, rows.argmax(1), target)
+        return Labels(TAGS, rows.float(), target)
+    return Labels(NUMBERS, _finite(rows.float()), target)
+
+
+def _single(column: Tensor, target: Tensor, *, numeric: bool) -> Labels:
+    if not column.is_floating_point() and not numeric:
+        if int(column.min()) < 0 or int(column.max()) >= MOST_CLASSES:
+            raise CannotJudge("the targets are whole numbers that are no class indices")
+        return Labels(CLASSES, column.long(), target)
+    if _zeros_and_ones(column) and not numeric:
+        return Labels(CLASSES, column.long(), target)
+    return Labels(NUMBERS, _finite(column.float().unsqueeze(1)), target)
+
+
+def _finite(values: Tensor) -> Tensor:
+    if not torch.isfinite(values).all():
+        raise CannotJudge("some targets are not finite")
+    return values
+
+
+def _zeros_and_ones(values: Tensor) -> bool:
+    return bool(((values == 0) | (values == 1)).all())
+
+
+def _target(batch: Batch) -> Tensor:
+    by_sample = [
+        (t, role) for t, role, dim in zip(batch.tensors(), batch.roles, batch.dims, strict=True) if dim == 0
+    ]
+    found = [t for t, role in by_sample if role == TARGET]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise CannotJudge("there are several targets")
+    if any(role == BOTH for _, role in by_sample):
+        raise CannotJudge("the input is its own target: there are no labels")
+    raise CannotJudge("no target was seen that goes with each sample", PAIR_HINT)
+
+
+def _losses(subject: Subject) -> set[str]:
+    """The kinds of torch's loss functions that the step calls; noted once."""
+    if "losses" not in subject.cache:
+        subject.need_step()
+        with subject.fork() as fork:
+            seen = fork.observe(subject.batch())
+        subject.cache["losses"] = {call.kind for call in seen.calls}
+    kinds: set[str] = subject.cache["losses"]
+    return kinds
+
+
+def inputs_of(batch: Batch) -> list[Tensor]:
+    """What goes into the models, sample by sample."""
+    found = [
+        t
+        for t, role, dim in zip(batch.tensors(), batch.roles, batch.dims, strict=True)
+        if role in (INPUT, BOTH) and dim == 0
+    ]
+    if not found:
+        raise CannotJudge("no input was seen that goes with each sample", PAIR_HINT)
+    return found

@@ -1,0 +1,90 @@
+"""What an experiment is made on: the user's models, step, optimizer and data, as they were at first.
+
+Everything in it is the program's own. Experiments work inside `fork()` (see `fork.py`), which puts
+the first state in place and afterwards leaves all as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from clew.labs.snapshot.fork import Fork, State
+from clew.labs.snapshot.held_step import Autocast
+from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.time_limit import CannotJudge
+
+STEP_HINT = "give the step as a function: clew.examine(model, step=lambda batch: loss, batch_or_loader=batch)"
+
+
+@dataclass
+class Subject:
+    """The program as the experiments see it; what could not be had is None, and why is in `reasons`."""
+
+    models: dict[str, nn.Module]  # outermost ones, by name
+    batches: list[Batch] = field(default_factory=list)  # in the order in which training saw them
+    step: Callable[[Batch], Tensor] | None = None  # the user's own code from model to loss
+    optimizers: list[Optimizer] = field(default_factory=list)
+    initial: State | None = None  # before the first step; None: as it is now
+    autocast: Autocast = field(default_factory=Autocast)
+    clip: float | None = None  # norm to which the program clips its gradients
+    loader: Any = None  # the torch DataLoader that the batches came from
+    dataset: Any = None
+    line: tuple[str | None, int | None] = (None, None)  # of backward(), or of the call of examine
+    source: str = ""  # the step as text
+    reasons: dict[str, str] = field(default_factory=dict)  # what is missing ("step", "loader", …) and why
+    hints: dict[str, str] = field(default_factory=dict)  # and the line of code that would help
+    losses: list[float] = field(default_factory=list)  # that the program itself had, batch by batch
+    owners: list[Any] = field(default_factory=list)  # further objects whose attributes are kept
+    cache: dict[str, Any] = field(default_factory=dict)  # what experiments found that others can use
+
+    def fork(self, *, seed: int = 0, fresh: bool = False) -> Fork:
+        """A place to try something in; `fresh`: with newly drawn weights where modules know how."""
+        return Fork(self, seed, fresh=fresh)
+
+    @property
+    def model(self) -> nn.Module:
+        """The one model; raises where there are several."""
+        if len(self.models) != 1:
+            what = "no model was seen" if not self.models else f"{len(self.models)} models are trained"
+            raise CannotJudge(what)
+        return next(iter(self.models.values()))
+
+    @property
+    def optimizer(self) -> Optimizer:
+        if len(self.optimizers) != 1:
+            what = "no optimizer was seen" if not self.optimizers else "several optimizers take turns"
+            raise CannotJudge(what)
+        return self.optimizers[0]
+
+    def batch(self) -> Batch:
+        """The first batch; raises without one."""
+        if not self.batches:
+            raise CannotJudge(self.reasons.get("batches", "no batch was seen"), self.hints.get("batches", ""))
+        return self.batches[0]
+
+    def need_step(self) -> None:
+        """Raise unless the user's own loss can be computed again."""
+        if self.step is None:
+            reason = self.reasons.get("step", "the loss can't be computed again")
+            raise CannotJudge(reason, self.hints.get("step", STEP_HINT))
+
+    def parameters(self) -> list[nn.Parameter]:
+        """All that can be trained, each once."""
+        seen: dict[int, nn.Parameter] = {}
+        for module in self.models.values():
+            seen.update({id(p): p for p in module.parameters() if p.requires_grad})
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                seen.update({id(p): p for p in group["params"] if p.requires_grad})
+        return list(seen.values())
+
+    def learning_rate(self) -> float:
+        """As the user wrote it: a scheduler's warm-up may have made it small for now."""
+        group = self.optimizer.param_groups[0]
+        return float(torch.as_tensor(group.get("initial_lr", group["lr"])))

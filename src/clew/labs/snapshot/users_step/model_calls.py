@@ -1,0 +1,200 @@
+"""Calls of the models as the user's step made them, to be made again with other inputs.
+
+The step is run on few samples whose number occurs nowhere else in model and data, so that the
+dimension which holds the samples can be told in every tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clew.labs.snapshot.fork import Fork
+from clew.labs.snapshot.step_batch import TARGET, Batch, joined
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
+from clew.measure.nested_tensors import map_tensors, tensors_in
+
+COUNTS = (7, 11, 13, 5, 17, 19, 23, 3, 29, 31, 4, 6, 8, 9, 10)  # samples to try with; primes first
+LEAST = 3  # samples: one that is looked at, two others
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """One call of an outermost model."""
+
+    name: str
+    module: nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    output: Any
+
+    def tensors(self) -> list[Tensor]:
+        return tensors_in((self.args, self.kwargs))
+
+    def changed(self, change: Callable[[Tensor], Tensor]) -> ModelCall:
+        """The same call with every tensor that goes in changed."""
+        return replace(self, args=map_tensors(self.args, change), kwargs=map_tensors(self.kwargs, change))
+
+    def again(self) -> Any:
+        return self.module(*self.args, **self.kwargs)
+
+
+def few_samples(subject: Subject) -> Batch:
+    """Some samples of the first batch (or batches): as many as no size in model and data."""
+    batch = _samples_along(subject, subject.batch())
+    if batch.size < LEAST and len(subject.batches) > 1:
+        batch = _together(subject.batches) or batch
+    if batch.size < LEAST:
+        raise CannotJudge(f"needs a batch of {LEAST} samples, has {batch.size}")
+    taken = sizes_taken(subject, batch)
+    fitting = [n for n in COUNTS if n <= batch.size]
+    count = next((n for n in fitting if n not in taken), fitting[0])
+    return batch.rows(range(count))
+
+
+def _samples_along(subject: Subject, batch: Batch) -> Batch:
+    """Data may come time first: then the loader's batch size is that of another dimension."""
+    count = getattr(subject.loader, "batch_size", None)
+    if count in (None, batch.size):
+        return batch
+    dims = [sample_dim(t, count) for t in batch.tensors()]
+    if not any(d == 1 for d, t in zip(dims, batch.tensors(), strict=True) if t.dim() > 1):
+        return batch
+    return replace(batch, dims=tuple(dims), size=count, indices=None)
+
+
+def _together(batches: list[Batch]) -> Batch | None:
+    try:
+        return joined(batches[:4])
+    except RuntimeError:  # padded to other lengths
+        return None
+
+
+def sizes_taken(subject: Subject, batch: Batch) -> set[int]:
+    """Sizes of parameters and of the data's other dimensions."""
+    taken = {n for model in subject.models.values() for p in model.parameters() for n in p.shape}
+    for tensor, dim in zip(batch.tensors(), batch.dims, strict=True):
+        taken |= {n for d, n in enumerate(tensor.shape) if d != dim}
+    return taken
+
+
+def model_calls(subject: Subject, fork: Fork, batch: Batch) -> list[ModelCall]:
+    """The calls that the step makes on this batch; without a step, the only model on the inputs."""
+    if subject.step is None:
+        return [_plain_call(subject, batch)]
+    seen = fork.observe(batch)
+    return [
+        ModelCall(name, subject.models[name], _plain(args), _plain(kwargs), output)
+        for (name, args, kwargs), (_, output) in zip(seen.inputs, seen.outputs, strict=True)
+    ]
+
+
+def _plain_call(subject: Subject, batch: Batch) -> ModelCall:
+    given = tuple(batch.inputs)
+    if not given:
+        subject.need_step()
+    model, name = subject.model, next(iter(subject.models))
+    try:
+        return ModelCall(name, model, given, {}, model(*given))
+    except Exception:  # the inputs may go in by other ways
+        subject.need_step()
+        raise
+
+
+def _plain(value: Any) -> Any:
+    """Leaves of their own: what made them is another model's business."""
+    return map_tensors(value, lambda t: t.detach())
+
+
+@contextmanager
+def evaluating(models: Iterable[nn.Module]) -> Iterator[None]:
+    """Without dropout and with running statistics; the modes are as before afterwards."""
+    modules = [m for top in models for m in top.modules()]
+    modes = [m.training for m in modules]
+    for module in modules:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module, mode in zip(modules, modes, strict=True):
+            module.training = mode
+
+
+def sample_dim(tensor: Tensor, count: int) -> int | None:
+    """The one dimension of that size."""
+    dims = [d for d, size in enumerate(tensor.shape) if size == count]
+    return dims[0] if len(dims) == 1 else None
+
+
+def samples_known(subject: Subject, batch: Batch) -> bool:
+    """Whether the first dimension surely holds the samples: data may also come time first."""
+    count = getattr(subject.loader, "batch_size", None)
+    if count is not None and all(sample_dim(t, count) is not None for t in subject.batch().inputs):
+        return True
+    inputs, targets = batch.inputs or batch.tensors(), batch.tensors(TARGET)
+    if any(t.dim() in (4, 5) or (t.dim() == 2 and t.is_floating_point()) for t in inputs):
+        return True
+    deepest = max((t.dim() for t in inputs), default=0)
+    cut = [t for t in targets if t.dim() and t.shape[0] == batch.size]
+    return any(t.dim() < deepest for t in cut)
+
+
+class Others:
+    """Gives the tensors of a call with some samples replaced by other, equally plausible ones."""
+
+    def __init__(self, tensors: list[Tensor], count: int) -> None:
+        self.count = count
+        varied = [t for t in tensors if _varies(t, count)]
+        self._changed = varied or [t for t in tensors if sample_dim(t, count) is not None and _is_index(t)]
+
+    def __bool__(self) -> bool:
+        return bool(self._changed)
+
+    def replacing(self, rows: Iterable[int], seed: int = 0) -> Callable[[Tensor], Tensor]:
+        which = torch.tensor(sorted(rows), dtype=torch.long)
+        ids = {id(t) for t in self._changed}
+
+        def change(tensor: Tensor) -> Tensor:
+            if id(tensor) not in ids:
+                return tensor
+            dim = sample_dim(tensor, self.count)
+            assert dim is not None
+            other = _other(tensor, dim, seed)
+            place = which.to(tensor.device)
+            return tensor.detach().index_copy(dim, place, other.index_select(dim, place))
+
+        return change
+
+
+def _varies(tensor: Tensor, count: int) -> bool:
+    """Features, or rows of tokens; a single number per sample may be its length."""
+    if sample_dim(tensor, count) is None or tensor.dtype == torch.bool:
+        return False
+    return tensor.is_floating_point() or tensor.is_complex() or tensor.dim() > 1
+
+
+def _is_index(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() and tensor.dtype != torch.bool
+
+
+def _other(tensor: Tensor, dim: int, seed: int) -> Tensor:
+    """Every sample as its neighbour, with noise; tokens stay tokens, and padding where it is."""
+    moved = tensor.detach().roll(1, dim)
+    if tensor.is_floating_point() or tensor.is_complex():
+        generator = torch.Generator().manual_seed(seed)
+        drawn = torch.randn(tensor.shape, generator=generator).to(tensor.device, tensor.dtype)
+        spread = tensor.detach().float().std() if tensor.is_floating_point() else tensor.abs().std()
+        noisy = moved + drawn * (0.5 * spread).clamp(min=1e-3).to(tensor.dtype)
+        if tensor.is_complex() or not bool(torch.isfinite(tensor).all()):
+            return noisy
+        return noisy.clamp(tensor.min(), tensor.max())  # it may be looked up in a table, or its root taken
+    if tensor.dim() > 1:
+        last = tensor.dim() - 1 if dim != tensor.dim() - 1 else 0
+        moved = moved.roll(1, last)
+    return torch.where((tensor != 0) & (moved != 0), moved, tensor) if tensor.dim() > 1 else moved

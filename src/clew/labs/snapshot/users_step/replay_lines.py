@@ -1,0 +1,59 @@
+"""Which line of the user's source an operation comes from, up to where a replay began."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from types import CodeType, FrameType
+
+from clew.hooks.entry.user_line import HIDDEN, LIBRARY, USER, kind_of
+from clew.records.version import DEMO, PACKAGE
+
+Line = tuple[str | None, int | None]
+
+BOUNDARIES: set[CodeType] = set()  # what is below these frames is not part of the replay
+
+
+def line_now(skip: int = 1) -> Line:
+    """The innermost user frame; an installed library's where there is none."""
+    frame: FrameType | None = sys._getframe(skip)
+    fallback: Line = (None, None)
+    while frame is not None and frame.f_code not in BOUNDARIES:
+        kind = kind_of(frame.f_code.co_filename)
+        if kind == USER:
+            return frame.f_code.co_filename, frame.f_lineno
+        if kind == LIBRARY and fallback[0] is None:
+            fallback = (frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return fallback
+
+
+def in_replay() -> bool:
+    """Whether a step is being run again now."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in BOUNDARIES:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def called_by_clew(skip: int = 2) -> bool:
+    """Whether an operation is one of our own measurements: the nearest frame outside torch is ours."""
+    frame: FrameType | None = sys._getframe(skip)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(PACKAGE) and not code.co_filename.startswith(DEMO):
+            if code.co_name != "__torch_function__":  # it passes on what the user called
+                return True
+        elif kind_of(code.co_filename) != HIDDEN:
+            return False
+        frame = frame.f_back
+    return False
+
+
+def code_at(line: Line) -> str | None:
+    """The text on a line, if there is a file."""
+    if line[0] is None or line[1] is None:
+        return None
+    return linecache.getline(line[0], line[1]).strip() or None

@@ -1,0 +1,362 @@
+"""From a running program to a subject: its first training steps, their data and how they made the loss.
+
+An observer of the watcher. Before the first update it keeps the state of models and optimizers,
+finds a way to compute the loss again, and convinces itself that the same loss comes out; then it
+collects the batches of the steps that follow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.utils._pytree import tree_structure
+
+from clew.hooks.entry.user_line import user_line
+from clew.hooks.steps.pause import distributed, unwatched
+from clew.hooks.steps.trained_models import Root, unwrap
+from clew.labs.snapshot.failure import failure
+from clew.labs.snapshot.fork import State
+from clew.labs.snapshot.held_step import Autocast, Rng
+from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.users_step.purity import ImpureError
+from clew.labs.snapshot.users_step.sample_dims import sample_dims
+from clew.labs.snapshot.users_step.step_function import Happened, Step, Unknown, calling_frame, candidates
+from clew.labs.snapshot.users_step.tensor_roles import Flow
+from clew.measure.nested_tensors import map_tensors, tensors_in
+
+if TYPE_CHECKING:
+    from clew.hooks.steps.watcher import Watcher
+
+BATCHES = 16  # that are collected
+MOST_BYTES = 512 * 2**20  # of batches
+MOST_SECONDS = 20.0  # of collecting, once there are
+ENOUGH = 2  # batches
+MOST_FORWARDS = 64  # of models in one step
+SAME = 1e-4  # relative difference up to which two losses are the same: other kernels round differently
+SEVERAL = "training is spread over several processes"
+IN_TURN = "{number} losses are trained in turn ({places})"
+HINT = "examine the step itself: clew.examine(model, step=lambda batch: loss, batch_or_loader=loader)"
+
+
+@dataclass
+class Taken:
+    """The data of one step: tensors of our own in the program's containers."""
+
+    values: dict[str, Any]
+    tensors: list[Tensor]  # the program's own, to know them again
+    versions: list[int]
+
+
+@dataclass
+class Capture:
+    """Told by the watcher of every forward, loss and backward."""
+
+    watcher: Watcher
+    wanted: int = BATCHES
+    finished: bool = False
+    lines: dict[tuple[str | None, int | None], int] = field(default_factory=dict)
+    losses: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._happened = Happened()
+        self._modules: dict[str, nn.Module] = {}
+        self._initial: State | None = None
+        self._optimizers: list[Optimizer] = []
+        self._step: Step | None = None  # that gives the loss again
+        self._reader: Step | None = None  # that knows where the data is
+        self._refused = ""
+        self._autocast = Autocast()
+        self._roles: tuple[str, ...] = ()
+        self._shape: Any = None  # of the containers that hold a batch
+        self._taken: list[Taken] = []
+        self._bytes = 0
+        self._began = 0.0
+        self._loader: Any = None
+        self.watcher.feeding.held = {}
+
+    # -- what happens --
+
+    def forward(self, root: Root, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """A model returned."""
+        if self.finished:
+            return
+        self._modules.setdefault(root.name, unwrap(module))
+        if len(self._happened.forwards) >= MOST_FORWARDS:
+            self._happened.clear()  # an evaluation with gradients: nothing of a step
+        self._happened.forwards.append((module, args, kwargs, output))
+        self._keep_frame()
+
+    def loss(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
+        """A loss function of torch's returned."""
+        if not self.finished:
+            self._happened.losses.append((kind, function, args, kwargs, result))
+            self._keep_frame()
+
+    def backward(self, loss: Tensor) -> None:
+        """`backward()` is about to run: the step is still there."""
+        if self.finished or not loss.requires_grad:  # else backward() will fail
+            return
+        where = user_line(1)
+        if self._initial is None:
+            self._begin(loss, where)
+        else:
+            self._go_on(loss, where)
+        self.lines[where] = self.lines.get(where, 0) + 1
+        self._happened.clear()
+        full = len(self._taken) >= self.wanted or self._bytes > MOST_BYTES
+        slow = perf_counter() - self._began > MOST_SECONDS and sum(self.lines.values()) >= ENOUGH
+        self.finished = full or slow or len(self.losses) >= self.wanted
+
+    def _keep_frame(self) -> None:
+        frame = calling_frame()
+        if frame is not None:
+            self._happened.frames[frame.f_code] = frame
+            if frame.f_code not in self._happened.earlier:
+                self._happened.earlier[frame.f_code] = dict(frame.f_locals)
+
+    # -- the first step --
+
+    def _begin(self, loss: Tensor, where: tuple[str | None, int | None]) -> None:
+        self._began = perf_counter()
+        watcher = self.watcher
+        watcher.optimizers.find_existing()
+        self._optimizers = [o for ref in watcher.optimizers.created if (o := ref()) is not None]
+        self._initial = State.take(list(self._modules.values()), self._optimizers)
+        self.losses.append(self._value(loss))
+        self._loader = self._loader_of_step()
+        if distributed():
+            self._refused = SEVERAL
+        else:
+            with unwatched(watcher):
+                self._find_step(loss, where)
+        if self._step is None:
+            self._look_on()
+
+    def _look_on(self) -> None:
+        """Without a step: collect what goes into models and loss functions."""
+        self._reader = reader = Unknown()
+        values = reader.read(self._happened)
+        if values is not None:
+            self._roles, self._shape = reader.roles, _shape(values)
+            self._taken.append(self._copied(values))
+
+    def _find_step(self, loss: Tensor, where: tuple[str | None, int | None]) -> None:
+        optimised = frozenset(
+            id(p) for o in self._optimizers for group in o.param_groups for p in group["params"]
+        )
+        reasons: list[str] = []
+        for step in candidates(loss, where, self._happened, optimised):
+            reason = str(step) if isinstance(step, ImpureError) else self._try(step)
+            if not reason:
+                return
+            reasons.append(reason)
+        self._refused = reasons[0] if reasons else "the code that made the loss was not found"
+
+    def _try(self, step: Step) -> str:
+        """Run it once more: why it is of no use, or nothing."""
+        values = step.read(self._happened)
+        if values is None:
+            return "what it reads was not found"
+        bare = self._bare(values)
+        if bare:
+            return f"{bare} is trained outside any module and optimizer"
+        taken = self._copied(values)
+        holding = self.watcher.holding
+        enabled, dtype = holding.autocast
+        reason = ""
+        for autocast in (Autocast(), Autocast("cpu", True, dtype)) if enabled else (Autocast(),):
+            reason = self._run_again(step, taken, autocast)
+            if not reason:
+                self._step = self._reader = step
+                self._autocast = autocast
+                self._taken.append(taken)
+                return ""
+        return reason
+
+    def _run_again(self, step: Step, taken: Taken, autocast: Autocast) -> str:
+        """On everything as it is now; what the program has just had must come out."""
+        flow = Flow(tensors_in(taken.values))
+        subject = Subject(self._modules, optimizers=self._optimizers, autocast=autocast)
+        try:
+            with subject.fork():
+                Rng(*self.watcher.holding.rng).put()
+                with flow.watching(self._modules):
+                    again = step.run(taken.values)
+                value = _number(again)
+        except Exception as error:  # noqa: BLE001 - the user's code may fail in any way the second time
+            return failure(error)
+        if value is None:
+            return "what it gives is not one number with gradients"
+        if not same(value, self.losses[-1]):
+            return f"run a second time, it gives {value:.6g} instead of {self.losses[-1]:.6g}"
+        self._roles, self._shape = flow.roles(), _shape(taken.values)
+        return ""
+
+    def _bare(self, values: dict[str, Any]) -> str | None:
+        """A leaf with gradients that no optimizer knows and no model was given: it can't be put back."""
+        given = {id(t) for _, args, kwargs, _ in self._happened.forwards for t in tensors_in((args, kwargs))}
+        for name, value in values.items():
+            if any(t.requires_grad and id(t) not in given for t in tensors_in(value)):
+                return name
+        return None
+
+    # -- the steps after it --
+
+    def _go_on(self, loss: Tensor, where: tuple[str | None, int | None]) -> None:
+        if where not in self.lines:
+            return  # another loss: the subject will say so
+        self.losses.append(self._value(loss))
+        if self._loader is None:
+            self._loader = self._loader_of_step()
+        values = self._reader.read(self._happened) if self._reader is not None else None
+        if values is not None and self._taken:
+            self._take(values)
+
+    def _take(self, values: dict[str, Any]) -> None:
+        tensors = tensors_in(values)
+        first = self._taken[0]
+        if _shape(values) != self._shape or len(tensors) != len(first.tensors):
+            return
+        last = self._taken[-1]
+        unchanged = all(a is b for a, b in zip(tensors, last.tensors, strict=True))
+        if tensors and unchanged and [t._version for t in tensors] == last.versions:
+            return  # the whole data set in every step, or a closure that is called again
+        self._taken.append(self._copied(values))
+        if len(self._taken) == ENOUGH and self._step is not None:
+            self._confirm(self._step)
+
+    def _confirm(self, step: Step) -> None:
+        """A second batch: now what changes from step to step and was not seen would show."""
+        with unwatched(self.watcher):
+            reason = self._run_again(step, self._taken[-1], self._autocast)
+        if reason:
+            self._step, self._refused = None, reason
+
+    def _copied(self, values: dict[str, Any]) -> Taken:
+        originals = tensors_in(values)
+        self._bytes += sum(t.numel() * t.element_size() for t in originals)
+        versions = [t._version if not t.is_inference() else 0 for t in originals]
+        return Taken(map_tensors(values, _copy), originals, versions)
+
+    def _value(self, loss: Tensor) -> float:
+        unscaled = self.watcher.before_scaling(loss)
+        return float(unscaled.detach()) if unscaled.numel() == 1 else math.nan
+
+    def _loader_of_step(self) -> Any:
+        feeding = self.watcher.feeding
+        number = feeding.loader
+        known = feeding.objects.get(number) if number is not None else None
+        return known() if known is not None else None
+
+    # -- what came of it --
+
+    @property
+    def began(self) -> bool:
+        """Whether a training step was seen."""
+        return self._initial is not None
+
+    def subject(self) -> Subject:
+        """What can be experimented on."""
+        self.finished = True
+        self._happened.clear()
+        self.watcher.feeding.held = None
+        stepped = [o for s in self.watcher.optimizers.states if (o := s.optimizer()) is not None]
+        optimizers = [o for o in self._optimizers if not stepped or any(o is s for s in stepped)]
+        found = Subject(
+            models=dict(self._modules),
+            optimizers=optimizers,
+            initial=self._initial,
+            autocast=self._autocast,
+            clip=self.watcher.clip_norm,
+            loader=self._loader,
+            dataset=getattr(self._loader, "dataset", None),
+            line=next(iter(self.lines), (None, None)),
+            losses=self.losses,
+        )
+        self._add_step(found)
+        if self._loader is None:
+            found.reasons["loader"] = "the data does not come from a torch DataLoader"
+        return found
+
+    def _add_step(self, found: Subject) -> None:
+        if len(self.lines) > 1:
+            places = " and ".join(f"line {line}" for _, line in list(self.lines)[:3])
+            reason = IN_TURN.format(number=_counted(len(self.lines)), places=places)
+            found.reasons.update(step=reason, batches=reason)
+            found.hints.update(step=HINT, batches=HINT)
+            return
+        step = self._step
+        if step is None:
+            found.reasons["step"] = f"the loss can't be computed again: {self._refused}"
+            found.hints["step"] = HINT
+        else:
+            found.step = lambda batch: step.run(batch.values)
+            found.source = step.source
+        if self._taken:
+            found.batches = self._batches()
+
+    def _one_by_one(self, values: dict[str, Any], dims: Sequence[int | None]) -> bool:
+        """Whether samples come in a list, as images of different sizes do: then no dimension holds them."""
+        lists = [value for value in values.values() if isinstance(value, list)]
+        listed = any(sum(isinstance(part, Tensor) for part in value) > 1 for value in lists)
+        targets = [n for n, role in enumerate(self._roles) if role == TARGET]
+        return listed and bool(targets) and all(dims[n] is None for n in targets)
+
+    def _batches(self) -> list[Batch]:
+        first = self._taken[0]
+        several = len(self._taken) > 1
+        constant = [
+            several and all(t.tensors[n] is first.tensors[n] for t in self._taken)
+            for n in range(len(first.tensors))
+        ]
+        own = [tensors_in(taken.values) for taken in self._taken]
+        size = getattr(self._loader, "batch_size", None)
+        dims = sample_dims(own, self._roles, self._modules.values(), size, constant)
+        if self._one_by_one(first.values, dims):
+            dims = (None,) * len(dims)
+        return [
+            Batch(taken.values, self._roles, dims, _size(tensors, dims, self._roles))
+            for taken, tensors in zip(self._taken, own, strict=True)
+        ]
+
+
+def same(one: float, other: float) -> bool:
+    """The same loss, up to rounding; both may be not finite."""
+    if not math.isfinite(one) or not math.isfinite(other):
+        return not math.isfinite(one) and not math.isfinite(other)
+    return abs(one - other) <= SAME * max(abs(one), abs(other), 1e-8)
+
+
+def _number(loss: Any) -> float | None:
+    if not isinstance(loss, Tensor) or loss.numel() != 1 or not loss.requires_grad:
+        return None
+    return float(loss.detach())
+
+
+def _size(tensors: Sequence[Tensor], dims: Sequence[int | None], roles: Sequence[str]) -> int:
+    found = [
+        (role != INPUT, role != TARGET, int(tensor.shape[dim]))
+        for tensor, dim, role in zip(tensors, dims, roles, strict=True)
+        if dim is not None
+    ]
+    return min(found)[-1] if found else 0
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+
+
+def _shape(values: dict[str, Any]) -> Any:
+    """How the values are nested, to compare with those of another step."""
+    return tree_structure(values)
+
+
+def _counted(number: int) -> str:
+    return {2: "two", 3: "three"}.get(number, str(number))

@@ -1,0 +1,245 @@
+"""The user's step, from model to loss, as something that can be run again on other data.
+
+The statements that made the loss are looked for where `backward()` was called, in the functions
+around it, and in the one that called the model. Failing these, a single call of a model and one of
+a loss function of torch's, which together are all there is, are made again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any
+
+from torch import Tensor, nn
+
+from clew.hooks.entry.user_line import LIBRARY, USER, kind_of
+from clew.hooks.steps.replay_inputs import has_graph
+from clew.hooks.steps.trained_models import unwrap
+from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET
+from clew.labs.snapshot.users_step.loss_origin import frame_of
+from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe, recipe_of
+from clew.labs.snapshot.users_step.purity import ImpureError
+from clew.labs.snapshot.users_step.step_slots import Reading
+from clew.measure.nested_tensors import tensors_in
+
+MOST_FRAMES = 12  # of the user's that are looked at above `backward()`
+ELSEWHERE = "the loss was made in another function"
+
+
+@dataclass
+class Happened:
+    """What was seen between two backwards."""
+
+    # (module, args, kwargs, output) of models; (kind, function, args, kwargs, result) of loss functions
+    forwards: list[tuple[nn.Module, Any, Any, Any]] = field(default_factory=list)
+    losses: list[tuple[str, Any, Any, Any, Any]] = field(default_factory=list)
+    frames: dict[CodeType, FrameType] = field(default_factory=dict)  # that called a model or a loss
+    # its variables when it called the first model: some are overwritten by what the model gives
+    earlier: dict[CodeType, dict[str, Any]] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        self.forwards.clear()
+        self.losses.clear()
+        self.frames.clear()
+        self.earlier.clear()
+
+
+class Step:
+    """A way to compute the loss again."""
+
+    source: str
+
+    def read(self, happened: Happened) -> dict[str, Any] | None:
+        """The data of the step that has just run; None if it was another step."""
+        raise NotImplementedError
+
+    def run(self, values: Mapping[str, Any]) -> Any:
+        raise NotImplementedError
+
+
+@dataclass
+class Written(Step):
+    """Statements of the user's own."""
+
+    reading: Reading
+    frame: Callable[[Happened], FrameType | None]
+
+    @property
+    def source(self) -> str:  # type: ignore[override]
+        return self.reading.made.source
+
+    def read(self, happened: Happened) -> dict[str, Any] | None:
+        frame = self.frame(happened)
+        if frame is None:
+            return None
+        earlier = happened.earlier.get(frame.f_code, {})
+        if not self.reading.made.earlier <= set(earlier):
+            return None
+        return self.reading.read({**frame.f_globals, **frame.f_locals, **earlier})
+
+    def run(self, values: Mapping[str, Any]) -> Any:
+        return as_loss(self.reading.run(values))
+
+
+@dataclass
+class Recorded(Step):
+    """One call of a model, whose output went straight into one loss function."""
+
+    module: nn.Module
+    function: Any
+    position: int  # of the tensor among the model's outputs
+    options: dict[str, Any]
+    args: int
+    keywords: tuple[str, ...]
+    factor: float = 1.0
+
+    @property
+    def source(self) -> str:  # type: ignore[override]
+        name = getattr(self.function, "__name__", "loss")
+        return f"{name}({type(unwrap(self.module)).__name__}(input), target)"
+
+    def read(self, happened: Happened) -> dict[str, Any] | None:
+        if len(happened.forwards) != 1 or len(happened.losses) != 1:
+            return None
+        _, args, kwargs, _ = happened.forwards[0]
+        _, _, given, named, _ = happened.losses[0]
+        values = {f"input[{n}]": value for n, value in enumerate(args)}
+        return {**values, **(kwargs or {}), "target": given[1] if len(given) > 1 else named["target"]}
+
+    def run(self, values: Mapping[str, Any]) -> Any:
+        args = [values[f"input[{n}]"] for n in range(self.args)]
+        output = unwrap(self.module)(*args, **{name: values[name] for name in self.keywords})
+        prediction = tensors_in(output)[self.position]
+        return self.function(prediction, values["target"], **self.options) * self.factor
+
+
+@dataclass
+class Unknown(Step):
+    """Where the loss can't be made again: still, what went into models and loss functions is known."""
+
+    source: str = ""
+    roles: tuple[str, ...] = ()
+
+    def read(self, happened: Happened) -> dict[str, Any] | None:
+        given = [t for _, args, kwargs, _ in happened.forwards for t in _data((args, kwargs))]
+        wanted = [
+            t for _, _, args, kwargs, _ in happened.losses for t in _data((args[1:2], kwargs.get("target")))
+        ]
+        inputs, targets = {id(t): t for t in given}, {id(t): t for t in wanted}
+        found = [(INPUT if key not in targets else BOTH, t) for key, t in inputs.items()]
+        found += [(TARGET, t) for key, t in targets.items() if key not in inputs]
+        self.roles = tuple(role for role, _ in found)
+        return {f"{role}[{number}]": t for number, (role, t) in enumerate(found)} or None
+
+
+def as_loss(value: Any) -> Any:
+    """The one number in what a step gives: `{"loss": …}` and (loss, outputs) are common."""
+    if isinstance(value, Mapping) and "loss" in value:
+        return value["loss"]
+    if isinstance(value, (tuple, list)):
+        numbers = [v for v in value if isinstance(v, Tensor) and v.numel() == 1 and v.requires_grad]
+        return numbers[0] if len(numbers) == 1 else value
+    return value
+
+
+def candidates(
+    loss: Tensor, where: tuple[str | None, int | None], happened: Happened, optimised: frozenset[int]
+) -> Iterator[Step | ImpureError]:
+    """Ways to compute this loss again, the best first; and why one is not possible."""
+    here = frame_of(where)
+    if here is not None and where[1] is not None:
+        line = where[1]
+        code = here.f_code
+        before = happened.earlier.get(code)
+        yield _attempt(lambda: recipe(here, line, before), optimised, lambda _: _on_stack(code))
+    for frame in _user_frames():
+        name = _name_of(loss, frame)
+        if name is not None and frame is not here:
+            yield _attempt(_maker(frame, name, happened), optimised, _finder(frame.f_code))
+    for frame in reversed(list(happened.frames.values())):
+        if frame is not here:
+            name = _name_of(loss, frame)
+            yield _attempt(_maker(frame, name, happened), optimised, _finder(frame.f_code))
+    yield _recorded(loss, happened)
+
+
+def _attempt(
+    make: Callable[[], Recipe], optimised: frozenset[int], find: Callable[[Happened], FrameType | None]
+) -> Step | ImpureError:
+    try:
+        return Written(Reading(make(), optimised), find)
+    except ImpureError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - source that is out of the ordinary is a reason, no failure
+        return ImpureError(f"its source is not understood ({type(error).__name__})")
+
+
+def _maker(frame: FrameType, name: str | None, happened: Happened) -> Callable[[], Recipe]:
+    earlier = happened.earlier.get(frame.f_code)
+    return lambda: recipe_of(frame, frame.f_lineno, name, earlier)
+
+
+def _finder(code: CodeType) -> Callable[[Happened], FrameType | None]:
+    return lambda happened: _on_stack(code) or happened.frames.get(code)
+
+
+def _on_stack(code: CodeType) -> FrameType | None:
+    return next((frame for frame in _user_frames() if frame.f_code is code), None)
+
+
+def _user_frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
+    seen = 0
+    while frame is not None and seen < MOST_FRAMES:
+        if kind_of(frame.f_code.co_filename) in (USER, LIBRARY):
+            seen += 1
+            yield frame
+        frame = frame.f_back
+
+
+def calling_frame() -> FrameType | None:
+    """The innermost of the user's functions that is running."""
+    return next((f for f in _user_frames() if kind_of(f.f_code.co_filename) == USER), None)
+
+
+def _name_of(loss: Tensor, frame: FrameType) -> str | None:
+    return next((name for name, value in list(frame.f_locals.items()) if value is loss), None)
+
+
+def _recorded(loss: Tensor, happened: Happened) -> Step | ImpureError:
+    if len(happened.forwards) != 1 or len(happened.losses) != 1:
+        return ImpureError(ELSEWHERE)
+    module, args, kwargs, output = happened.forwards[0]
+    _, function, given, named, result = happened.losses[0]
+    prediction = given[0] if given else named.get("input")
+    outputs = tensors_in(output)
+    position = next((n for n, t in enumerate(outputs) if t is prediction), None)
+    factor = _factor(loss, result)
+    target = given[1] if len(given) > 1 else named.get("target")
+    if position is None or factor is None or not isinstance(target, Tensor) or len(given) > 2:
+        return ImpureError(ELSEWHERE)
+    if has_graph(args) or has_graph((kwargs or {}).values()) or has_graph((target,)):
+        return ImpureError("what the model was given was itself computed with gradients")
+    options = {k: v for k, v in named.items() if k not in ("input", "target")}
+    return Recorded(module, function, position, options, len(args), tuple(kwargs or {}), factor)
+
+
+def _factor(loss: Tensor, result: Any) -> float | None:
+    """Backward was called on the loss function's own result, or on a multiple of it."""
+    if loss is result:
+        return 1.0
+    if not isinstance(result, Tensor) or result.numel() != 1 or loss.grad_fn is None:
+        return None
+    kind = type(loss.grad_fn).__name__
+    inside = [node for node, _ in loss.grad_fn.next_functions if node is not None]
+    if kind not in ("DivBackward0", "MulBackward0") or inside != [result.grad_fn]:
+        return None
+    before = float(result.detach())
+    return float(loss.detach()) / before if before else None
+
+
+def _data(value: Any) -> list[Tensor]:
+    return [t for t in tensors_in(value) if t.grad_fn is None and not t.requires_grad]

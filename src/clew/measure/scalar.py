@@ -1,0 +1,22 @@
+"""The single number that a tensor holds, where that can be told at once: asked before every backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from clew.measure import stats
+
+_natives = stats._KERNEL.natives if stats._KERNEL is not None else None
+_read = _natives.function("number") if _natives is not None else None
+
+
+def number(value: Any) -> float | None:
+    """Of a plain tensor in this machine's memory; None of anything else."""
+    if type(value) is not Tensor or value.is_neg():  # memory does not show that a view is negated
+        return None
+    found: float | None = _read(value) if _read is not None else None
+    if found is None and value.is_cpu and value.numel() == 1:
+        found = float(value.item())
+    return found

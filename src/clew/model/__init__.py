@@ -1,1 +1,0 @@
-"""Structure without training: walk a network, sum it up, name its sizes, draw its graph."""

@@ -1,0 +1,227 @@
+"""What a look through a dataset found, split by split: plain data for the checks and the screen.
+
+Written as the facts `data.survey` and `data.between` (docs/signals.md). No torch here, and no samples
+but the few that are shown: what stands here was counted while they went by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clew.records.codec import plain, read
+
+INPUT, LABEL, OTHER = "input", "label", "other"
+MOST_LISTED = 50  # indices of anything that is listed one by one
+
+
+@dataclass(frozen=True)
+class Count:
+    """How often something came."""
+
+    what: str  # "3×32×32", "float32", "class 7"
+    samples: int
+    first: tuple[int, ...] = ()  # indices of a few of them
+
+
+@dataclass(frozen=True)
+class FieldSurvey:
+    """One field of the samples: an image, a label, a row of a table."""
+
+    name: str  # key or position in the sample: "0", "image", "meta.age"
+    role: str = OTHER  # INPUT, LABEL or OTHER (an identifier, a path)
+    kind: str = ""  # "image", "vector", "wave", "tokens", "number", "text", "object", "array"
+    samples: int = 0  # that have it
+    shapes: tuple[Count, ...] = ()  # the most frequent first
+    dtypes: tuple[Count, ...] = ()
+    low: float | None = None  # of the finite values, as are mean and std
+    high: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    level: float | None = None  # mean of a sample, at the median of all: one odd sample does not move it
+    level_spread: float = 0.0  # standard deviation of these means, from their quartiles
+    contrast: float | None = None  # standard deviation within a sample, at the median
+    contrast_spread: float = 0.0  # standard deviation of its logarithm, from the quartiles
+    zeros: float = 0.0  # share of the values
+    whole: bool = False  # all values are whole numbers
+    nonfinite: int = 0  # values that are NaN or infinite
+    nonfinite_samples: int = 0
+    nonfinite_at: tuple[int, ...] = ()  # indices of these samples
+    features: int = 0  # values in a sample, where all have the same shape
+    constant: int = 0  # of the features, those that never vary
+    constant_at: tuple[int, ...] = ()
+    spread: float = 1.0  # largest over median standard deviation of the features of a table
+    blank: int = 0  # samples that hold one value only
+    blank_at: tuple[int, ...] = ()
+    empty: int = 0  # samples without any value
+    empty_at: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The answers that come with the samples."""
+
+    field: str
+    kind: str = "class"  # "class" or "value"
+    samples: int = 0
+    classes: int = 0
+    counts: tuple[Count, ...] = ()  # by class, the most frequent first, at most 100
+    missing: tuple[int, ...] = ()  # whole numbers between the lowest and the highest that never come
+    neighbours: int = 0  # pairs of samples with successive indices
+    switches: float = 0.0  # share of these whose labels differ
+    by_chance: float = 0.0  # share that would in a random order
+    deviations: float = 0.0  # of the one from the other, in standard errors; below zero: sorted
+    trend: float = 0.0  # of values: correlation of neighbours, 0 in a random order
+
+
+@dataclass(frozen=True)
+class Order:
+    """The first batches as the loader's sampler puts them together."""
+
+    sampler: str = ""
+    shuffled: bool = False  # by a random sampler
+    batches: int = 0  # looked at
+    batch_size: int = 0
+    single: int = 0  # batches of one class only
+    switches: float = 0.0  # share of neighbours in a batch whose labels differ
+    runs: float = 0.0  # share of batches that begin with the class of the one before
+    top_share: float = 0.0  # of the most frequent class among all that were drawn
+    top: str = ""
+    lean: float = 0.0  # share of the most frequent class in a batch, at the median
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two samples that are alike."""
+
+    first: int
+    second: int
+    first_label: str = ""
+    second_label: str = ""
+    distance: float = 0.0  # 0: the same; else relative to other neighbours (tokens: share that differs)
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Samples that came twice, within a split or between two."""
+
+    method: str = ""  # "content", "picture", "features", "shingles"
+    compared: int = 0  # samples; between splits: of the second
+    reason: str = ""  # why it could not be judged
+    copies: int = 0  # samples that had come before (between splits: that are in the first one too)
+    groups: int = 0  # sets of samples that are alike
+    conflicting: int = 0  # of these, with different labels
+    neighbours: int = 0  # of the pairs, those with indices side by side: windows, frames of a film
+    natural: float = 0.0  # pairs that would come by chance in data of so few different values
+    share: float = 0.0  # of all samples of the (second) split, as far as it can be told from those looked at
+    meant: str = ""  # why the copies seem to be meant
+    pairs: tuple[Pair, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A sample that is unlike all others."""
+
+    index: int
+    why: str  # "scale", "range", "length", "blank", "empty"
+    field: str = ""
+    value: float = 0.0
+    usual: float = 0.0  # the median of all
+    farthest: float = 0.0  # the farthest of the others
+    feature: int | None = None  # of a table: which column
+
+
+@dataclass(frozen=True)
+class Corrupt:
+    """A sample that could not be read."""
+
+    index: int
+    error: str  # "UnidentifiedImageError: cannot identify image file …"
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """Reading changes what is stored, or what is read the next time."""
+
+    arrays: tuple[str, ...] = ()  # attributes of the dataset
+    means: tuple[float, ...] = ()  # of the samples, one for each reading
+    deviations: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Survey:
+    """One split, looked through."""
+
+    split: str  # "train", "val", or the loader's name
+    role: str = ""  # "train" or "eval", where it is known
+    dataset: str = ""  # class of the dataset
+    loader: int = -1  # number of the loader
+    file: str | None = None  # where the program iterates over it
+    line: int | None = None
+    total: int | None = None  # samples there are; None: nobody knows
+    looked: int = 0  # read without error
+    seconds: float = 0.0
+    stopped: str = ""  # why it ended early: "time limit"
+    random: str = ""  # how reading draws random numbers: "", "seeded" or "unseeded"
+    stacked: bool = False  # samples are put together by torch's default_collate
+    fields: tuple[FieldSurvey, ...] = ()
+    missing_fields: tuple[Count, ...] = ()  # fields that some samples lack
+    labels: Labels | None = None
+    order: Order | None = None
+    exact: Duplicates = field(default_factory=Duplicates)
+    near: Duplicates = field(default_factory=Duplicates)
+    outliers: tuple[Outlier, ...] = ()
+    outlier_count: int = 0
+    corrupt: tuple[Corrupt, ...] = ()
+    corrupt_count: int = 0
+    nothing: int = 0  # of these, that were None
+    past_end: int | None = None  # from this index on all are out of range: len() says more than there is
+    mutation: Mutation | None = None
+    exhibits: tuple[Mapping[str, Any], ...] = ()  # samples to look at: {about, index, kind, caption, data}
+
+    @property
+    def whole(self) -> bool:
+        """Whether every sample was looked at."""
+        return self.total is not None and self.looked + self.corrupt_count >= self.total
+
+    @property
+    def main(self) -> FieldSurvey | None:
+        """The field that the model is fed, as far as it can be told: the largest of the inputs."""
+        inputs = [f for f in self.fields if f.role == INPUT]
+        return max(inputs, key=lambda f: f.features, default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        data: dict[str, Any] = plain(self)
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Survey:
+        return read(cls, {"split": "", **data})
+
+
+@dataclass(frozen=True)
+class Between:
+    """Two splits compared: what of the second is in the first."""
+
+    first: str  # "train"
+    second: str  # "val"
+    roles: tuple[str, ...] = ()
+    same_dataset: bool = False  # the very same samples, by object and index
+    shared: int = 0  # indices of one dataset that both splits hold
+    coverage: float = 1.0  # of the first that was looked at
+    exact: Duplicates = field(default_factory=Duplicates)
+    near: Duplicates = field(default_factory=Duplicates)
+    file: str | None = None  # where the program iterates over the second
+    line: int | None = None
+    exhibits: tuple[Mapping[str, Any], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        data: dict[str, Any] = plain(self)
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Between:
+        return read(cls, {"first": "", "second": "", **data})

@@ -1,0 +1,225 @@
+"""What is known of a network's structure: plain data that crosses from `model` to `show`.
+
+No torch here, so that a graph or a summary written as JSON on a cluster is drawn on a laptop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from clew.records.finding import Finding
+from clew.records.verdict import NotJudged
+
+INPUT = -1  # the source of what came from outside: arguments and parameters
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """A tensor without its values."""
+
+    shape: tuple[int, ...]
+    dtype: str  # "float32"
+    device: str
+    requires_grad: bool
+    bytes: int
+    dims: tuple[str, ...] = ()  # the sizes with names in them, where they were traced
+
+    def text(self, times: str = "×") -> str:
+        """`batch × 3 × 32 × 32`, closer together where there are no names."""
+        if not self.shape:
+            return "scalar"
+        named = bool(self.dims) and any(not d.isdigit() for d in self.dims)
+        sizes = self.dims if named else tuple(map(str, self.shape))
+        return (f" {times} " if named else times).join(sizes)
+
+
+@dataclass(frozen=True)
+class Visited:
+    """One op, module call or autograd node, as `clew.visit` gives it."""
+
+    index: int
+    kind: str  # "op", "module" or "autograd"
+    type: str  # "aten.addmm.default", "torch.nn.modules.linear.Linear", "AddmmBackward0"
+    name: str  # "addmm", "Linear"
+    arguments: tuple[tuple[str, Any], ...]  # by name; tensors as TensorInfo
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    module: str | None  # path of the module that was running; "" is the outermost
+    file: str | None
+    line: int | None
+    feeds_result: bool
+    sources: tuple[int, ...]  # indices of those that made the inputs; INPUT for the program's own
+    flops: int = 0
+    call: int = 1  # which call of that module it is
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Of the finite elements of one tensor."""
+
+    median: float
+    mean: float
+    std: float
+    min: float
+    max: float
+    nonfinite: int = 0
+
+
+@dataclass(frozen=True)
+class ModuleRow:
+    """One call of a module, or a module that was never called."""
+
+    path: str
+    kind: str  # class name
+    depth: int
+    call: int  # 1 for the first call of this module, 0 if it never ran
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    trainable: int  # parameters at and below it that no earlier row has counted
+    frozen: int
+    shared: int  # parameters at and below it that an earlier row has counted
+    flops: int  # of one forward, at and below it; a multiply-add is two
+    saved: int  # bytes kept for the backward, at and below it
+    dtype: str
+    device: str
+    file: str | None = None
+    line: int | None = None
+    repeat: int = 1  # this many equal siblings in a row are drawn as this one
+    hidden: bool = False  # drawn as part of a repeat
+    data: Statistics | None = None  # of the output, on request
+    gradient: Statistics | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(".")[2]
+
+    @property
+    def parameters(self) -> int:
+        return self.trainable + self.frozen
+
+    @property
+    def ran(self) -> bool:
+        return self.call > 0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that a training step holds, without what allocators and kernels add."""
+
+    parameters: int
+    gradients: int
+    optimizer: int
+    activations: int
+    buffers: int
+    optimizer_name: str = "Adam"
+
+    @property
+    def total(self) -> int:
+        return self.parameters + self.gradients + self.optimizer + self.activations + self.buffers
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A module on the way to the failing op, or a line of the user's own."""
+
+    module: str | None  # path; None outside any module
+    kind: str  # class name, or the function's
+    detail: str  # "in_features=400, out_features=10"
+    given: tuple[tuple[str, TensorInfo], ...]
+    file: str | None = None
+    line: int | None = None
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Mishap:
+    """A forward that failed: where, with what, and what would help."""
+
+    error: str  # type and message, as torch says it
+    frames: tuple[Frame, ...]  # outermost first
+    kind: str = "other"  # "shape", "dtype", "device", "index" or "other"
+    expected: str | None = None
+    given: str | None = None
+    suggestion: str | None = None
+    file: str | None = None
+    line: int | None = None
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is in a network and what flows through it."""
+
+    name: str
+    inputs: tuple[tuple[str, TensorInfo], ...]
+    outputs: tuple[TensorInfo, ...]
+    rows: tuple[ModuleRow, ...]
+    trainable: int
+    frozen: int
+    buffers: int  # elements
+    flops: int
+    memory: Memory
+    computed: bool  # False: traced without computing any value
+    dims: tuple[tuple[str, int], ...] = ()
+    notes: tuple[str, ...] = ()
+    mishap: Mishap | None = None
+    findings: tuple[Finding, ...] = ()  # what the checks say that need no training
+    not_judged: tuple[NotJudged, ...] = ()  # those of them that could not say anything, and why
+
+    @property
+    def parameters(self) -> int:
+        return self.trainable + self.frozen
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape of `clew show --json`."""
+        return {
+            **asdict(replace(self, findings=(), not_judged=())),
+            "findings": [finding.to_json() for finding in self.findings],
+            "not_judged": [entry.to_json() for entry in self.not_judged],
+            "parameters": self.parameters,
+            "memory_total": self.memory.total,
+        }
+
+
+@dataclass(frozen=True)
+class Node:
+    """A module call, an op, an input or the output, in the tree of the graph."""
+
+    id: int
+    parent: int | None  # the node of the module that it ran in
+    kind: str  # "module", "op", "input", "output"
+    label: str  # "conv1", "add"
+    type: str  # "Conv2d", "aten.add.Tensor"
+    path: str
+    outputs: tuple[TensorInfo, ...]
+    flops: int = 0
+    parameters: int = 0
+    saved: int = 0
+    feeds_result: bool = True
+    file: str | None = None
+    line: int | None = None
+    repeat: int = 1
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A tensor on its way from one op (or input) to another."""
+
+    source: int
+    target: int
+    tensor: TensorInfo | None = None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Everything that ran: nodes with their module hierarchy, edges between ops."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The browser view and `--graph out.json` get this."""
+        return {"version": 1, **asdict(self)}

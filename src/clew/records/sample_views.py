@@ -1,0 +1,152 @@
+"""Samples and batches as a person can look at them: plain data from `pipeline` to `show`. No torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from clew.records.codec import json_float, plain, read
+from clew.records.finding import Exhibit
+
+
+@dataclass(frozen=True)
+class Part:
+    """One field of a sample, of a batch or of a model's input."""
+
+    name: str  # key or position: "0", "image", "meta.age"
+    type: str  # "tensor", "array", "picture RGB", "str", "int", "list"
+    dtype: str = ""
+    shape: tuple[int, ...] | None = None
+    low: float | None = None  # of the finite values, as are the next
+    high: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    bad: int = 0  # values that are NaN or infinite
+    text: str = ""  # the value itself, where it is short
+
+
+@dataclass(frozen=True)
+class Look:
+    """A sample, or its row in a batch."""
+
+    title: str  # "sample 17", "row 3"
+    index: int | None = None  # in the dataset
+    label: str = ""
+    kind: str = "numbers"  # as Exhibit.kind
+    data: Any = None
+    rate: int | None = None  # of a wave: values a second
+    parts: tuple[Part, ...] = ()
+    error: str = ""  # why it could not be read
+
+    @property
+    def exhibit(self) -> Exhibit:
+        caption = ", ".join(word for word in (self.title, self.label) if word)
+        return Exhibit(self.kind, caption, self.data)
+
+
+@dataclass(frozen=True)
+class StageLook:
+    """What one stage made of a sample."""
+
+    name: str
+    kind: str
+    depth: int = 0
+    file: str | None = None
+    line: int | None = None
+    seconds: float = 0.0
+    random: bool = False  # given the same, it gives something else under other random numbers
+    given: Part | None = None
+    made: Part | None = None
+    look: Look | None = None  # of what it made
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One sample through every stage, the random ones drawn once under a fixed seed."""
+
+    index: int
+    seed: int = 0
+    stages: tuple[StageLook, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class PipelineLook:
+    """One loader: what it is, and what comes out of it."""
+
+    name: str
+    role: str = ""  # "train", "eval", "" not known
+    number: int | None = None  # of its `loader` fact
+    kind: str = ""  # "map", "iterable", "batches", "model"
+    file: str | None = None
+    line: int | None = None
+    dataset: str = ""  # class
+    length: int | None = None
+    batch_size: int | None = None
+    workers: int = 0
+    sampler: str = ""
+    shuffled: bool | None = None
+    stages: tuple[str, ...] = ()  # names, in the order in which a sample passes them
+    samples: tuple[Look, ...] = ()  # as the dataset returns them
+    rows: tuple[Look, ...] = ()  # the same samples as the model gets them, where it was seen
+    rows_of: str = ""  # "model", "batch": where the rows were taken
+    batch: tuple[Part, ...] = ()  # as the loader delivers it
+    inputs: tuple[Part, ...] = ()  # as the model got it
+    remarks: tuple[str, ...] = ()  # differences that matter
+    way: Way | None = None
+    notes: tuple[str, ...] = ()  # what could not be seen, and why
+
+    def to_json(self) -> dict[str, Any]:
+        data: dict[str, Any] = _finite(plain(self))
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PipelineLook:
+        return read(cls, {"name": "", **data})
+
+    def to_fact(self) -> dict[str, Any]:
+        """Without what there is to see: `data.loader` (docs/signals.md)."""
+        return replace(self, samples=(), rows=(), way=None).to_json()
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A line of the user's own that an exception came through."""
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A sample or a batch that could not be made, traced back to its cause."""
+
+    kind: str  # "sample", "collate", "killed", "unpicklable", "not reproduced"
+    error: str  # "KeyError: 'label'"
+    loader: str = ""
+    worker: int | None = None
+    indices: tuple[int, ...] = ()  # of the batch
+    index: int | None = None  # of the sample that fails
+    stage: str = ""
+    frames: tuple[Frame, ...] = ()  # in the main process, innermost last
+    look: Look | None = None  # the sample, or what the failing stage was given
+    details: tuple[str, ...] = ()  # "sample 4: 3×30×32", …
+    hint: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        data: dict[str, Any] = _finite(plain(self))
+        return data
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    return json_float(value) if isinstance(value, float) else value

@@ -1,0 +1,81 @@
+"""A loader that failed: the sample, the stage and the lines, in a few lines after the traceback."""
+
+from __future__ import annotations
+
+from typing import IO
+
+from clew.records.finding import Exhibit
+from clew.records.sample_views import Failure
+from clew.render.data.field_text import briefly
+from clew.render.data.loader_screen import line_of
+from clew.render.images import image_of
+from clew.render.safe_text import neutral, short_path
+from clew.render.screen import Screen
+from clew.render.verdict.sample_gallery import gallery
+
+COLUMN = 9
+WIDE = 20
+MOST_INDICES = 12
+TITLES = {
+    "sample": "a sample could not be read",
+    "collate": "samples could not be put together to a batch",
+    "killed": "a loader's worker died",
+    "unpicklable": "a dataset can't be sent to its workers",
+    "not reproduced": "a loader's worker failed",
+}
+
+
+def render_failure(
+    failure: Failure, script: str = "train.py", *, stream: IO[str] | None = None, width: int | None = None
+) -> None:
+    """Draw it; the exception itself is said in one line, as its traceback is above."""
+    screen = Screen(stream, width)
+    screen.rule()
+    title = screen.text(TITLES.get(failure.kind, "a loader failed"), "bold red")
+    screen.line(screen.text("clew  ", "bold"), title)
+    _row(screen, "error", failure.error)
+    _row(screen, "sample", _sample(failure), "bold")
+    _row(screen, "stage", failure.stage)
+    for n, frame in enumerate(failure.frames[-3:]):
+        place = f"{short_path(frame.file)}:{frame.line}"
+        _row(screen, "" if n else "where", f"{place}  {frame.code}" if frame.code else place)
+    for n, detail in enumerate(failure.details):
+        _row(screen, "" if n else "given", detail)
+    _draw_look(screen, failure)
+    for n, note in enumerate(failure.notes):
+        _row(screen, "" if n else "note", note)
+    _row(screen, "fix", failure.hint, "green")
+    if failure.kind in ("sample", "collate") and failure.worker is not None:
+        bare = f"clew data --bare {neutral(script, 80)} runs it without workers, so that a debugger works"
+        _row(screen, "next", bare, "dim")
+    screen.rule()
+
+
+def _sample(failure: Failure) -> str:
+    of = f" of {failure.loader}" if failure.loader else ""
+    if failure.index is not None:
+        worker = f", in worker {failure.worker}" if failure.worker is not None else ""
+        return f"index {failure.index}{of}{worker}"
+    if not failure.indices:
+        return ""
+    some = ", ".join(str(index) for index in failure.indices[:MOST_INDICES])
+    more = " …" if len(failure.indices) > MOST_INDICES else ""
+    return f"one of the batch {some}{more}{of}"
+
+
+def _draw_look(screen: Screen, failure: Failure) -> None:
+    look = failure.look
+    if look is None:
+        return
+    _row(screen, "given", ", ".join(briefly(part) for part in look.parts[:3]))
+    image = image_of(look.data) if look.kind == "image" else None
+    if image is not None:
+        for row in gallery(screen, [(Exhibit("image", "", look.data), image)], screen.width - COLUMN, WIDE):
+            screen.row(row, label="", column=COLUMN)
+    elif look.data and not (look.kind == "text" and len(look.parts) == 1 and look.parts[0].text):
+        screen.row(line_of(screen, look, screen.width - COLUMN), label="", column=COLUMN)
+
+
+def _row(screen: Screen, label: str, text: str, style: str = "") -> None:
+    if text:
+        screen.block(screen.text(neutral(text), style), label=label, column=COLUMN)

@@ -1,0 +1,133 @@
+"""What was measured of a loader in words: the same on the terminal and in HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clew.records.loader_speed import EVEN, LOADER, Moving, Padding, Paddings, Rate, Speeds, Sweep
+from clew.render.cost_text import share, span
+from clew.render.safe_text import neutral
+
+LITTLE = 0.05  # of a step's time, below which nothing is said
+STARTUP = 1.0  # seconds that workers take to start, from which on it is said
+
+
+def count(rate: float) -> str:
+    """`1,230`; of slow ones a digit more."""
+    return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"
+
+
+def weight(size: float) -> str:
+    """`49 kB`, `1.2 GB`: three digits."""
+    for unit, width in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= 0.9995 * width:
+            return f"{size / width:.3g} {unit}"
+    return f"{size:.0f} B"
+
+
+def shape(dims: Sequence[int]) -> str:
+    """`3×32×32`, `?` where samples differ; nothing for a single number."""
+    return "×".join("?" if n < 0 else str(n) for n in dims)
+
+
+def setting(workers: int, prefetch: int) -> str:
+    """`2 workers, 2 batches ahead`"""
+    if not workers:
+        return "no workers"
+    return f"{workers} worker{'s' if workers > 1 else ''}, prefetch {prefetch}"
+
+
+def samples_of(number: int) -> str:
+    return "1 sample" if number == 1 else f"{number:,} samples"
+
+
+def setup(name: str, speeds: Speeds) -> str:
+    """`train_loader, batches of 32, 2 workers, prefetch 2`"""
+    batches = f"batches of {speeds.batch:.0f}, " if speeds.batch else ""
+    return f"{neutral(name, 60)}, {batches}{setting(speeds.workers, speeds.prefetch)}"
+
+
+def rate_rows(speeds: Speeds) -> list[list[str]]:
+    """What was measured, with its spread."""
+    named: list[tuple[str, Rate | None]] = [
+        ("loader alone", speeds.loader),
+        (f"{speeds.step or 'model'} alone", speeds.model),
+        ("both in turn", speeds.both),
+    ]
+    return [
+        [name, count(rate.median), f"{count(rate.low)} to {count(rate.high)}"]
+        for name, rate in named
+        if rate is not None
+    ]
+
+
+def limits(speeds: Speeds) -> str:
+    """What to work on: the loader, the model, or neither."""
+    waits = "" if speeds.wait is None else f"; {share(speeds.wait)} of the time of both is waiting for data"
+    started = ""
+    if speeds.workers and speeds.startup >= STARTUP and not speeds.persistent:
+        started = f"; workers take {span(speeds.startup)} to start, at the beginning of every epoch"
+    limited = speeds.limited_by
+    if not limited or speeds.loader is None or speeds.model is None:
+        return started.removeprefix("; ")
+    if limited == LOADER:
+        ratio = speeds.model.median / speeds.loader.median
+        return f"the loader limits: the {speeds.step} could take {ratio:.2g} times as many{waits}{started}"
+    if limited == EVEN:
+        return f"loader and {speeds.step} are alike{waits}{started}"
+    ratio = speeds.loader.median / speeds.model.median
+    return f"the {speeds.step} limits: the loader could deliver {ratio:.2g} times as many{waits}{started}"
+
+
+def moving_line(moving: Moving, workers: int) -> str:
+    """What a batch is on its way from a worker, and what that takes."""
+    ways = [
+        f"{weight(size)} {how}"
+        for size, how in (
+            (moving.shared, "by shared memory"),
+            (moving.piped if moving.piped > 1000 else 0, "pickled"),
+        )
+        if size
+    ]
+    took = "" if moving.seconds is None else f", {span(moving.seconds)}"
+    would = "" if workers else " (with workers; there are none now)"
+    return f"a batch from worker to parent: {' and '.join(ways) or 'next to nothing'}{took}{would}"
+
+
+def sweep_line(sweep: Sweep) -> str:
+    """The best setting, and what it would bring."""
+    best, now = sweep.best, sweep.now
+    if best is None or best.rate is None:
+        return "no two settings could be compared"
+    how = f"num_workers={best.workers}" + (f", prefetch_factor={best.prefetch}" if best.prefetch else "")
+    if best == now or now is None or now.rate is None:
+        same = "as it is: nothing tried is clearly faster" if best == now else "the best of those tried"
+        return f"{how}: {same}"
+    ratio = best.rate.median / now.rate.median
+    if ratio < 1 + LITTLE:
+        return f"{how} does as well as what is set now"
+    if sweep.gain is None:
+        return (
+            f"{how}: the loader alone is {ratio:.2g} times as fast; training gains at most what it waits now"
+        )
+    if sweep.gain < LITTLE:
+        return f"{how} is no clear gain for training"
+    return f"{how}: a training step takes {share(sweep.gain)} less time"
+
+
+def padding_lines(paddings: Paddings) -> list[str]:
+    """What there is to save, field by field; nothing where there is little."""
+    return [line for one in paddings.fields if (line := _padding_line(one))]
+
+
+def _padding_line(one: Padding) -> str:
+    longest, bucketed = one.saves(one.longest), one.saves(one.bucketed)
+    if max(longest, bucketed) < LITTLE:
+        return ""
+    named = f"field {one.field}" if one.field.isdigit() else one.field
+    said = f"{named}: {share(one.share)} of its elements are filler"
+    if longest >= LITTLE:
+        said += f"; padding each batch to its own longest saves {share(longest)} of them all"
+    if bucketed >= longest + LITTLE:
+        said += f"; batches of like lengths save {share(bucketed)}"
+    return said

@@ -1,0 +1,183 @@
+"""What a look through the datasets found: a table of fields, labels as bars, and the rest in words.
+
+What is wrong with it is said by the checks; here is what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clew.records.dataset_survey import Between, Count, FieldSurvey, Labels, Survey
+from clew.render.cost_text import share
+from clew.render.data.survey_text import alike, compared, ended, order_of, unread, unusual
+from clew.render.number_text import duration, number
+from clew.render.safe_text import cut, neutral
+from clew.render.screen import Screen
+from clew.render.verdict.preflight_html import text
+
+INDENT = 2
+COLUMN = 9  # of the words that lines begin with
+MOST_CLASSES = 12  # with bars, unless all are asked for
+CELL = 24  # columns of a bar with its class and count
+NAME = 10  # of a class
+HEADS = ("field", "kind", "shape", "type", "from", "to", "mean", "std", "zeros")
+SEVERAL = 9  # shapes, above which they are not counted
+LEFT = 4  # of these, that stand left in their columns
+
+
+def draw(screen: Screen, surveys: Sequence[Survey], between: Sequence[Between], *, full: bool) -> None:
+    """One block for each split, then the splits against each other."""
+    for survey in surveys:
+        screen.blank()
+        screen.block(screen.join(screen.text(neutral(survey.split, 40), "bold"), f"  {_title(survey)}"))
+        _draw_fields(screen, survey, full)
+        _draw_labels(screen, survey, full)
+        for label, words in _lines(survey):
+            screen.block(neutral(words), indent=INDENT, label=label, column=COLUMN)
+    told = [compared(pair) for pair in between]
+    if any(told):
+        screen.blank()
+    for words in told:
+        screen.block(neutral(words))
+
+
+def _title(survey: Survey) -> str:
+    if not survey.looked and not survey.corrupt_count:
+        return f"was not looked through: {neutral(survey.stopped, 200) or 'there were no samples'}"
+    read = f"{survey.looked + survey.corrupt_count:,}"
+    if survey.total is not None and not survey.whole:
+        read = f"{read} of {survey.total:,}"
+    return f"{read} samples looked through in {duration(survey.seconds)}{ended(survey)}"
+
+
+def _lines(survey: Survey) -> list[tuple[str, str]]:
+    """What else there is to say, each with its label."""
+    lines = [
+        ("order", order_of(survey)),
+        ("copies", alike(survey)),
+        ("unusual", unusual(survey)),
+        ("unread", unread(survey)),
+    ]
+    return [(label, words) for label, words in lines if words]
+
+
+# -- fields --
+
+
+def rows(survey: Survey) -> list[tuple[str, ...]]:
+    """The cells of the table, field by field."""
+    return [_cells(field) for field in survey.fields]
+
+
+def _cells(field: FieldSurvey) -> tuple[str, ...]:
+    values = (field.low, field.high, field.mean, field.std)
+    single = field.kind == "number" and field.role == "label"
+    numbers = ["" if v is None or (single and n > 1) else number(v) for n, v in enumerate(values)]
+    zeros = share(field.zeros) if field.zeros and not single else ""
+    shape = _different(field.shapes) if field.kind not in ("text", "object", "number") else ""
+    named = f"{neutral(field.name, 24)} ({field.role})" if field.role != "other" else neutral(field.name, 24)
+    return (named, field.kind, shape, _different(field.dtypes), *numbers, zeros)
+
+
+def _different(counts: Sequence[Count]) -> str:
+    """The most frequent, and how many others there are."""
+    if not counts:
+        return ""
+    first = neutral(counts[0].what, 20)
+    if len(counts) == 1:
+        return first
+    return f"{first} and others" if len(counts) > SEVERAL else f"{first} +{len(counts) - 1}"
+
+
+def _draw_fields(screen: Screen, survey: Survey, full: bool) -> None:
+    table = [HEADS, *rows(survey)]
+    if len(table) == 1:
+        return
+    shown = table if full else table[:9]
+    widths = [max(len(row[n]) for row in shown) for n in range(len(HEADS))]
+    while sum(widths) + 2 * (len(HEADS) - 1) + INDENT > screen.width and max(widths[:LEFT]) > 8:
+        widest = max(range(LEFT), key=lambda n: widths[n])
+        widths[widest] -= 1
+    for number_of, row in enumerate(shown):
+        cells = [
+            cut(cell, width).ljust(width) if n < LEFT else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        line = screen.text(" " * INDENT + "  ".join(cells).rstrip(), "dim" if number_of == 0 else "")
+        screen.line(line)
+    if len(shown) < len(table):
+        screen.block(screen.text(f"and {len(table) - len(shown)} more fields", "dim"), indent=INDENT)
+
+
+# -- labels --
+
+
+def _draw_labels(screen: Screen, survey: Survey, full: bool) -> None:
+    said = survey.labels
+    if said is None or said.kind != "class" or not said.counts:
+        return
+    counts = said.counts if full else said.counts[:MOST_CLASSES]
+    across = max((screen.width - INDENT - COLUMN) // (CELL + 2), 1)
+    wide = min(max(len(neutral(count.what, NAME)) for count in counts), NAME)
+    cells = [_bar(screen, count, said.counts[0].samples, wide) for count in counts]
+    label = "labels"
+    for first in range(0, len(cells), across):
+        screen.row("  ".join(cells[first : first + across]), indent=INDENT, label=label, column=COLUMN)
+        label = ""
+    rest = said.classes - len(counts)
+    more = [f"and {rest} more classes, each with fewer" if rest else "", _missing(said)]
+    for words in filter(None, more):
+        screen.block(screen.text(words, "dim"), indent=INDENT, column=COLUMN)
+
+
+def _bar(screen: Screen, count: Count, most: int, wide: int) -> str:
+    """`cat        ██████   1,203`"""
+    name, many = neutral(count.what, NAME) or "(empty)", f"{count.samples:,}"
+    room = CELL - wide - len(many) - 2
+    filled = max(round(room * count.samples / max(most, 1)), 1) if room > 0 else 0
+    bar = ("#" if screen.glyphs.plain else "█") * filled
+    return f"{cut(name, wide).ljust(wide)} {bar.ljust(max(room, 0))} {many}"
+
+
+def _missing(said: Labels) -> str:
+    if not said.missing:
+        return ""
+    names = ", ".join(str(n) for n in said.missing[:12])
+    more = f" and {len(said.missing) - 12} more" if len(said.missing) > 12 else ""
+    return f"no sample of class {names}{more}"
+
+
+# -- HTML --
+
+
+def fragment(surveys: Sequence[Survey], between: Sequence[Between]) -> str:
+    """The same as a piece of HTML."""
+    told = "".join(f"<p>{text(words)}</p>" for pair in between if (words := compared(pair)))
+    return "".join(_section(survey) for survey in surveys) + told
+
+
+def _section(survey: Survey) -> str:
+    heads = "".join(f"<th>{head}</th>" for head in HEADS)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{text(cell, 60)}</td>' for cell in row)}</tr>" for row in rows(survey)
+    )
+    table = f"<table><tr>{heads}</tr>{body}</table>" if body else ""
+    lines = "".join(f"<p><b>{label}</b> {text(words)}</p>" for label, words in _lines(survey))
+    title = f"<h3>{text(survey.split, 60)}</h3><p>{text(_title(survey), 300)}</p>"
+    return f"{title}{table}{_bars(survey)}{lines}"
+
+
+def _bars(survey: Survey) -> str:
+    said = survey.labels
+    if said is None or said.kind != "class" or not said.counts:
+        return ""
+    most = max(said.counts[0].samples, 1)
+    style = "background:#4a90d9;height:.8em;width:"
+    cells = "".join(
+        f"<tr><td>{text(c.what, 60)}</td>"
+        f'<td><div style="{style}{max(200 * c.samples // most, 1)}px"></div></td>'
+        f"<td>{c.samples:,}</td></tr>"
+        for c in said.counts
+    )
+    missing = f"<p>{text(_missing(said))}</p>" if said.missing else ""
+    return f"<table>{cells}</table>{missing}"

@@ -1,0 +1,131 @@
+"""A flame graph in letters: a line for each depth, every frame as wide as its share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from clew.records.step_costs import Frame
+from clew.render.columns import fitted
+from clew.render.cost_text import share, span
+from clew.render.safe_text import neutral
+from clew.render.screen import Screen
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+ALIKE = 3  # neighbours from which they are one
+NUMBER = re.compile(r"\d+")
+NAMED = 5  # columns from which a frame shows its name
+SHADES = ("black on cyan", "black on green", "black on yellow", "black on blue", "black on magenta")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Columns of one line; without a frame it is a gap."""
+
+    left: int
+    width: int
+    frame: Frame | None = None
+
+
+def draw_flame(screen: Screen, root: Frame, *, depth: int = 5, told: Callable[[float], str] = span) -> None:
+    """At most `depth` lines below the root; narrower frames than a column are left out."""
+    if root.value <= 0:
+        return
+    title = f"{neutral(root.name, 120)} {told(root.value)}"
+    folded = merged(root, depth)
+    for n, pieces in enumerate(layers(folded, screen.width, depth)):
+        screen.row(_line(screen, pieces, folded, n, title))
+
+
+def merged(frame: Frame, depth: int) -> Frame:
+    """With neighbours whose names differ only in a number as one: `layers.0…11`. No deeper than is drawn."""
+    if depth == 0:
+        return replace(frame, children=())
+    groups: list[list[Frame]] = []
+    for child in frame.children:
+        if groups and _pattern(groups[-1][0].name) == _pattern(child.name) != child.name:
+            groups[-1].append(child)
+        else:
+            groups.append([child])
+    shown = [one for group in groups for one in ([_as_one(group, depth)] if len(group) >= ALIKE else group)]
+    return replace(frame, children=tuple(merged(child, depth - 1) for child in shown))
+
+
+def _as_one(group: list[Frame], depth: int) -> Frame:
+    """Their children of the same name are put together."""
+    inside: dict[str, list[Frame]] = {}
+    for frame in group:
+        for child in frame.children if depth else ():
+            inside.setdefault(_pattern(child.name), []).append(child)
+    children = tuple(_as_one(same, depth - 1) if len(same) > 1 else same[0] for same in inside.values())
+    last = NUMBER.search(group[-1].name)
+    same_name = all(frame.name == group[0].name for frame in group)
+    named = group[0].name
+    if last is not None and not same_name:
+        named = NUMBER.sub(lambda first: f"{first[0]}…{last[0]}", named, count=1)
+    return Frame(named, sum(frame.value for frame in group), children=children)
+
+
+def _pattern(name: str) -> str:
+    return NUMBER.sub("*", name, count=1)
+
+
+def layers(root: Frame, width: int, depth: int) -> list[list[Piece]]:
+    """The pieces of each line, from the outermost frame down."""
+    lines = [[Piece(0, width, root)]]
+    while len(lines) <= depth:
+        pieces = [piece for above in lines[-1] for piece in _inside(above)]
+        if not pieces:
+            break
+        lines.append(pieces)
+    return lines
+
+
+def _inside(above: Piece) -> list[Piece]:
+    """Edges are rounded, not widths, so that a frame's children never reach beyond it."""
+    assert above.frame is not None
+    whole = max(above.frame.value, sum(max(child.value, 0) for child in above.frame.children))
+    found, passed = [], 0.0
+    for child in above.frame.children:
+        start = round(above.width * passed / whole) if whole > 0 else 0
+        passed += max(child.value, 0)
+        end = round(above.width * passed / whole) if whole > 0 else 0
+        if end > start:
+            found.append(Piece(above.left + start, end - start, child))
+    return found
+
+
+def _line(screen: Screen, pieces: list[Piece], root: Frame, depth: int, title: str) -> Text:
+    parts: list[str | Text] = []
+    at = 0
+    for number, piece in enumerate(pieces):
+        parts.append(" " * (piece.left - at))
+        style = SHADES[(depth + number) % len(SHADES)] if screen.coloured else ""
+        parts.append(screen.text(_label(screen, piece, root, title), style))
+        at = piece.left + piece.width
+    return screen.join(*parts)
+
+
+def _label(screen: Screen, piece: Piece, root: Frame, title: str) -> str:
+    """`│forward 41 %`, cut to its width; the stroke tells frames apart where there is no colour."""
+    stroke, filler = ("|", "=") if screen.glyphs.plain else ("▏", " ")
+    frame = piece.frame
+    if piece.width < NAMED or frame is None:
+        return stroke + filler * (piece.width - 1)
+    if frame is root:
+        return stroke + fitted(screen, title, piece.width - 1)
+    return stroke + fitted(screen, _words(frame, root, piece.width - 1), piece.width - 1)
+
+
+def _words(frame: Frame, root: Frame, room: int) -> str:
+    """As much as fits: the name with its share, without its type, at last only the end of its path."""
+    name = neutral(frame.name, 120)
+    bare = name.partition(" (")[0] or name
+    short = bare.rpartition(".")[2] or bare
+    told = share(frame.value / root.value)
+    wordings = (f"{name} {told}", f"{bare} {told}", bare, f"{short} {told}", short)
+    return next((words for words in wordings if len(words) <= room), short)

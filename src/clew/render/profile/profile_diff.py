@@ -1,0 +1,230 @@
+"""What became slower or faster between two profiles, and what is only noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from clew.records.codec import plain
+from clew.records.step_costs import ModuleCost, Part, Profile
+from clew.render.profile.profile_conditions import differences
+from clew.render.profile.standard_errors import mean_error, median_error, piece_error, step_error
+
+SURE = 4.0  # standard errors that a difference must exceed: hundreds of modules are asked at once
+FLOOR = 0.05  # of the value: two runs of one program on one machine differ by so much
+RELEVANT = 0.01  # of a step, or of the peak: what is below it is nobody's concern
+EXPLAINED = 0.7  # of a module's difference in those inside it: they are named, not it
+ALIKE = 1.3  # between the smallest and the largest factor of modules that changed alike
+ALIKE_FROM = 0.03  # share of a step from which a module is asked
+FEWEST_ALIKE = 4
+SLOWER, FASTER, NOISE, NEW, GONE = "slower", "faster", "within the noise", "new", "gone"
+LARGER, SMALLER = "larger", "smaller"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing on both sides; seconds per step, or bytes. None where it is not there."""
+
+    kind: str  # "step", "part", "module", "op", "memory"
+    name: str
+    before: float | None
+    after: float | None
+    verdict: str  # one of the words above
+    error: float = 0.0  # standard error of the difference
+    type: str = ""
+    explained: bool = False  # by the modules inside it
+
+    @property
+    def difference(self) -> float:
+        return (self.after or 0.0) - (self.before or 0.0)
+
+    @property
+    def significant(self) -> bool:
+        return self.verdict != NOISE
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that was on either side, with what is to be said of it."""
+
+    names: tuple[str, str]
+    differences: tuple[str, ...]  # in the settings: what makes the two not comparable as they are
+    step: Change
+    parts: tuple[Change, ...] = ()
+    modules: tuple[Change, ...] = ()
+    ops: tuple[Change, ...] = ()
+    memory: tuple[Change, ...] = ()
+
+
+def compare(
+    a: Profile,
+    b: Profile,
+    names: tuple[str, str] = ("A", "B"),
+    about: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),  # the runs' run.json
+) -> Comparison:
+    """From `a` to `b`."""
+    step = max(a.step_median, b.step_median)
+    errors = math.hypot(step_error(a), step_error(b))
+    few = min(_steps(a), _steps(b))
+    word = _judged(a.step_median, b.step_median, errors, step, few)
+    modules = tuple(_marked(list(_modules(a, b, step))))
+    return Comparison(
+        names=names,
+        differences=(*differences(a, b, about), *all_alike(modules, step)),
+        step=Change("step", "step", a.step_median, b.step_median, word, errors),
+        parts=tuple(_parts(a, b, step)),
+        modules=modules,
+        ops=tuple(_ops(a, b, step)),
+        memory=tuple(_memory(a, b)),
+    )
+
+
+def to_json(comparison: Comparison) -> dict[str, Any]:
+    """The stable shape of `clew profile --compare --json`."""
+    data: dict[str, Any] = plain(comparison)
+    return {"version": 1, **data}
+
+
+def _judged(
+    before: float,
+    after: float,
+    error: float,
+    whole: float,
+    steps: int,
+    words: tuple[str, str] = (SLOWER, FASTER),
+) -> str:
+    """Beyond the noise and worth a word, or not. With few steps the noise itself is known badly."""
+    difference = abs(after - before)
+    beyond = SURE * (1 + 3 / max(steps, 1)) * error
+    least = max(beyond, FLOOR * max(before, after), RELEVANT * whole)
+    if not difference > least:
+        return NOISE
+    return words[0] if after > before else words[1]
+
+
+def _one_sided(value: float, whole: float, word: str) -> str:
+    return word if value > RELEVANT * whole else NOISE
+
+
+def _steps(profile: Profile) -> int:
+    return max((part.steps for part in profile.parts), default=profile.detailed)
+
+
+def _parts(a: Profile, b: Profile, step: float) -> Iterator[Change]:
+    ours, theirs = ({p.name: p for p in side.parts} for side in (a, b))
+    for name in dict.fromkeys((*ours, *theirs)):
+        yield _part(name, ours.get(name), theirs.get(name), step)
+
+
+def _part(name: str, one: Part | None, other: Part | None, step: float) -> Change:
+    before, after = (side.median if side else 0.0 for side in (one, other))
+    error = math.hypot(*(median_error(side) for side in (one, other) if side is not None))
+    few = min(side.steps for side in (one, other) if side is not None)
+    return Change("part", name, before, after, _judged(before, after, error, step, few), error)
+
+
+def _modules(a: Profile, b: Profile, step: float) -> Iterator[Change]:
+    """By path and type: another type under the same name is another module."""
+    ours, theirs = ({(m.module, m.type): m for m in side.modules} for side in (a, b))
+    for key in dict.fromkeys((*ours, *theirs)):
+        yield _module(ours.get(key), theirs.get(key), step)
+
+
+def _module(one: ModuleCost | None, other: ModuleCost | None, step: float) -> Change:
+    known = one or other
+    assert known is not None
+    if one is None or other is None:
+        word = _one_sided(known.total, step, NEW if one is None else GONE)
+        before, after = (side.total if side else None for side in (one, other))
+        return Change("module", known.module, before, after, word, 0.0, known.type)
+    error = math.hypot(mean_error(one), mean_error(other))
+    word = _judged(one.total, other.total, error, step, min(one.steps, other.steps))
+    return Change("module", known.module, one.total, other.total, word, error, known.type)
+
+
+def _marked(changes: list[Change]) -> Iterator[Change]:
+    """Whether those directly inside account for a module's difference."""
+    inside: dict[str, list[Change]] = {}
+    paths = {change.name for change in changes}
+    for change in changes:
+        around = _around(change.name, paths)
+        if around is not None and change.significant:
+            inside.setdefault(around, []).append(change)
+    for change in changes:
+        same = [c.difference for c in inside.get(change.name, []) if c.difference * change.difference > 0]
+        through = abs(sum(same)) >= EXPLAINED * abs(change.difference) if same else False
+        yield replace(change, explained=True) if through else change
+
+
+def _around(path: str, known: set[str]) -> str | None:
+    if not path or path.startswith("("):
+        return None
+    while "." in path:
+        path = path.rpartition(".")[0]
+        if path in known:
+            return path
+    return "" if "" in known else None
+
+
+def all_alike(modules: Sequence[Change], step: float) -> Iterator[str]:
+    """Whether everything became slower by the same factor: that is the machine, or the size of the batch."""
+    large = [m for m in modules if m.before and m.after and min(m.before, m.after) > ALIKE_FROM * step]
+    ratios = [m.after / m.before for m in large if m.before and m.after]
+    changed = sum(m.significant for m in large)
+    if len(large) >= FEWEST_ALIKE and changed >= 0.8 * len(large) and max(ratios) < ALIKE * min(ratios):
+        factor = sorted(ratios)[len(ratios) // 2]
+        yield f"all modules take {factor:.2g}x the time alike: was the machine busier, or the input larger?"
+
+
+def _ops(a: Profile, b: Profile, step: float) -> Iterator[Change]:
+    """By module and op, whatever the shapes."""
+    ours, theirs = _op_times(a), _op_times(b)
+    for key in dict.fromkeys((*ours, *theirs)):
+        one, other = ours.get(key), theirs.get(key)
+        name = f"{key[1].removeprefix('aten::')} in {key[0]}" if key[0] else key[1].removeprefix("aten::")
+        error = math.hypot(*(piece_error(side, max(one or 0.0, other or 0.0)) for side in (a, b)))
+        word = _judged(one or 0.0, other or 0.0, error, step, min(a.detailed, b.detailed))
+        if word != NOISE and (one is None or other is None):
+            word = NEW if one is None else GONE
+        yield Change("op", name, one, other, word, error)
+
+
+def _op_times(profile: Profile) -> dict[tuple[str, str], float]:
+    times: dict[tuple[str, str], float] = {}
+    for op in profile.ops:
+        times[op.module, op.op] = times.get((op.module, op.op), 0.0) + op.forward + op.backward
+    return times
+
+
+def _memory(a: Profile, b: Profile) -> Iterator[Change]:
+    """Tensors at the peak and by kind repeat exactly; the process's memory does not."""
+    if not a.memory.peak or not b.memory.peak:  # not looked at on one side
+        return
+    peak = float(max(a.memory.peak, b.memory.peak))
+    sizes = [("tensors at the peak", float(a.memory.peak), float(b.memory.peak))]
+    for kind in dict.fromkeys((*a.memory.kinds, *b.memory.kinds)):
+        sizes.append((kind, float(a.memory.kinds.get(kind, 0)), float(b.memory.kinds.get(kind, 0))))
+    for name, before, after in sizes:
+        if before or after:
+            yield _held(name, before, after, peak)
+    held = [_whole_process(side) for side in (a, b)]
+    if all(held):
+        yield _held("all processes", held[0], held[1], max(held))
+
+
+def _held(name: str, before: float, after: float, whole: float) -> Change:
+    word = _judged(before, after, 0.0, whole, 1, (LARGER, SMALLER))
+    return Change("memory", name, before, after, word)
+
+
+def _whole_process(profile: Profile) -> float:
+    """Shared pages once, where the system tells."""
+    return float(sum(p.pss if p.pss is not None else p.rss for p in profile.memory.processes))
+
+
+def ordered(changes: Sequence[Change]) -> list[Change]:
+    """Those that count, the largest difference first; without modules whose insides explain them."""
+    told = [change for change in changes if change.significant and not change.explained]
+    return sorted(told, key=lambda change: -abs(change.difference))

@@ -1,0 +1,163 @@
+"""A pre-flight on one screen: a line for each question, then what failed, with all there is to see."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import IO, TYPE_CHECKING
+
+from clew.records.finding import Finding, Severity
+from clew.render.number_text import duration
+from clew.render.run_summary import LONGEST_COMMAND, RunSummary
+from clew.render.safe_text import neutral, short_path
+from clew.render.screen import Screen
+from clew.render.verdict.finding_block import COLUMN, draw_effects, draw_finding, one_line
+from clew.render.verdict.preflight_answers import FAILED, PASSED, UNJUDGED, Answer, Preflight
+from clew.render.verdict.root_causes import effects_by_root
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+INDENT = 2
+TIME = 9  # columns of the time, at the right
+NARROW = 16  # columns below which a question has no room beside its name
+FULL_ROOTS = 3  # findings drawn whole: more would not fit one screen
+
+
+def render_preflight(
+    preflight: Preflight,
+    run: RunSummary,
+    *,
+    stream: IO[str] | None = None,
+    width: int | None = None,
+    full: bool = False,
+) -> None:
+    """Draw on a stream (stderr by default); `full` leaves nothing out."""
+    screen = Screen(stream, width)
+    screen.rule()
+    _draw_title(screen, preflight)
+    _draw_table(screen, preflight)
+    _draw_unjudged(screen, preflight)
+    _draw_findings(screen, preflight, run, full)
+    _draw_end(screen, preflight, run, full)
+
+
+def render_answer(
+    answer: Answer, run: RunSummary, *, stream: IO[str] | None = None, width: int | None = None
+) -> None:
+    """One failed experiment by itself: its finding with all that is to be seen."""
+    if answer.finding is not None:
+        draw_finding(Screen(stream, width), answer.finding, run, full=False, plots=answer.plots)
+
+
+def _draw_title(screen: Screen, preflight: Preflight) -> None:
+    words = {PASSED: "passed", FAILED: "failed", UNJUDGED: "could not be judged"}
+    styles = {PASSED: "green", FAILED: "bold red", UNJUDGED: "yellow"}
+    counts = [
+        screen.text(f"{len(preflight.names(state))} {word}", styles[state])
+        for state, word in words.items()
+        if preflight.names(state)
+    ]
+    others = len(preflight.others)
+    if others:
+        words_for = "1 other finding" if others == 1 else f"{others} other findings"
+        counts.append(screen.text(words_for, "bold red"))
+    dot = f" {screen.glyphs.dot} "
+    named = neutral(preflight.what, 60)
+    parts: list[str | Text] = [named, screen.join(*counts, gap=", "), duration(preflight.seconds)]
+    screen.block(screen.join(screen.text("clew check  ", "bold"), screen.join(*parts, gap=dot)))
+
+
+def _draw_table(screen: Screen, preflight: Preflight) -> None:
+    """Passed and failed in the order of asking; what could not be judged follows with its reason."""
+    judged = [answer for answer in preflight.answers if answer.state != UNJUDGED]
+    if judged:
+        screen.blank()
+    column = max((len(answer.name) for answer in judged), default=0) + 2
+    for answer in judged:
+        mark, style = _mark(screen, answer)
+        before = len(mark) + 1 + column
+        room = screen.width - INDENT - before - TIME
+        name = screen.text(f"{mark} {neutral(answer.name, 60).ljust(column)}", style)
+        time = screen.text(duration(answer.seconds).rjust(TIME), "dim")
+        question = neutral(answer.question, 200) if room >= NARROW else ""
+        first, *more = wrap(question, max(room, NARROW)) or [""]
+        screen.row(screen.join(name, first.ljust(room), time), indent=INDENT)
+        for line in more:
+            screen.row(line, indent=INDENT + before)
+
+
+def _mark(screen: Screen, answer: Answer) -> tuple[str, str]:
+    if answer.state == FAILED:
+        return screen.glyphs.error.ljust(len(screen.glyphs.good)), "bold red"
+    return screen.glyphs.good, "green"
+
+
+def _draw_unjudged(screen: Screen, preflight: Preflight) -> None:
+    """One paragraph for each reason, with the questions that it left open."""
+    reasons: dict[tuple[str, str], list[Answer]] = {}
+    for answer in preflight.answers:
+        if answer.state == UNJUDGED:
+            reasons.setdefault((answer.reason, answer.hint), []).append(answer)
+    if reasons:
+        screen.blank()
+    mark = screen.glyphs.dash.ljust(len(screen.glyphs.good))
+    for (reason, hint), answers in reasons.items():
+        names = ", ".join(neutral(answer.name, 60) for answer in answers)
+        screen.block(screen.text(names, "yellow"), indent=INDENT, label=mark, column=len(mark) + 1)
+        inner = INDENT + len(mark) + 1
+        spent = sum(answer.seconds for answer in answers)
+        time = f" ({duration(spent)})" if spent >= 0.1 else ""
+        screen.block(f"could not be judged: {neutral(reason)}{time}", indent=inner)
+        if hint:
+            screen.block(screen.text(neutral(hint), "green"), indent=inner, label="to do", column=7)
+
+
+def _draw_findings(screen: Screen, preflight: Preflight, run: RunSummary, full: bool) -> None:
+    groups = effects_by_root(preflight.verdict.findings)
+    faults = [group for group in groups if full or group[0].severity is not Severity.ADVICE]
+    drawn = faults if full else faults[:FULL_ROOTS]
+    plots = preflight.plots
+    for root, effects in drawn:
+        screen.blank()
+        draw_finding(screen, root, run, full=full, plots=plots.get(root.check, ()))
+        draw_effects(screen, effects, run, full=full)
+    rest = [group for group in groups if group not in drawn]
+    if rest:
+        screen.blank()
+    for root, effects in rest:
+        for finding in (root, *effects):
+            screen.block(one_line(screen, finding))
+
+
+def _draw_end(screen: Screen, preflight: Preflight, run: RunSummary, full: bool) -> None:
+    screen.blank()
+    screen.rule()
+    findings = preflight.verdict.findings
+    if preflight.ok:
+        passed = len(preflight.names(PASSED))
+        good = f"{screen.glyphs.good} nothing wrong found" if passed else "no verdict"
+        counted = f" by {passed} experiments" if passed != 1 else " by 1 experiment"
+        screen.block(screen.join(screen.text(good, "bold green" if passed else "yellow"), counted))
+    for number, text in enumerate(_next(preflight, findings, run, full, screen.glyphs.dot)):
+        screen.block(screen.text(text, "dim"), label="" if number else "next", column=COLUMN)
+    if run.path:
+        path = screen.text(neutral(short_path(run.path), 200), "dim")
+        screen.block(path, label="run", column=COLUMN)
+
+
+def _next(
+    preflight: Preflight, findings: tuple[Finding, ...], run: RunSummary, full: bool, dot: str
+) -> list[str]:
+    """What to type now: the page of the first finding, and the same question again once it is mended."""
+    if preflight.ok or not findings:
+        return []
+    first = neutral(findings[0].check, 60)
+    all_of_it = "" if full or not run.path else f" {dot} clew why --all"
+    steps = [f"clew explain {first}{all_of_it}"]
+    failed = preflight.names(FAILED)
+    if failed:
+        again = ",".join(failed[:3])
+        command = f"clew check --only {again} {neutral(run.called, LONGEST_COMMAND)}"
+        ours = command if run.path else f"clew.examine(…, only={list(failed[:3])})"
+        steps.append(f"mend it, then ask again: {ours}")
+    return steps

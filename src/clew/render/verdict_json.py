@@ -1,0 +1,58 @@
+"""The machine-readable form. Its shape is stable: scripts and CI settings rely on it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from clew.records.codec import json_float
+from clew.records.verdict import Verdict
+from clew.render.run_summary import RunSummary
+
+
+def verdict_json(verdict: Verdict, run: RunSummary) -> dict[str, Any]:
+    """What `clew why --json` and `clew run --json FILE` give."""
+    return {
+        "run": run.to_json(),
+        "findings": [finding.to_json() for finding in verdict.findings],
+        "not_judged": [entry.to_json() for entry in verdict.not_judged],
+        "ruled_out": list(verdict.ruled_out),
+        "ignored": [entry.to_json() for entry in verdict.ignored],
+    }
+
+
+def dumps(data: Any, *, dense: bool = False) -> str:
+    """Strict JSON: ASCII only, so that no text in it can act on a terminal, and no bare NaN.
+
+    `dense` is for deep trees, which indented would be mostly spaces.
+    """
+    if dense:
+        return json.dumps(_strict(data), separators=(",", ":"), allow_nan=False) + "\n"
+    return json.dumps(_strict(data), indent=2, allow_nan=False) + "\n"
+
+
+def write_json(path: Path, data: Any, *, dense: bool = False) -> None:
+    """All or nothing: who waits for the file never reads half of it."""
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():  # /dev/stdout, a named pipe: can't be replaced
+        path.write_text(dumps(data, dense=dense), encoding="utf-8")
+        return
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(dumps(data, dense=dense), encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, float):
+        return json_float(value)
+    if isinstance(value, dict):
+        return {str(key): _strict(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(item) for item in value]
+    return value

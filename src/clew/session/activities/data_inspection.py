@@ -1,0 +1,173 @@
+"""`clew data` in a recorded run: the first steps are watched, and the pipelines looked at.
+
+It is done on copies of datasets and samplers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from clew.records.data_report import DataOptions
+from clew.render.rich_rng import undrawn
+from clew.render.stderr_messages import say, to_stderr
+from clew.session.activities.first_steps import FirstSteps, aside, observe, watch_first_steps, write_report
+
+if TYPE_CHECKING:
+    from clew.hooks.entry.guard import Guard
+    from clew.hooks.seams.torch_hooks import Seams
+    from clew.hooks.steps.watcher import Watcher
+    from clew.labs.loaders.program_loaders import Collector
+    from clew.labs.loaders.workerless_loader import Bare
+    from clew.labs.snapshot.users_step.step_capture import Capture
+    from clew.records.data_report import Report
+    from clew.records.verdict import Verdict
+    from clew.session.session import Session
+
+
+class DataRun(FirstSteps):
+    """The data part of one session: when it is done, and what is said about it."""
+
+    name = "data"
+
+    def __init__(self, session: Session, options: DataOptions) -> None:
+        super().__init__(session)
+        self.options = options
+        self.goes_on = options.go_on
+        self._watcher: Watcher | None = None
+        self._collector: Collector | None = None
+        self._capture: Capture | None = None
+        self._bare: Bare | None = None
+        self.found: Report | None = None
+
+    @property
+    def saw_nothing(self) -> bool:
+        """Neither run bare, which is all that was asked for, nor looked at: it must not look examined."""
+        return not self.options.bare and self.found is None
+
+    @property
+    def writes_json(self) -> bool:
+        """Bare, it is a run as any other."""
+        return not self.options.bare
+
+    def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
+        """See loaders being made, and look at the first steps."""
+        if self.options.bare:
+            from clew.labs.loaders.workerless_loader import Bare
+
+            self._bare = Bare()
+            self._bare.install(lambda function: guard.inner("bare", function))
+            return
+        from clew.labs.loaders.program_loaders import Collector
+
+        self._watcher = watcher
+        if self.options.measure:
+            self._capture = watch_first_steps(watcher, guard, 2)
+        self._collector = collector = Collector(watcher, seams.indices)
+        collector.install(lambda function: guard.inner("loaders", function))
+        observe(watcher, guard, "batches", collector)
+        watcher.between_steps.append(self.between_steps)
+
+    def _ready(self) -> bool:
+        return self._collector is not None and self._collector.finished
+
+    def _anything(self) -> bool:
+        """Without a step, loaders may have been made all the same."""
+        return self._collector is not None and bool(self._collector.delivered or self._collector.made)
+
+    def _conduct(self) -> None:
+        from clew.labs.loaders.program_loaders import NoSuchLoader, chosen, found_in
+        from clew.labs.loaders.run import conduct
+
+        assert self._collector is not None
+        assert self._watcher is not None
+        watcher, began = self._watcher, perf_counter()
+        step, sink = max(watcher.step - 1, 0), watcher.sink
+        try:
+            pipelines = chosen(found_in(watcher, self._collector), self.options.loader)
+        except NoSuchLoader as error:
+            say(f"clew: {error}")
+            return
+        subject = self._capture.subject() if self._capture is not None and self._capture.began else None
+        progress = self._progress()
+        try:
+            with aside(watcher, progress):
+                found = conduct(
+                    pipelines,
+                    self.options,
+                    lambda kind, data: sink.fact(kind, step, data),
+                    subject=subject,
+                    progress=progress,
+                )
+        finally:
+            self._collector.remove()
+        self.found = replace(found, seconds=perf_counter() - began)
+        self._write_run_files(self.found, step)
+
+    # -- saying what came out --
+
+    def report(self) -> bool:
+        """Files, and the screen, unless it was shown when it was done; bare, what was changed."""
+        if self._bare is not None:
+            for line in self._bare.said():
+                say(f"clew: {line}")
+        elif self.found is not None:
+            self._write_files()
+            if not self.goes_on:
+                self.render()
+        elif not self.done:
+            self._say(f"no data was seen: {self._why_nothing()}")
+        return not (self.options.bare or self.goes_on)
+
+    def render(self) -> None:
+        """On stderr."""
+        if self.found is not None and self._speaks:
+            from clew.render.data.data_terminal import render_data
+
+            with undrawn():
+                render_data(self._judged(), stream=to_stderr())
+
+    def _write_files(self) -> None:
+        """`--json` and `--html`."""
+        from clew.render.data.data_html import page
+        from clew.render.data.data_json import report_json
+        from clew.render.verdict_json import write_json
+
+        report = self._judged()
+        write_report(self._session.options.json_path, lambda p: write_json(p, report_json(report)))
+        write_report(self.options.html_path, lambda p: p.write_text(page(report), encoding="utf-8"))
+
+    def _write_run_files(self, found: Report, step: int) -> None:
+        """What the browser's view of the data shows (docs/api.md)."""
+        session = self._session
+        if session.rank != 0 or not session.recording:
+            return
+        from clew.render.data.data_json import batches_json, samples_json
+        from clew.render.verdict_json import write_json
+
+        folder = session.path / "data"
+        folder.mkdir(exist_ok=True)
+        write_json(folder / "samples.json", samples_json(found, step))
+        write_json(folder / "batches.json", batches_json(found, step))
+
+    def _why_nothing(self) -> str:
+        if self._watcher is None:
+            return self._session.why_idle()
+        return "the script ended before its first training step and made no DataLoader"
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """On the data alone: a few steps are no ground to judge the training on."""
+        return self._verdict() if self.found is not None else None
+
+    def _verdict(self) -> Verdict:
+        from clew.checks.run_view import RunView
+        from clew.checks.runner import judged
+
+        _ = self._session.verdict  # which sees to it that all facts are there
+        return judged(RunView(self._session._judge.data))
+
+    def _judged(self) -> Report:
+        assert self.found is not None
+        return replace(self.found, verdict=self._verdict(), what=self._session.summary().script)

@@ -1,0 +1,131 @@
+"""The first steps of a script: captured, looked at between two of them, and the script ended or let go on.
+
+What is done there is done with the seams looking away, on copies or on what is put back afterwards: with
+`--continue` the script trains on as if nothing had been.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import perf_counter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from clew.render.stderr_messages import say
+from clew.session.activities.activity import Part
+from clew.session.live_judge import RunStopped
+
+if TYPE_CHECKING:
+    from clew.hooks.entry.guard import Guard
+    from clew.hooks.steps.watcher import Watcher
+    from clew.labs.snapshot.users_step.step_capture import Capture
+
+EVENTS = ("forward", "loss", "backward")
+
+
+class FirstSteps(Part):
+    """Waits until enough was seen, does its work once, and ends the script or lets it train on."""
+
+    done = False
+    goes_on = False  # `--continue`
+
+    def _ready(self) -> bool:
+        """Enough steps were seen."""
+        raise NotImplementedError
+
+    def _anything(self) -> bool:
+        """There is something to work on, even if it is less than was waited for."""
+        raise NotImplementedError
+
+    def _conduct(self) -> None:
+        """The work."""
+        raise NotImplementedError
+
+    def render(self) -> None:
+        """What came out, on stderr."""
+        raise NotImplementedError
+
+    def between_steps(self, step: int) -> None:
+        """On the training thread, after an update."""
+        if not (self.done or self._ready()):
+            return
+        if not self.done:
+            self._once()
+            if not self.goes_on:
+                steps = "1 step" if step == 1 else f"{step} steps"
+                self._say(f"the script was ended after {steps}; --continue would let it train on")
+        if not self.goes_on:
+            raise RunStopped(0)
+
+    def script_ended(self) -> None:
+        """It made fewer steps than were waited for: those must do."""
+        if not self.done and self._anything():
+            self._once()
+
+    def _once(self) -> None:
+        """A failure of our own is an incident of the run."""
+        self.done = True
+        self._session._guarded(self.name, self._conduct)
+        if self.goes_on:
+            self._session._guarded("report", self.render)
+
+
+@contextlib.contextmanager
+def aside(watcher: Watcher, progress: Any) -> Iterator[None]:
+    """Between two steps, unseen; it is no part of any step, and no part of the budget."""
+    from clew.hooks.steps.pause import unwatched
+
+    began = perf_counter()
+    try:
+        with unwatched(watcher):
+            yield
+    finally:
+        if progress is not None:
+            progress.clear()
+        watcher.observers.clear()
+        watcher.sampler.excused += perf_counter() - began
+        watcher.clock.restart()
+
+
+def watch_first_steps(watcher: Watcher, guard: Guard, batches: int) -> Capture:
+    """Capture so many batches, in steps that are all looked at."""
+    from clew.labs.snapshot.users_step.step_capture import Capture
+
+    capture = Capture(watcher, batches)
+    observe(watcher, guard, "capture", capture)
+    watcher.sampler.also = range(batches + 2)
+    return capture
+
+
+def observe(watcher: Watcher, guard: Guard, probe: str, observer: Any) -> None:
+    """Let someone see forwards, losses and backwards; a failure is an incident of this probe."""
+    safely = {name: guard.inner(probe, getattr(observer, name)) for name in EVENTS}
+    watcher.observers.append(SimpleNamespace(**safely))
+
+
+@contextlib.contextmanager
+def untouched(loader: Any) -> Iterator[None]:
+    """Generators that a loader and its samplers draw from go on from where they were."""
+    import torch
+
+    owners = [loader, *(getattr(loader, name, None) for name in ("sampler", "batch_sampler"))]
+    owners.append(getattr(owners[-1], "sampler", None))
+    held = [getattr(owner, "generator", None) for owner in owners if owner is not None]
+    states = [(g, g.get_state()) for g in held if isinstance(g, torch.Generator)]
+    try:
+        yield
+    finally:
+        for generator, state in states:
+            generator.set_state(state)
+
+
+def write_report(path: Path | None, write: Callable[[Path], Any]) -> None:
+    """A file that was asked for; where it can't be written that is said, and nothing else is lost."""
+    if path is None:
+        return
+    try:
+        write(path)
+    except OSError as error:
+        say(f"clew: the report could not be written to {path}: {error.strerror or error}")

@@ -1,0 +1,60 @@
+"""`clew run --prove`, and the end of `clew check`: the fixes of what was found are tried on a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from clew.records.finding import Severity
+from clew.session.activities.activity import Part
+from clew.session.activities.first_steps import watch_first_steps
+
+if TYPE_CHECKING:
+    from clew.hooks.entry.guard import Guard
+    from clew.hooks.seams.torch_hooks import Seams
+    from clew.hooks.steps.watcher import Watcher
+    from clew.labs.snapshot.subject import Subject
+    from clew.labs.snapshot.users_step.step_capture import Capture
+    from clew.session.session import Session
+
+BATCHES = 16  # of the script's own that trials run on
+SECONDS = 60.0  # for all trials at the end of a run
+
+
+class ProofRun(Part):
+    """Captures the first steps of a run, for trials when it is over."""
+
+    name = "proofs"
+    _capture: Capture | None = None
+
+    def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
+        """Look at all of the first steps."""
+        self._capture = watch_first_steps(watcher, guard, BATCHES)
+
+    def close(self) -> None:
+        """Try what would mend the causes that were found."""
+        if self._capture is None or not self._capture.began:
+            return
+        subject = self._capture.subject()
+        if subject.step is None:
+            self._say(f"no fix could be tried: {subject.reasons.get('step', 'no step was seen')}")
+        prove_findings(self._session, subject, max(self._session.step - 1, 0), SECONDS)
+
+
+def prove_findings(
+    session: Session, subject: Subject, step: int, seconds: float, only: Collection[str] = ()
+) -> None:
+    """Try the fixes of the root causes, the first one first, and record what came out."""
+    from clew.labs.experiments.fix_trials import try_fixes
+
+    if subject.step is None or seconds <= 0:
+        return
+    session._writer.flush()
+    verdict = session._judge.verdict()
+    roots = [f for f in verdict.findings if not f.because and f.severity is not Severity.ADVICE]
+    names = [f.check for f in roots if not only or f.check in only]
+    began = perf_counter()
+    try_fixes(names, subject, session._writer, step, seconds)
+    if names:
+        session._writer.fact("trials", step, {"seconds": round(perf_counter() - began, 3)})

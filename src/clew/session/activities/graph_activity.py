@@ -1,0 +1,33 @@
+"""`--graph`: the models are drawn in the first steps, one more forward each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clew.session.activities.activity import Part
+
+if TYPE_CHECKING:
+    from clew.hooks.entry.guard import Guard
+    from clew.hooks.seams.torch_hooks import Seams
+    from clew.hooks.steps.watcher import Watcher
+    from clew.session.activities.graph_recording import GraphRecorder
+
+
+class GraphPart(Part):
+    """See `graph_recording`, which needs torch."""
+
+    name = "graph"
+    _recorder: GraphRecorder | None = None
+
+    def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
+        """Draw before each of the first updates."""
+        from clew.render.verdict_json import write_json
+        from clew.session.activities.graph_recording import GraphRecorder
+
+        self._recorder = GraphRecorder(watcher, self._session.path / "traces", write_json)
+        watcher.before_update = guard.inner(self.name, self._recorder)
+
+    def close(self) -> None:
+        """Say which models were left out."""
+        if self._recorder is not None:
+            self._recorder.close()

@@ -1,0 +1,133 @@
+"""`clew check` in a recorded run: the first steps are captured and experimented on."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from clew.render.rich_rng import undrawn
+from clew.render.stderr_messages import to_stderr
+from clew.session.activities.first_steps import FirstSteps, aside, untouched, watch_first_steps, write_report
+from clew.session.activities.fix_proofs import prove_findings
+from clew.session.run_options import CheckOptions
+
+if TYPE_CHECKING:
+    from clew.hooks.entry.guard import Guard
+    from clew.hooks.seams.torch_hooks import Seams
+    from clew.hooks.steps.watcher import Watcher
+    from clew.labs.snapshot.users_step.step_capture import Capture
+    from clew.render.verdict.preflight_answers import Preflight
+    from clew.session.session import Session
+
+PROOFS = 0.2  # of the time limit that is kept for trying the fixes of what was found
+OTHERS_TRAIN = 2.0  # seconds of processor time in child processes that look like training
+
+
+class PreflightRun(FirstSteps):
+    """The experiments of one session: when to make them, and what is said about them."""
+
+    name = "experiments"
+    writes_json = True
+
+    def __init__(self, session: Session, options: CheckOptions) -> None:
+        super().__init__(session)
+        self.options = options
+        self.goes_on = options.go_on
+        self._capture: Capture | None = None
+        self._watcher: Watcher | None = None
+
+    def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
+        """Look at all of the first steps."""
+        self._watcher = watcher
+        self._capture = watch_first_steps(watcher, guard, self.options.batches)
+        watcher.between_steps.append(self.between_steps)
+
+    def _ready(self) -> bool:
+        return self._capture is not None and self._capture.finished
+
+    def _anything(self) -> bool:
+        return self._capture is not None and self._capture.began
+
+    @property
+    def saw_nothing(self) -> bool:
+        """A script that was not examined must not look healthy."""
+        return not self.done
+
+    def _conduct(self) -> None:
+        from clew.labs.experiments.run import chosen, run_experiments
+
+        assert self._capture is not None
+        assert self._watcher is not None
+        watcher, began = self._watcher, perf_counter()
+        step, sink = max(watcher.step - 1, 0), watcher.sink
+        subject = self._capture.subject()
+        progress = self._progress()
+        with aside(watcher, progress), untouched(subject.loader):
+            run_experiments(
+                subject,
+                chosen(self.options.only, self.options.skip),
+                lambda kind, data: sink.fact(kind, step, data),
+                time_limit=self.options.time_limit * (1 - PROOFS),
+                progress=progress,
+            )
+            left = self.options.time_limit - (perf_counter() - began)
+            prove_findings(self._session, subject, step, left, self.options.only)
+
+    # -- saying what came out --
+
+    def report(self) -> bool:
+        """Files, and the table, unless it was shown when the experiments were done."""
+        if not self.done:
+            self._say(f"nothing was checked: {self._why_nothing()}")
+            return not self.goes_on
+        self._write_files()
+        if not self.goes_on:
+            self.render()
+        return not self.goes_on
+
+    def render(self) -> None:
+        """The table and the verdict, on stderr."""
+        if not self._speaks:
+            return
+        from clew.render.verdict.preflight_terminal import render_preflight
+
+        with undrawn():
+            render_preflight(self._read(), self._session.summary(), stream=to_stderr())
+
+    def _write_files(self) -> None:
+        """`--json`, `--junit` and `--html`."""
+        from clew.render.verdict.preflight_html import page
+        from clew.render.verdict.preflight_json import junit, preflight_json
+        from clew.render.verdict_json import write_json
+
+        found, summary = self._read(), self._session.summary()
+        write_report(self._session.options.json_path, lambda p: write_json(p, preflight_json(found, summary)))
+        write_report(self.options.junit_path, lambda p: p.write_text(junit(found), encoding="utf-8"))
+        write_report(self.options.html_path, lambda p: p.write_text(page(found, summary), encoding="utf-8"))
+
+    def _read(self) -> Preflight:
+        from clew.checks.run_view import RunView
+        from clew.render.verdict.preflight_answers import Preflight
+
+        session = self._session
+        verdict = session.verdict  # which sees to it that all facts are there
+        return Preflight.read(RunView(session._judge.data), verdict, session.summary().script)
+
+    def _why_nothing(self) -> str:
+        if self._watcher is None:
+            return self._session.why_idle()
+        if _children_worked():
+            return (
+                "no training step was seen in this process, but it started others that worked; "
+                "check the program that trains"
+            )
+        return "the script ended before its first training step, or does not train with torch"
+
+
+def _children_worked() -> bool:
+    try:
+        import resource
+    except ImportError:
+        return False
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime > OTHERS_TRAIN

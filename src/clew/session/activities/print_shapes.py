@@ -1,0 +1,30 @@
+"""`--print-shapes`: what goes into each layer and comes out, once and whenever it changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clew.session.activities.activity import Part
+
+if TYPE_CHECKING:
+    from clew.hooks.collect_layers.shape_printer import ShapePrinter
+    from clew.hooks.entry.guard import Guard
+
+
+class ShapesPart(Part):
+    """Hooks of its own, in torch as long as the seams are."""
+
+    name = "shapes"
+    _printer: ShapePrinter | None = None
+
+    def attached(self, guard: Guard) -> None:
+        """Print from here on."""
+        from clew.hooks.collect_layers.shape_printer import ShapePrinter
+
+        self._printer = ShapePrinter(lambda line: self._session.say(line, prefix=""))
+        self._printer.install(guard.probe)
+
+    def detached(self) -> None:
+        """Nothing is left in torch."""
+        if self._printer is not None:
+            self._printer.remove()

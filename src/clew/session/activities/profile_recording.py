@@ -1,0 +1,373 @@
+"""`clew profile` in a recorded run: windows between the steps, and a profile put together at the end.
+
+Outside its windows the run is watched as `clew run` does. What the windows recorded is read when
+training is over; opening and closing them is off the clock of the steps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from clew.records.step_costs import FEWEST_TIMED
+from clew.render.rich_rng import undrawn
+from clew.render.stderr_messages import to_stderr
+from clew.session.activities.activity import Part
+from clew.session.activities.first_steps import write_report
+from clew.session.run_options import ProfileOptions
+
+if TYPE_CHECKING:
+    from clew.hooks.entry.guard import Guard
+    from clew.hooks.seams.torch_hooks import Seams
+    from clew.hooks.steps.watcher import Watcher
+    from clew.labs.profiler.habits.habit_observer import Observer
+    from clew.labs.profiler.profile_assembly import Found
+    from clew.labs.profiler.profile_windows import Windows
+    from clew.labs.profiler.step_parts import Timed
+    from clew.labs.profiler.window_kinds import Lenses
+    from clew.records.step_costs import Profile
+    from clew.session.activities.faster_steps import AttemptRun
+    from clew.session.activities.leak_watch import GrowthPart
+    from clew.session.session import Session
+
+PROBE = "profile"
+LARGEST_TRACE = 20 << 20  # bytes of the compressed trace that is kept
+TRACE = "steps.pt.trace.json.gz"
+CALLS = "python.prof"
+COLD = 2  # first steps, which do what is done once: left out where there are more
+
+
+class ProfileRun(Part):
+    """The profile of one session: when to look, and what is made of it."""
+
+    name = PROBE
+    writes_json = True
+
+    def __init__(self, session: Session, options: ProfileOptions, growth: GrowthPart) -> None:
+        super().__init__(session)
+        self.options = options
+        self._growth = growth
+        self.profile: Profile | None = None
+        self._watcher: Watcher | None = None
+        self._guard: Guard | None = None
+        self._lenses: Lenses | None = None
+        self._windows: Windows | None = None
+        self._observer: Observer | None = None
+        self._attempts: AttemptRun | None = None
+        self._stopped = False
+
+    def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
+        """Of several processes only the first is looked at in detail."""
+        self._watcher, self._guard = watcher, guard
+        if self._session.rank != 0:
+            return
+        from clew.labs.profiler.habits.habit_observer import Observer
+        from clew.labs.profiler.profile_windows import Windows
+        from clew.labs.profiler.window_kinds import Lenses
+
+        self._observer = Observer(watcher, guard)
+        self._observer.begin()
+        self._lenses = Lenses(watcher.models, watcher.optimizers, watcher.models.known, self._observer)
+        self._lenses.courtesy.install()
+        self._windows = Windows(self._schedule(), self._lenses.makers(), self._failed)
+        if self.options.attempts or self.options.batch_sizes:
+            from clew.session.activities.faster_steps import AttemptRun
+
+            self._attempts = AttemptRun(self._session, watcher, guard, self.options)
+        watcher.sampler.paused = self._windows.is_near(0)
+        watcher.due = self._windows.due
+        watcher.between_steps.append(guard.inner(PROBE, self._between_steps))
+
+    def _schedule(self) -> Any:
+        from clew.labs.profiler.window_schedule import CALLS, DETAIL, MEMORY, STACKS, WATCH, Schedule
+
+        kinds = [DETAIL, *([STACKS] if self.options.python else []), WATCH, MEMORY]
+        kinds += [CALLS] if self.options.cprofile else []
+        return Schedule(self.options.windows, self.options.steps, tuple(kinds), self._session.options.steps)
+
+    # -- while it runs --
+
+    def _between_steps(self, step: int) -> None:
+        assert self._watcher is not None
+        watcher, windows = self._watcher, self._windows
+        if windows is None or self._stopped:
+            watcher.due = sys.maxsize
+            return
+        if step >= windows.due:
+            try:
+                with self._off_the_clock():
+                    windows.step_begins(step)
+            except BaseException:
+                self._abandon()
+                raise
+        watcher.due = windows.due
+        watcher.sampler.paused = windows.is_near(step)
+
+    def _failed(self, kind: str, error: Exception) -> None:
+        assert self._guard is not None
+        self._guard.fail(f"{PROBE}-{kind}", error)
+
+    @contextlib.contextmanager
+    def _off_the_clock(self) -> Iterator[None]:
+        """What is done now belongs to no step, and is no part of the budget."""
+        assert self._watcher is not None
+        assert self._guard is not None
+        began = perf_counter()
+        try:
+            yield
+        finally:
+            if not self._watcher.plain.telling:  # else a probe is around us, and books this in a moment
+                self._guard.seconds -= perf_counter() - began
+            self._watcher.clock.restart()
+
+    def _abandon(self) -> None:
+        """Something of ours has failed: leave nothing open."""
+        self._stopped = True
+        if self._watcher is not None:
+            self._watcher.due = sys.maxsize
+            self._watcher.sampler.paused = False
+        if self._windows is not None:
+            with contextlib.suppress(Exception):
+                self._windows.finish()
+
+    # -- the end --
+
+    def stop(self) -> None:
+        """The run is over, but still attached: close what is open."""
+        if self._watcher is None or self._lenses is None:
+            return
+        self._watcher.sampler.paused = False
+        if self._windows is not None and not self._stopped:
+            self._windows.finish()
+        self._stopped = True
+        self._lenses.courtesy.remove()
+
+    def close(self) -> None:
+        """Put the profile together and write it down, while there is a log to write to."""
+        if self._lenses is None or self._windows is None or self._watcher is None:
+            return
+        if self._observer is not None:
+            self._observer.finish()
+        self._session._writer.flush()
+        step = max(self._watcher.step - 1, 0)
+        self.profile = self._assembled(step)
+        self._write()
+        from clew.labs.profiler.profile_assembly import trimmed
+
+        self._session._writer.fact("profile", step, trimmed(self.profile).to_json())
+        if self._attempts is not None:
+            self._session._guarded("attempts", self._attempts.close)
+
+    def _assembled(self, step: int) -> Profile:
+        from clew.labs.profiler.profile_assembly import Found, assemble
+
+        found = Found(notes=self._notes())
+        for collect in (
+            self._collect_times,
+            self._collect_detail,
+            self._collect_python,
+            self._collect_memory,
+        ):
+            self._session._guarded(PROBE, lambda collect=collect: collect(found))  # type: ignore[misc]
+        profile = assemble(found)
+        self._session._guarded(PROBE, lambda: self._note_python(profile, step))
+        return profile
+
+    def _notes(self) -> list[str]:
+        assert self._windows is not None
+        assert self._lenses is not None
+        notes = [*self._windows.notes, *self._lenses.seen.notes]
+        if not self._lenses.seen.in_detail and self._watcher is not None and self._watcher.step < 3:
+            notes.append("the run made too few steps to look at one in detail: it needs 3")
+        return notes
+
+    def _collect_times(self, found: Found) -> None:
+        assert self._windows is not None
+        timed, windows = times_of(self._session._judge.data), self._windows
+        if timed is None:
+            return
+        sampled, cold = sampled_steps(self._session._judge.data), set(range(COLD))
+        choices = [
+            timed.without(cold | sampled | with_following(windows.looked_at)),
+            timed.without(cold | sampled | with_following(windows.slowed)),
+            timed.without(cold | with_following(windows.slowed)),
+            timed.without(cold),
+        ]
+        # With too few, those that are looked at without being slowed much count as well.
+        found.timed = next((some for some in choices if len(some.steps) >= FEWEST_TIMED), timed)
+
+    def _collect_detail(self, found: Found) -> None:
+        from clew.labs.profiler.torch_trace.roofline import roof
+        from clew.labs.profiler.window_contents import read
+        from clew.store.index.index_cache import cache_root
+
+        assert self._lenses is not None
+        seen = self._lenses.seen
+        if seen.in_detail:
+            found.roof = roof(cache_root() / "roof.json")
+            found.reading = read(seen.in_detail, found.roof)
+            self._save_trace(found)
+
+    def _save_trace(self, found: Found) -> None:
+        assert self._lenses is not None
+        folder = self._session.path / "traces"
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / TRACE
+        self._lenses.seen.in_detail[-1].save(file)
+        if file.stat().st_size > LARGEST_TRACE:
+            file.unlink()
+            found.notes.append("the trace of the steps was too large to be kept")
+        else:
+            found.files["chrome trace"] = TRACE
+
+    def _collect_python(self, found: Found) -> None:
+        from clew.labs.profiler.python.stack_flames import (
+            python_flame,
+            seconds_by_kind,
+            share_by_kind,
+            source_lines,
+        )
+        from clew.labs.profiler.torch_trace.host_syncs import by_mask
+
+        assert self._lenses is not None
+        seen = self._lenses.seen
+        found.syncs = seen.syncs.found()
+        found.syncs += by_mask(seen.in_detail, found.syncs)
+        found.notes += [seen.syncs.note] if seen.syncs.note else []
+        stacks, away = seen.stacks, seen.syncs.accelerator
+        if stacks is not None:
+            found.python = python_flame(stacks)
+            found.lines = source_lines(stacks, away)
+            found.logging = share_by_kind(seconds_by_kind(stacks, away)).get("logging", 0.0)
+            found.notes += stacks.notes
+        if self.options.cprofile and seen.calls.write(self._session.path / "traces" / CALLS):
+            found.files["cprofile"] = CALLS
+
+    def _collect_memory(self, found: Found) -> None:
+        assert self._lenses is not None
+        if self._lenses.seen.memory:
+            found.memory, found.by_module = tensor_memory(self._lenses.seen.memory[-1], found)
+        watch = self._growth.watch
+        if watch is not None:
+            found.memory = replace(found.memory, processes=watch.processes(), growth=watch.growth)
+
+    def _note_python(self, profile: Profile, step: int) -> None:
+        from clew.labs.profiler.python.python_time import python_time
+
+        assert self._lenses is not None
+        stacks = self._lenses.seen.stacks
+        data = python_time(profile, stacks) if stacks is not None else None
+        if data is not None:
+            self._session._writer.fact("profile.python", step, data)
+
+    def _write(self) -> None:
+        from clew.render.verdict_json import write_json
+
+        assert self.profile is not None
+        if self._session.recording:
+            write_json(self._session.path / "traces" / "profile.json", self.profile.to_json(), dense=True)
+
+    # -- saying what came out --
+
+    def report(self) -> bool:
+        """The exported files, and the table."""
+        if self.profile is None:
+            self._say(f"nothing was profiled: {self._session.why_idle()}")
+            return True
+        self._session._guarded("export", self._export)
+        self._session._guarded("export", self._write_json)
+        self.render()
+        if self._attempts is not None:
+            self._attempts.report()
+        return True
+
+    def _export(self) -> None:
+        from clew.render.profile.files.profile_exports import CannotExport, export
+
+        out, profile = self.options.out, self.profile
+        if profile is None or (out is None and not self.options.formats):
+            return
+        out = out if out is not None else Path.cwd() / f"{self._session.path.name}-profile"
+        try:
+            for file in export(profile, self._session.path, out, self.options.formats):
+                self._say(f"wrote {file}")
+        except CannotExport as error:
+            self._say(str(error))
+
+    def _write_json(self) -> None:
+        from clew.records.tried_changes import recorded_json
+        from clew.render.verdict_json import verdict_json, write_json
+
+        profile, session = self.profile, self._session
+        if session.options.json_path is None or profile is None:
+            return
+        report = verdict_json(session.verdict, session.summary())
+        report |= {"profile": profile.to_json(), **recorded_json(session._judge.data.facts)}
+        write_report(session.options.json_path, lambda path: write_json(path, report))
+
+    def render(self) -> None:
+        """The profile and the recommendations, on stderr."""
+        if self.profile is None or not self._speaks:
+            return
+        from clew.render.profile.profile_terminal import render_profile
+
+        with undrawn():
+            render_profile(self.profile, self._session.verdict, self._session.summary(), to_stderr())
+
+
+def times_of(data: Any) -> Timed | None:
+    """The clock's series of every step, as recorded."""
+    import numpy as np
+
+    from clew.labs.profiler.step_parts import Timed
+
+    def series(name: str) -> dict[int, float]:
+        return {
+            int(step): float(value)
+            for _, steps, values in data.series(name)
+            for step, value in zip(steps, values, strict=True)
+        }
+
+    total = series("step.time")
+    if not total:
+        return None
+    steps = np.array(sorted(total), dtype=np.int64)
+
+    def column(name: str) -> Any:
+        known = series(name)
+        return np.array([known.get(int(step), 0.0) for step in steps])
+
+    whole = np.array([total[int(step)] for step in steps])
+    parts = {name: column(f"time.{name}") for name in ("data", "forward", "backward", "optimizer")}
+    known = sum(parts.values(), np.zeros(len(steps)))
+    parts["clew"] = np.clip(column("time.clew"), 0.0, np.maximum(whole - known, 0.0))  # partly an estimate
+    parts["rest"] = np.maximum(whole - known - parts["clew"], 0.0)
+    return Timed(steps, whole, parts, column("batch.size"))
+
+
+def with_following(steps: set[int]) -> set[int]:
+    """Steps, and those right after one: what was opened in the first is closed in the second."""
+    return steps | {step + 1 for step in steps}
+
+
+def sampled_steps(data: Any) -> set[int]:
+    """Those in which Clew looked at every layer, and which took longer for it."""
+    return {int(step) for _, steps, _ in data.series("grad.present") for step in steps}
+
+
+def tensor_memory(found: Any, whole: Found) -> tuple[Any, dict[str, tuple[int, int]]]:
+    """Of one step: as `costs.Memory`, and by module under the names that the profile has for them."""
+    from clew.records.step_costs import Memory
+
+    names = {module.module for module in whole.reading.modules}
+    by_module = {}
+    for (root, path), memory in found.modules.items():
+        full = f"{root}.{path}" if path else root
+        name = path if path in names and full not in names else full
+        by_module[name] = (memory.activations, memory.peak)
+    return Memory(found.peak, found.kinds, found.timeline, found.root), by_module

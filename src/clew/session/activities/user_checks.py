@@ -1,0 +1,28 @@
+"""The user's own checks: what they say is written down, for readers of the run who do not have them."""
+
+from __future__ import annotations
+
+from clew.session.activities.activity import Part
+
+
+class OwnChecks(Part):
+    """Asked when the run is over."""
+
+    name = "custom-checks"
+
+    def close(self) -> None:
+        """Ask them about all that was recorded; for nothing, not even the checks are imported."""
+        session = self._session
+        if not session.watches:
+            return
+        from clew.checks.custom_checks import own_checks, to_fact
+        from clew.checks.run_view import RunView
+        from clew.checks.runner import ask
+        from clew.checks.thresholds import in_force
+
+        checks = own_checks()
+        if checks:
+            session._writer.flush()
+            run = RunView(session._judge.data)
+            for check in in_force(checks, run):
+                session._writer.fact("custom_check", session.step, to_fact(check, *ask(check, run)))

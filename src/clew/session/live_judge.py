@@ -1,0 +1,174 @@
+"""The checks at work while a run goes on, on the writer's thread and within a share of its time."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from time import perf_counter, sleep, thread_time
+from typing import TYPE_CHECKING
+
+from clew.records.finding import Finding, Severity
+from clew.records.verdict import Verdict
+from clew.render.stderr_messages import say
+from clew.session.live_pace import EAGER_CREDIT, EAGER_SHARE, Pace
+from clew.session.run_options import FAILED_ON
+
+if TYPE_CHECKING:
+    from clew.session.session import Session
+    from clew.store.read.run_data import RunData
+    from clew.store.read.run_reader import RunReader
+
+KEPT_ROWS = 256  # of each layer's statistics: the longest window that a check looks back
+OTHERS_PATIENCE = 3.0  # seconds for the other processes of a run to end, if there is a NaN to explain
+PATIENCE = 1.0  # seconds that the training waits for a look that --stop-on asked for; then never again
+
+
+class RunStopped(SystemExit):
+    """Ends the script as `--stop-on` or `--steps` asks."""
+
+
+class LiveJudge:
+    """Looks at a growing run, announces new errors, and asks for a stop if told to."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._data: RunData | None = None
+        self._early: list[bytes] = []
+        self._making = threading.Lock()
+        self._judged = -1
+        self._eager = session.options.stop_on is not None
+        self._pace = Pace(EAGER_CREDIT, EAGER_SHARE) if self._eager else Pace()
+        self._ready = False  # all checks are imported
+        self._announced: set[str] = set()
+        self._stop: Finding | None = None
+
+    @property
+    def data(self) -> RunData:
+        """What was recorded so far, or the end of it where that would be too much."""
+        if self._data is None:
+            from clew.store.read.run_data import RunData
+
+            with self._making:  # the log's thread feeds it, the training's may be the first to ask
+                if self._data is None:
+                    data = RunData(keep_rows=KEPT_ROWS)
+                    for payload in self._early:
+                        data.feed(payload)
+                    self._data, self._early = data, []
+        return self._data
+
+    def feed(self, payload: bytes) -> None:
+        """A record as it was written. Nothing is decoded, nor numpy imported, before torch is there."""
+        with self._making:
+            early = self._data is None and "torch" not in sys.modules
+            if early:
+                self._early.append(payload)
+        if not early:
+            self.data.feed(payload)
+
+    def look(self) -> None:
+        """Called after every flush; most calls return at once."""
+        if self._data is None:
+            return
+        if not self._ready:
+            self._prepare()
+        steps = self.data.last_step + 1
+        if steps <= self._judged or not self._pace.is_due(steps, perf_counter()) or self._explaining():
+            return
+        began = thread_time()
+        self._judged = steps
+        for finding in self.verdict().findings:
+            self._consider(finding)
+        self._session.keep_sources()
+        self._pace.looked(steps, perf_counter(), thread_time() - began)
+
+    def _explaining(self) -> bool:
+        """Whether a step is being run again to find what made a NaN: until then its cause is not known."""
+        facts = self.data.facts
+        begun = sum(fact.kind == "nonfinite" and fact.data.get("explained") is True for fact in facts)
+        return begun > sum(fact.kind == "explained" for fact in facts)
+
+    def _prepare(self) -> None:
+        """Import the checks before there are steps to judge: the longest part of a first look."""
+        self._ready = True
+        from clew.checks import catalog, runner  # noqa: F401 - for the look to come
+
+        catalog.everything()
+
+    def _consider(self, finding: Finding) -> None:
+        asked = self._session.options.stop_on
+        if asked is not None and finding.severity.rank <= Severity(asked).rank and self._stop is None:
+            self._stop = finding
+        if finding.severity is Severity.ERROR and finding.check not in self._announced:
+            self._announced.add(finding.check)
+            self._note(finding)
+            options = self._session.options
+            quiet = options.quiet or options.check is not None or options.data is not None
+            if self._session.rank == 0 and not quiet and sys.stderr is not None:
+                from clew.render.verdict.verdict_terminal import live_line
+
+                say(live_line(finding, sys.stderr))
+
+    def _note(self, finding: Finding) -> None:
+        """Write down what is told, so that the verdict of the whole run can't be silent about it."""
+        from clew.checks.custom_checks import findings_data
+
+        data = {"check": finding.check, "findings": findings_data([finding])}
+        self._session._writer.fact("announced", self.data.last_step, data)
+
+    def stop_if_asked(self, step: int) -> None:
+        """On the training thread, between two steps: end the script if a finding says so."""
+        if self._pace.is_early(step) and step > self._judged:
+            self._have_looked()
+        limit = self._session.options.steps
+        if limit is not None and step >= limit:
+            self._say(f"stopped after {step} steps (--steps)")
+            raise RunStopped(0)
+        if self._stop is not None:
+            stop, self._stop = self._stop, None
+            self._say(f"stopped at step {step}: {stop.check} (--stop-on)")
+            raise RunStopped(FAILED_ON)
+
+    def _have_looked(self) -> None:
+        """The steps are enough for a look: have it now, not when the log is written anyway."""
+        if not self._eager:
+            self._session.write_soon()
+        elif not self._session.catch_up(PATIENCE):
+            self._eager = False
+
+    def _say(self, line: str) -> None:
+        if not self._session.options.quiet:
+            say(f"clew: {line}")
+
+    def verdict(self) -> Verdict:
+        """The verdict on what is known now."""
+        from clew.checks.run_view import RunView
+        from clew.checks.runner import judge
+
+        return judge(RunView(self.data))
+
+    def final(self, path: Path, rank: int) -> Verdict:
+        """The verdict on the finished run, read back from disk as `clew why` does."""
+        from clew.checks.run_view import RunView
+        from clew.checks.runner import judge
+        from clew.store.read.run_errors import RunError
+        from clew.store.read.run_reader import open_run
+
+        try:
+            run = open_run(path)
+            data = run.ranks[rank]
+        except (RunError, OSError, KeyError):
+            return self.verdict()  # nothing could be written: what is in memory must do
+        if data.last_step < self.data.last_step:
+            return self.verdict()
+        if any(fact.kind == "nonfinite" for fact in data.facts):
+            _await_others(run, rank)  # the cause may be in the log of another process
+        return judge(RunView(data, run.ranks))
+
+
+def _await_others(run: RunReader, rank: int) -> None:
+    """Let the other processes of a run write their ends; one that goes on without us is not waited for."""
+    until = perf_counter() + OTHERS_PATIENCE
+    while perf_counter() < until and any(run.rank_state(n) == "running" for n in run.ranks if n != rank):
+        sleep(0.1)
+        run.refresh()

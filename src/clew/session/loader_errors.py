@@ -1,0 +1,30 @@
+"""After an exception that came out of a DataLoader: which sample it was, said and recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clew.session.session import Session
+
+
+def explain_failure(session: Session, error: BaseException) -> bool:
+    """Whether it was one, and has been explained."""
+    if session._watcher is None or session._seams is None:
+        return False
+    from clew.hooks.steps.pause import unwatched
+    from clew.labs.loaders.failing_sample import traced_back
+    from clew.render.data.loader_failure import render_failure
+    from clew.render.rich_rng import undrawn
+    from clew.render.stderr_messages import to_stderr
+
+    with unwatched(session._watcher):
+        failure = traced_back(error, session._seams.indices)
+    if failure is None:
+        return False
+    session._writer.fact("data.failure", session.step, failure.to_json())
+    options = session.options
+    script = f"-m {options.script}" if options.module else options.script
+    with undrawn():
+        render_failure(failure, script, stream=to_stderr())
+    return True

@@ -1,1 +1,0 @@
-"""Every rendering of what checks found. Draws, never recomputes, and never imports torch."""

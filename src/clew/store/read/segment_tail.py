@@ -1,0 +1,163 @@
+"""Following the segments of one rank as they grow.
+
+A position is a segment and an offset: only new bytes are read. Reading stops at the first
+frame that is not whole. One that is cut short may still be on its way (or its writer was
+killed); one whose CRC is wrong is damage. The next segment is read in any case, because it
+repeats what it needs from the earlier ones.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from clew.store.write.frames import HEADER, MAGIC, is_sound
+
+RANK = re.compile(r"rank(\d{5,9})")
+SEGMENT = re.compile(r"events-(\d{6,9})\.seg")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Bytes of a segment that could not be read."""
+
+    path: Path
+    offset: int
+    size: int
+    reason: str
+    cut: bool = False  # only the last frame is unfinished: harmless while somebody writes
+
+    def __str__(self) -> str:
+        where = f"{self.path.parent.name}/{self.path.name}"
+        return f"{where}: {self.reason}; {self.size} bytes from byte {self.offset} can't be read"
+
+
+def rank_folders(run: Path) -> dict[int, Path]:
+    """The folders of the ranks, by number; a folder that can't be listed has none."""
+    return _numbered(run, RANK)
+
+
+def segment_files(folder: Path) -> list[Path]:
+    """The segments of a rank, oldest first."""
+    return list(_numbered(folder, SEGMENT).values())
+
+
+def _numbered(folder: Path, pattern: re.Pattern[str]) -> dict[int, Path]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return {}
+    matches = ((pattern.fullmatch(name), name) for name in names)
+    return {n: folder / name for n, name in sorted((int(m[1]), name) for m, name in matches if m)}
+
+
+class Tail:
+    """Reads the frames of one segment from `offset` on, each once."""
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self.path = path
+        self.offset = offset
+        self.gap: Gap | None = None
+
+    def read(self, feed: Callable[[bytes], None]) -> None:
+        """Feed every new whole payload; `gap` says what stopped the reading, if anything did."""
+        self.gap = None
+        try:
+            with open_regular(self.path) as file:
+                self._frames(file, os.fstat(file.fileno()).st_size, feed)
+        except OSError as e:
+            self.gap = self._stopped(_size(self.path), e.strerror or "can't be opened")
+
+    def _frames(self, file: BinaryIO, size: int, feed: Callable[[bytes], None]) -> None:
+        if self.offset == 0 and not self._starts_well(file, size):
+            return
+        if size < self.offset:
+            self.gap = self._stopped(self.offset, "the file became shorter than what was read")
+            return
+        file.seek(self.offset)
+        while self.offset < size and (payload := self._frame(file, size)) is not None:
+            self.offset += HEADER.size + len(payload)
+            feed(payload)
+
+    def _starts_well(self, file: BinaryIO, size: int) -> bool:
+        word = file.read(len(MAGIC))
+        if word == MAGIC:
+            self.offset = len(MAGIC)
+            return True
+        if MAGIC.startswith(word):
+            self.gap = self._stopped(size, "cut short at its start", cut=True) if word else None
+        else:
+            self.gap = self._stopped(size, "not a segment that this Clew can read")
+        return False
+
+    def _frame(self, file: BinaryIO, size: int) -> bytes | None:
+        left = size - self.offset - HEADER.size
+        if left < 0:
+            self.gap = self._stopped(size, "the last record is cut short", cut=True)
+            return None
+        length, crc = HEADER.unpack(file.read(HEADER.size))
+        if not is_sound(length):
+            self.gap = self._stopped(size, "damaged (impossible record length)")
+        elif length > left:
+            self.gap = self._stopped(size, "the last record is cut short", cut=True)
+        elif zlib.crc32(payload := file.read(length)) != crc:
+            self.gap = self._stopped(size, "damaged (wrong checksum)")
+        else:
+            return payload
+        return None
+
+    def _stopped(self, size: int, reason: str, *, cut: bool = False) -> Gap:
+        return Gap(self.path, self.offset, max(size - self.offset, 0), reason, cut)
+
+
+class RankTail:
+    """Follows all segments of one rank, feeding payloads in order."""
+
+    def __init__(self, folder: Path, feed: Callable[[bytes], None]) -> None:
+        self.folder = folder
+        self._feed = feed
+        self._tails: list[Tail] = []
+
+    def refresh(self) -> None:
+        """Read what is new. A finished segment is not looked at again unless it had a gap."""
+        known = {tail.path for tail in self._tails}
+        self._tails += [Tail(p) for p in segment_files(self.folder) if p not in known]
+        for tail in self._tails:
+            if tail is self._tails[-1] or tail.gap or tail.offset < _size(tail.path):
+                tail.read(self._feed)
+
+    def gaps(self, *, finished: bool) -> list[Gap]:
+        """What can't be read; an unfinished last frame counts only once nobody writes any more."""
+        found = [(tail.gap, tail is self._tails[-1]) for tail in self._tails if tail.gap]
+        return [gap for gap, last in found if finished or not (gap.cut and last)]
+
+    def heartbeat(self) -> float | None:
+        """When the newest segment was last touched."""
+        try:
+            return self._tails[-1].path.stat().st_mtime if self._tails else None
+        except OSError:
+            return None
+
+    @property
+    def started(self) -> bool:
+        return any(tail.offset for tail in self._tails)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A run folder may hold anything: a pipe in place of a segment would block for ever."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(0, "not a file")
+    return open(path, "rb")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

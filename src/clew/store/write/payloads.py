@@ -1,0 +1,116 @@
+"""Turning what was queued into payloads, on the writer's thread."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clew.store.write.frames import MAX_FRAME, encode_json
+from clew.store.write.site_numbers import Columns
+
+if TYPE_CHECKING:
+    from clew.store.write.row_blocks import Part
+
+MARK_EVERY = 2.0  # seconds: how far `list_runs` may have to search back for a place to start
+
+
+@dataclass
+class Batch:
+    """The payloads of one flush: declarations and facts first, then one block per table.
+
+    Rows of one table keep their order. That tables are grouped costs nothing, since a series
+    lies in one table, and makes a handful of blocks out of thousands of interleaved rows.
+    """
+
+    declarations: list[bytes] = field(default_factory=list)
+    records: list[bytes] = field(default_factory=list)
+    blocks: list[bytes] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def payloads(self) -> list[bytes]:
+        return self.declarations + self.records + self.blocks
+
+
+class Encoder:
+    """Encodes batches and remembers how far the run is."""
+
+    def __init__(self, tables: Mapping[int, Columns]) -> None:
+        self._tables = tables
+        self._step = -1
+        self._loss: float | None = None
+        self._marked = time.monotonic()
+        self._moved = False
+
+    def encode(self, items: Iterable[Any]) -> Batch:
+        """Rows are tuples (table, steps, the rows of each), everything else is a JSON record."""
+        batch = Batch()
+        found: dict[int, list[Part]] = {}
+        for item in items:
+            if type(item) is tuple:
+                _add(found.setdefault(item[0], []), item[1], item[2])
+            else:
+                self._record(item, batch)
+        for table, parts in found.items():
+            self._block(table, parts, batch)
+        if self._moved and time.monotonic() - self._marked > MARK_EVERY:
+            batch.blocks.append(encode_json({"t": "mark", **self.progress()}))
+            self._marked, self._moved = time.monotonic(), False
+        return batch
+
+    def progress(self) -> dict[str, Any]:
+        """How far the run is: what a listing shows without reading the log."""
+        return {"step": self._step, "loss": self._loss, "wall": time.time()}
+
+    def _record(self, record: dict[str, Any], batch: Batch) -> None:
+        try:
+            payload = encode_json(record)
+        except Exception as e:  # noqa: BLE001 - a fact of any content must not stop the log
+            batch.errors.append(f"a record could not be written ({type(e).__name__}: {e})")
+            return
+        if len(payload) > MAX_FRAME:
+            batch.errors.append(f"a {record.get('t')} of {len(payload)} bytes is too large to record")
+        elif record.get("t") in ("site", "table"):
+            batch.declarations.append(payload)
+        else:
+            batch.records.append(payload)
+
+    def _block(self, table: int, parts: list[Part], batch: Batch) -> None:
+        try:
+            batch.blocks.append(self._encoded(table, parts))
+        except Exception as e:  # noqa: BLE001 - whatever a probe handed over must not stop the log
+            loose = [(step, row) for steps, rows in parts for step, row in zip(steps, rows, strict=True)]
+            if len(loose) > 1:  # find the rows that do fit
+                for step, row in loose:
+                    self._block(table, [([step], [row])], batch)
+            else:
+                batch.errors.append(f"a row could not be written ({type(e).__name__}: {e})")
+
+    def _encoded(self, table: int, parts: list[Part]) -> bytes:
+        # Here and not above: by the time a row exists the program has numpy loaded anyway.
+        from clew.store.write.row_blocks import block_steps, encode_block
+
+        columns = self._tables[table]
+        payload = encode_block(table, parts, columns.dtype, columns.count)
+        self._step, self._moved = max(self._step, int(block_steps(payload).max())), True
+        if columns.loss is not None:
+            self._loss = _number(parts[-1][1][-1][columns.loss])
+        return payload
+
+
+def _add(parts: list[Part], steps: Any, rows: Any) -> None:
+    """Rows that came one by one become one part; a matrix is one already."""
+    if hasattr(rows, "tobytes"):
+        parts.append((steps, rows))
+    elif parts and isinstance(parts[-1][1], list):
+        parts[-1][0].extend(steps)
+        parts[-1][1].extend(rows)
+    else:
+        parts.append(([*steps], [*rows]))
+
+
+def _number(value: Any) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None

@@ -1,1 +1,0 @@
-"""The one-step microscope: a step is run again with every operation checked."""

@@ -1,0 +1,176 @@
+"""Runs side by side: what was set differently, what came out, what was found."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from clew.records.signals import LOSSES, METRICS, known_as
+from clew.store.index.series_index import Envelope
+from clew.web.answers.run_rows import row
+from clew.web.runs.judge_process import Judged
+from clew.web.runs.opened_run import OpenRun
+from clew.web.runs.run_library import Glance
+
+MOST_RUNS = 50
+TAIL = 100  # last points of a metric whose spread is its noise
+
+Named = tuple[str, Glance, Judged]
+Opener = Callable[[str], AbstractContextManager[OpenRun]]
+
+
+def compare_answer(runs: Sequence[Named], open_run: Opener) -> dict[str, Any]:
+    rows = [row(*named) for named in runs]
+    metrics: list[dict[str, Any]] = []
+    keys: list[dict[str, tuple[str, str]]] = []
+    versions: list[dict[str, Any]] = []
+    for name, glance, _ in runs:
+        if glance.info is None:
+            metrics.append({})
+            keys.append({})
+            versions.append({})
+            continue
+        with open_run(name) as run, run.lock:
+            metrics.append(_metrics(run))
+            keys.append(_shared_keys(run))
+            versions.append(_versions(run))
+    return {
+        "runs": rows,
+        "config": differences([r["hparams"] or {} for r in rows]),
+        "metrics": _metric_rows(metrics),
+        "findings": _finding_rows([judged for _, _, judged in runs]),
+        "signals": _signal_rows(keys),
+        "versions": differences(versions),
+    }
+
+
+def differences(settings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every setting of any run, those that differ first."""
+    names = list(dict.fromkeys(name for values in settings for name in values))
+    found = []
+    for name in names:
+        values = [each.get(name) for each in settings]
+        found.append({"name": name, "values": values, "same": all(v == values[0] for v in values)})
+    return sorted(found, key=lambda entry: entry["same"])
+
+
+def _versions(run: OpenRun) -> dict[str, Any]:
+    found = dict(run.meta["versions"]) if isinstance(run.meta.get("versions"), dict) else {}
+    for fact in run.facts("versions"):
+        found["torch"] = fact.data.get("torch")
+    for fact in run.facts("git"):
+        found["commit"] = fact.data.get("commit")
+    return found
+
+
+def _metrics(run: OpenRun) -> dict[str, Any]:
+    """Loss and metrics by label: last value, extremes, and the noise of the tail."""
+    found: dict[str, Any] = {}
+    for entry in run.catalogue.search(rank=run.rank(None), hist=False):
+        if entry.known.group in (LOSSES, METRICS):
+            label = entry.label.removeprefix("metric.")
+            found.setdefault(label, numbers(run, entry))
+    return found
+
+
+def numbers(run: OpenRun, entry: Any) -> dict[str, Any] | None:
+    whole = run.query(entry, None, None, 1)
+    if not len(whole.steps) or whole.counts[0] == whole.bad[0]:
+        return None
+    ends = run.query(entry, None, None, 2000)
+    points = int(whole.counts[0])
+    size = min(TAIL, max(1, points // 10))
+    tail = _tail(run, entry, ends, size)
+    finite = tail.mins[np.isfinite(tail.mins)]
+    last = float(tail.mins[-1])
+    return {
+        "last": last if math.isfinite(last) else None,
+        "min": float(whole.mins[0]),
+        "max": float(whole.maxs[0]),
+        "mean_tail": float(finite.mean()) if len(finite) else None,
+        "std_tail": float(finite.std()) if len(finite) else None,
+        "tail": len(tail.mins),
+        "step": int(tail.steps[-1]),
+    }
+
+
+def _tail(run: OpenRun, entry: Any, ends: Envelope, size: int) -> Envelope:
+    """The last points, exactly: the buckets at the end of an overview say where they begin."""
+    behind = np.cumsum(ends.counts[::-1])[::-1]
+    at = int(np.flatnonzero(behind >= size)[-1]) if behind[0] >= size else 0
+    tail = run.query(entry, int(ends.steps[at]), None, max(int(behind[at]) * 2, size * 2))
+    return Envelope(*(array[-size:] for array in tail))
+
+
+def _metric_rows(metrics: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = list(dict.fromkeys(name for each in metrics for name in each))
+    found = []
+    for name in names:
+        values = [each.get(name) for each in metrics]
+        last = [v["last"] for v in values if v is not None and v["last"] is not None]
+        found.append({"name": name, "values": values, "spread": _spread(last)})
+    return found
+
+
+def _spread(values: Sequence[float]) -> dict[str, Any] | None:
+    if not values:
+        return None
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return {
+        "min": min(values),
+        "max": max(values),
+        "mean": statistics.fmean(values),
+        "std": deviation,
+        "n": len(values),
+    }
+
+
+def _finding_rows(judged: Sequence[Judged]) -> list[dict[str, Any]]:
+    """One row per check that found something in any run, worst first."""
+    found: dict[str, dict[str, Any]] = {}
+    for at, each in enumerate(judged):
+        for index, finding in enumerate((each.data.get("verdict") or {}).get("findings", [])):
+            entry = found.setdefault(
+                finding["check"],
+                {"check": finding["check"], "id": finding["id"], "runs": [None] * len(judged)},
+            )
+            entry["runs"][at] = {
+                "severity": finding["severity"],
+                "message": finding["message"],
+                "root": not finding["because"],
+                "index": index,
+            }
+    return sorted(found.values(), key=lambda entry: min(_badness(cell) for cell in entry["runs"] if cell))
+
+
+def _badness(cell: dict[str, Any]) -> int:
+    return ("error", "warning", "advice").index(cell["severity"])
+
+
+def _shared_keys(run: OpenRun) -> dict[str, tuple[str, str]]:
+    """By label the signal and key of every series that is not a layer's."""
+    found: dict[str, tuple[str, str]] = {}
+    for entry in run.catalogue.search(rank=run.rank(None), hist=False):
+        if entry.known.group.compared:
+            found.setdefault(entry.label, (entry.signal, entry.key))
+    return found
+
+
+def _signal_rows(keys: Sequence[dict[str, tuple[str, str]]]) -> list[dict[str, Any]]:
+    labels = list(dict.fromkeys(label for each in keys for label in each))
+    found = []
+    for label in labels:
+        cells = [each.get(label) for each in keys]
+        known = [cell for cell in cells if cell is not None]
+        if len(known) > 1:
+            signal = known_as(known[0][0])
+            row_keys = [cell[1] if cell is not None else None for cell in cells]
+            place = signal.chart.compared if signal.chart is not None else None
+            row = {"signal": signal.name, "label": label, "unit": signal.unit, "place": place}
+            found.append({**row, "keys": row_keys})
+    return found

@@ -1,0 +1,166 @@
+"""Runs as rows of a list, and one run in detail."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import PurePath
+from typing import Any
+
+from clew.checks.evidence.recorded_facts import text
+from clew.records.site import Site
+from clew.store.index.series_index import site_key
+from clew.web.answers import axes
+from clew.web.answers.run_files import has, model_rows
+from clew.web.runs.judge_process import Judged
+from clew.web.runs.opened_run import OpenRun
+from clew.web.runs.run_library import Glance
+from clew.web.series_names import series_key, site_id
+from clew.web.strict_json import strict
+
+MOST_EVENTS = 500
+SEVERITIES = ("error", "warning", "advice")
+
+
+def row(name: str, glance: Glance, judged: Judged) -> dict[str, Any]:
+    """One line of the list of runs."""
+    info, meta = glance.info, glance.meta
+    if info is None:
+        return {**_nothing(name), "error": glance.error, "version": glance.version}
+    ended = info.started + info.duration if info.started is not None and info.duration is not None else None
+    found: dict[str, Any] = strict(
+        {
+            "id": name,
+            "name": text(meta.get("name")) or PurePath(str(meta.get("script") or name)).stem,
+            "state": info.state,
+            "error": None,
+            "started": info.started,
+            "ended": ended if info.state != "running" else None,
+            "duration": info.duration,
+            "steps": info.steps,
+            "script": info.script or None,
+            "command": _command(meta),
+            "host": text(meta.get("hostname")),
+            "user": text(meta.get("user")),
+            "hparams": judged.data.get("hparams", {}),
+            "last_loss": info.last_loss,
+            "metrics": judged.data.get("metrics", {}),
+            "ranks": meta.get("world_size") if isinstance(meta.get("world_size"), int) else 1,
+            **_verdict_cells(judged),
+            "damage": damage(glance, judged),
+            "version": glance.version,
+        }
+    )
+    return found
+
+
+def damage(glance: Glance, judged: Judged) -> list[str]:
+    """What could not be read, at a glance and when all of the log was read."""
+    found = glance.info.damage if glance.info else ()
+    return list(dict.fromkeys([*found, *(judged.data.get("verdict") or {}).get("run", {}).get("damage", [])]))
+
+
+def _nothing(name: str) -> dict[str, Any]:
+    columns = (
+        "name started ended duration steps script command host user hparams last_loss metrics ranks verdict "
+        "worst root_cause findings damage"
+    )
+    return {"id": name, "state": "unreadable", **dict.fromkeys(columns.split())}
+
+
+def _command(meta: dict[str, Any]) -> str | None:
+    command = meta.get("command")
+    if not isinstance(command, list):
+        return text(command)
+    parts = [str(part) for part in command]
+    if len(parts) > 1 and PurePath(parts[1]).parts[-2:] in (("clew", "__main__.py"), ("bin", "clew")):
+        parts = ["clew", *parts[2:]]  # as it was typed, or might have been
+    return shlex.join(parts)
+
+
+def _verdict_cells(judged: Judged) -> dict[str, Any]:
+    """Severity and root cause, once there is a verdict."""
+    cells: dict[str, Any] = {
+        "verdict": verdict_state(judged),
+        "worst": None,
+        "root_cause": None,
+        "findings": None,
+    }
+    verdict = judged.data.get("verdict")
+    if cells["verdict"] != "ready" or not verdict:
+        return cells
+    findings = verdict["findings"]
+    counts = {s: sum(f["severity"] == s for f in findings) for s in SEVERITIES}
+    root = next((f for f in findings if not f["because"]), None)
+    cells["findings"] = counts
+    cells["worst"] = next((s for s in SEVERITIES if counts[s]), None)
+    if root is not None:
+        cells["root_cause"] = {key: root[key] for key in ("check", "severity", "message")}
+    return cells
+
+
+def verdict_state(judged: Judged) -> str:
+    return str(judged.data["state"]) if judged.data else "pending"
+
+
+def detail(name: str, glance: Glance, judged: Judged, run: OpenRun, rank: int) -> dict[str, Any]:
+    """Everything about one run but its series."""
+    versions = dict(run.meta["versions"]) if isinstance(run.meta.get("versions"), dict) else {}
+    for fact in run.facts("versions", rank):
+        versions["torch"] = str(fact.data.get("torch"))
+    git = run.facts("git", rank)
+    verdict = judged.data.get("verdict")
+    return {
+        "run": row(name, glance, judged),
+        "meta": strict(run.meta),
+        "versions": strict(versions),
+        "git": strict(dict(git[-1].data)) if git else None,
+        "config": [_config(fact.step, fact.data) for fact in run.facts("config", rank)],
+        "verdict": verdict,
+        "verdict_state": verdict_state(judged),
+        "verdict_error": judged.data.get("error"),
+        "verdict_steps": judged.data.get("steps"),
+        "links": links(judged.data, run, rank),
+        "pages": judged.data.get("pages", {}),
+        "events": [
+            {"kind": e.kind, "step": e.step, "data": strict(e.data)} for e in run.events(rank)[-MOST_EVENTS:]
+        ],
+        "axes": axes.offered(run, rank),
+        "models": model_rows(run, rank),
+        "has": has(run, rank),
+        "ranks": run.ranks,
+        "damage": damage(glance, judged),
+        "incidents": (verdict or {}).get("run", {}).get("incidents", []),
+    }
+
+
+def _config(step: int, data: dict[str, Any]) -> dict[str, Any]:
+    return {"source": data.get("source"), "step": step, "values": strict(data.get("values"))}
+
+
+def links(digest: dict[str, Any], run: OpenRun, rank: int) -> list[dict[str, Any]]:
+    """For each finding where it is to be seen: lines of code, series, layers."""
+    findings = (digest.get("verdict") or {}).get("findings", [])
+    code = digest.get("links", [])
+    found = []
+    for at, finding in enumerate(findings):
+        evidence = [_evidence_link(item, run, rank) for item in finding["evidence"]]
+        found.append(
+            {
+                **(code[at] if at < len(code) else {"code": None, "diff": None}),
+                "evidence": evidence,
+                "site": next((e["site"] for e in evidence if e["site"]), None),
+                "module": finding["site"].get("module"),
+                "page": digest.get("pages", {}).get(finding["check"], {}).get("text"),
+            }
+        )
+    return found
+
+
+def _evidence_link(item: dict[str, Any], run: OpenRun, rank: int) -> dict[str, Any]:
+    if not item["signal"] or item["site"] is None:
+        return {"key": None, "site": None}
+    at = site_key(Site.from_json(item["site"]))
+    key = series_key(rank, item["signal"], at)
+    known = key in run.catalogue.entries
+    derived = item["signal"].endswith(".headroom")  # computed from others, and mapped by layer
+    return {"key": key if known else None, "site": site_id(at) if known or derived else None}

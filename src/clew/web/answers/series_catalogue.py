@@ -1,0 +1,209 @@
+"""The series of a run, in the order in which a person looks for them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clew.records.signal_types import Signal, is_histogram
+from clew.records.signals import known_as
+from clew.records.site import Site
+from clew.store.index.series_index import Index
+from clew.web.series_names import group_rank, place_label, series_key, site_id, site_label
+
+
+@dataclass
+class Entry:
+    """One series: what it is called and how far it goes."""
+
+    key: str
+    signal: str
+    site: Site
+    site_key: str
+    rank: int
+    label: str
+    bands: list[int]
+
+    @property
+    def known(self) -> Signal:
+        """What the register says of its signal."""
+        return known_as(self.signal)
+
+    def to_json(self, extents: dict[int, tuple[int, int, int]]) -> dict[str, Any]:
+        known = self.known
+        spans = [extents[band] for band in self.bands if band in extents]
+        return {
+            "key": self.key,
+            "signal": self.signal,
+            "site": self.site.to_json(),
+            "site_id": site_id(self.site_key),
+            "label": self.label,
+            "group": known.group.name,
+            "rank": self.rank,
+            "points": sum(rows for rows, _, _ in spans),
+            "first": min((first for _, first, _ in spans), default=0),
+            "last": max((last for _, _, last in spans), default=0),
+            "unit": known.unit,
+            "title": known.title,
+            "about": known.meaning.replace("`", ""),
+            "chart": self.chart(),
+            "glance": known.glance,
+        }
+
+    def chart(self) -> dict[str, Any] | None:
+        """The chart at the top of the page that shows the series, and what the series is called there."""
+        known = self.known
+        if known.chart is None:
+            return None
+        title = known.chart.title or f"{known.title}{self.label.removeprefix(self.signal)}"
+        return {
+            "title": title,
+            "together": known.chart.together,
+            "large": known.chart.large,
+            "robust": known.chart.robust,
+            "line": self._line(),
+        }
+
+    def _line(self) -> str:
+        known, where = self.known, self.label.removeprefix(self.signal)
+        if known.chart is not None and known.chart.by_place:
+            return where.strip() or known.line
+        return f"{known.line or self.signal}{where}"
+
+
+class Catalogue:
+    """All series of one run; follows its index as it grows."""
+
+    def __init__(self, index: Index, depth: Callable[[Site], int]) -> None:
+        self._index = index
+        self._depth = depth
+        self._parse: dict[str, Site] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self._row, self._generation = 0, self._index.generation
+        self.entries: dict[str, Entry] = {}
+        self.extents: dict[int, tuple[int, int, int]] = {}
+        self._seen: set[str] = set()  # keys of series with at least one finite value
+        self._looked: dict[tuple[int, str], int] = {}
+        self._ordered: list[Entry] | None = None
+        self._shown: list[Entry] | None = None
+        self._by_signal: dict[str, list[Entry]] = {}
+
+    def refresh(self) -> None:
+        """Take in what the index has learned since."""
+        if self._generation != self._index.generation:
+            self._begin()
+        self._row, parts = self._index.parts(self._row)
+        for part in parts:
+            key = series_key(part.rank, part.signal, part.site_key)
+            if key not in self.entries:
+                site = self._site(part.site_key)
+                self.entries[key] = Entry(key, part.signal, site, part.site_key, part.rank, "", [])
+            self.entries[key].bands.append(part.band)
+        if parts:
+            self._label()
+            self._ordered = None
+        self.extents = self._index.extents()
+        self._shown = None
+
+    def reorder(self) -> None:
+        """The order of the layers became known, or changed."""
+        self._ordered = self._shown = None
+
+    def _site(self, key: str) -> Site:
+        if key not in self._parse:
+            self._parse[key] = Site.from_json(json.loads(key))
+        return self._parse[key]
+
+    def _label(self) -> None:
+        """Say as little as tells the series apart: signal and layer, then phase, line, rank."""
+        roots = {e.site.root for e in self.entries.values() if e.site.module and e.site.root}
+        ranks = {e.rank for e in self.entries.values()}
+        for entry in self.entries.values():
+            where = site_label(entry.site, several_roots=len(roots) > 1)
+            phase = " (eval)" if entry.site.phase == "eval" else ""
+            rank = f" [rank {entry.rank}]" if len(ranks) > 1 else ""
+            entry.label = f"{entry.signal}{phase}{'  ' + where if where else ''}{rank}"
+        shared = Counter(e.label for e in self.entries.values())
+        for entry in self.entries.values():
+            if shared[entry.label] > 1 and (place := place_label(entry.site)):
+                entry.label = f"{entry.label}  {place}"
+
+    def ordered(self) -> list[Entry]:
+        """Reading order; series that never had a finite value are left out."""
+        if self._shown is None:
+            self._look()
+            in_order = self._ordered or sorted(self.entries.values(), key=self._order)
+            self._ordered = in_order
+            self._shown = [e for e in in_order if is_histogram(e.signal) or e.key in self._seen]
+            self._by_signal = {}
+            for entry in self._shown:
+                self._by_signal.setdefault(entry.signal, []).append(entry)
+        return self._shown
+
+    def _order(self, entry: Entry) -> tuple[Any, ...]:
+        group = entry.known.group
+        depth = self._depth(entry.site) if group.layered else 0
+        return group_rank(group), group.name, depth, entry.site_key, _signal_order(entry.signal), entry.rank
+
+    def _look(self) -> None:
+        """Find series that have become worth showing; one that has a finite value keeps it."""
+        open_signals = {
+            (e.rank, e.signal): e
+            for e in self.entries.values()
+            if e.key not in self._seen and not is_histogram(e.signal)
+        }
+        for rank, signal in open_signals:
+            rows = sum(rows for rows, _, _ in self.extents.values())
+            if self._looked.get((rank, signal)) == rows:
+                continue
+            self._looked[rank, signal] = rows
+            for stretch in self._index.wide(signal, max_points=1, rank=rank):
+                finite = (stretch.envelope.counts - stretch.envelope.bad).sum(axis=0) > 0
+                self._seen.update(
+                    series_key(rank, signal, site)
+                    for site, ok in zip(stretch.sites, finite, strict=True)
+                    if ok
+                )
+
+    def find(self, signal: str, rank: int | None = None) -> list[Entry]:
+        """The series of a signal, in order."""
+        self.ordered()
+        return [e for e in self._by_signal.get(signal, []) if rank is None or e.rank == rank]
+
+    def search(
+        self, text: str = "", group: str = "", keys: Sequence[str] = (), *, rank: int | None, hist: bool
+    ) -> list[Entry]:
+        """What fits all the words, any of the keys, the group and the rank."""
+        words = text.lower().split()
+        wanted = set(keys)
+        return [
+            entry
+            for entry in self.ordered()
+            if (rank is None or entry.rank == rank)
+            and (not wanted or entry.key in wanted)
+            and (hist or wanted or not is_histogram(entry.signal))
+            and (not group or entry.known.group.name == group)
+            and all(word in _haystack(entry) for word in words)
+        ]
+
+
+def _haystack(entry: Entry) -> str:
+    site = entry.site
+    return f"{entry.label} {entry.signal} {site.module or ''} {site.op or ''} {site.file or ''}".lower()
+
+
+def _signal_order(signal: str) -> tuple[int, str]:
+    first = ("loss", "lr", "grad.norm", "step.time", "gradient.norm", "update.ratio", "activation.std")
+    return (first.index(signal) if signal in first else len(first)), signal
+
+
+def groups_of(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    """How many series each chapter has, in order."""
+    counts = Counter(entry.known.group for entry in entries)
+    ordered = sorted(counts, key=lambda group: (group_rank(group), group.name))
+    return [{"name": group.name, "count": counts[group]} for group in ordered]

@@ -1,0 +1,230 @@
+"""The HTTP face of the desk: routes, errors, the page and its files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route, Router
+from starlette.staticfiles import StaticFiles
+
+from clew.render.bundle import STATIC
+from clew.store.index.index_cache import is_busy
+from clew.store.read.run_errors import RunError
+from clew.web import request_params as ask
+from clew.web.answers.desk import BadRequest, Desk
+from clew.web.answers.run_files import LARGEST_NOTES, TooLarge
+from clew.web.gate import Gate
+from clew.web.json_replies import problem, reply
+from clew.web.live_events import Ticker, all_runs, one_run, stream
+from clew.web.openapi import document
+from clew.web.page import index_page
+from clew.web.runs.run_library import NoSuchRun, RunGone
+
+PACKED = Middleware(GZipMiddleware, minimum_size=10_000, compresslevel=3)
+THREADS = 8  # at work at once: more would only hold more memory
+API = "/api/v1"
+
+
+class Api:
+    """The endpoints, one method each. Those that are not `async` run in threads."""
+
+    def __init__(self, desk: Desk, ticker: Callable[[], Ticker], prefix: str) -> None:
+        self._desk = desk
+        self._ticker = ticker
+        self._prefix = prefix
+
+    def routes(self) -> list[Route]:
+        run = "/runs/{id}"
+        return [
+            Route("/runs", self.runs),
+            Route(run, self.run),
+            Route(f"{run}/signals", self.signals),
+            Route(f"{run}/series", self.series),
+            Route(f"{run}/layers", self.layers),
+            Route(f"{run}/histograms", self.histograms),
+            Route(f"{run}/graph", self.graph),
+            Route(f"{run}/profile", self.profile),
+            Route(f"{run}/data", self.data),
+            Route(f"{run}/notes", self.notes, methods=["GET"]),
+            Route(f"{run}/notes", self.write_notes, methods=["PUT"]),
+            Route(f"{run}/events", self.run_events),
+            Route("/compare", self.compare),
+            Route("/events", self.events),
+            Route("/openapi.json", self.openapi),
+        ]
+
+    def runs(self, request: Request) -> Response:
+        return reply(self._desk.runs())
+
+    def run(self, request: Request) -> Response:
+        return reply(self._desk.run(request.path_params["id"], ask.rank(request)))
+
+    def signals(self, request: Request) -> Response:
+        answer = self._desk.signals(
+            request.path_params["id"],
+            ask.rank(request),
+            search=ask.words(request, "search"),
+            group=ask.words(request, "group"),
+            keys=ask.listed(request, "keys"),
+            hist=ask.words(request, "hist") == "1",
+            offset=ask.whole(request, "offset", 0, 0, 10**9),
+            limit=ask.whole(request, "limit", 200, 1, 5000),
+        )
+        return reply(answer)
+
+    def series(self, request: Request) -> Response:
+        answer = self._desk.series(
+            request.path_params["id"],
+            ask.listed(request, "keys"),
+            ask.rank(request),
+            span=ask.span(request),
+            points=ask.whole(request, "points", 1200, 1, 20_000),
+            x=ask.words(request, "x") or "step",
+        )
+        return reply(answer)
+
+    def layers(self, request: Request) -> Response:
+        answer = self._desk.layers(
+            request.path_params["id"],
+            ask.rank(request),
+            stat=ask.words(request, "stat"),
+            span=ask.span(request),
+            columns=ask.whole(request, "columns", 300, 1, 2000),
+        )
+        return reply(answer)
+
+    def histograms(self, request: Request) -> Response:
+        answer = self._desk.histograms(
+            request.path_params["id"],
+            ask.rank(request),
+            site=ask.words(request, "site"),
+            stat=ask.words(request, "stat"),
+            span=ask.span(request),
+            columns=ask.whole(request, "columns", 120, 1, 2000),
+            kind=ask.words(request, "kind"),
+        )
+        return reply(answer)
+
+    def graph(self, request: Request) -> Response:
+        return reply(self._desk.graph(request.path_params["id"], ask.rank(request)))
+
+    def profile(self, request: Request) -> Response:
+        return reply(self._desk.profile(request.path_params["id"], ask.rank(request)))
+
+    def data(self, request: Request) -> Response:
+        return reply(self._desk.data(request.path_params["id"], ask.rank(request)))
+
+    def notes(self, request: Request) -> Response:
+        return reply(self._desk.notes(request.path_params["id"]))
+
+    async def write_notes(self, request: Request) -> Response:
+        if not request.headers.get("content-type", "").startswith("application/json"):
+            raise BadRequest("notes are sent as application/json")
+        markdown = await _markdown(request)
+        name = request.path_params["id"]
+        return reply(await anyio.to_thread.run_sync(self._desk.write_notes, name, markdown))
+
+    def compare(self, request: Request) -> Response:
+        return reply(self._desk.compare(ask.listed(request, "runs")))
+
+    async def events(self, request: Request) -> Response:
+        return stream(all_runs(self._ticker()))
+
+    async def run_events(self, request: Request) -> Response:
+        name = request.path_params["id"]
+        await anyio.to_thread.run_sync(self._desk.library.glance, name)
+        return stream(one_run(self._ticker(), name, lambda: self._desk.state(name)))
+
+    def openapi(self, request: Request) -> Response:
+        return reply(document(self._prefix))
+
+
+async def _markdown(request: Request) -> str:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > 2 * LARGEST_NOTES:  # escaped, it may be longer than what it says
+            raise TooLarge("notes may have at most 1 MB")
+    try:
+        sent = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest("this is not JSON") from error
+    markdown = sent.get("markdown") if isinstance(sent, dict) else None
+    if not isinstance(markdown, str):
+        raise BadRequest('send {"markdown": "…"}')
+    return markdown
+
+
+def make_app(
+    desk: Desk, token: str, *, hosts: Iterable[str] = (), any_address: bool = False, prefix: str = ""
+) -> Gate:
+    """Everything that the server says, behind its gate."""
+    inner = Starlette(exception_handlers=ANSWERS, lifespan=_lifespan(desk), middleware=[PACKED])
+    api = Api(desk, lambda: inner.state.ticker, prefix)
+    inner.router.routes += [
+        Route("/", _page, methods=["GET"]),
+        Mount(API, Router(api.routes(), redirect_slashes=False)),
+        Mount("/static", StaticFiles(directory=STATIC, check_dir=False)),
+    ]
+    inner.router.redirect_slashes = False
+    return Gate(inner, token=token, hosts=hosts, any_address=any_address, prefix=prefix)
+
+
+def _lifespan(desk: Desk) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+        app.state.ticker = Ticker(desk.look)
+        yield
+        app.state.ticker.stopping.set()
+
+    return lifespan
+
+
+def _page(request: Request) -> Response:
+    return index_page()
+
+
+def _http(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    code = {404: "not-found", 405: "bad-request"}.get(status, "failed")
+    return problem(status, code, f"nothing is at this address for {request.method}")
+
+
+def _says(status: int, code: str) -> Callable[[Request, Exception], Response]:
+    return lambda request, error: problem(status, code, str(error))
+
+
+def _busy(request: Request, error: Exception) -> Response:
+    """Another viewer is filling the same index; in a moment it will be done."""
+    if not isinstance(error, sqlite3.Error) or not is_busy(error):
+        return _failed(request, error)
+    return problem(503, "busy", "another viewer is reading this run for the first time; ask again")
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    """The gate tells it on stderr."""
+    return problem(500, "failed", f"this answer failed ({type(error).__name__}); the server goes on")
+
+
+ANSWERS: dict[Any, Callable[[Request, Exception], Response]] = {
+    NoSuchRun: _says(404, "not-found"),
+    RunGone: _says(410, "gone"),
+    RunError: _says(409, "unreadable"),
+    BadRequest: _says(400, "bad-request"),
+    TooLarge: _says(413, "too-large"),
+    sqlite3.OperationalError: _busy,
+    HTTPException: _http,
+    Exception: _failed,
+}

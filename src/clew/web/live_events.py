@@ -1,0 +1,117 @@
+"""What changed, as it changes: server-sent events.
+
+One look a second at the folder serves all who listen, and none is taken while nobody does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+
+from clew.store.read.run_errors import RunError
+from clew.web.runs.run_library import RunGone
+from clew.web.strict_json import dumps
+
+EVERY = 1.0  # seconds between two looks
+SHARE = 0.05  # of the time that looking may take: a folder of thousands is looked at less often
+AWAKE = 15.0  # seconds after which a comment keeps proxies from closing the line
+
+Look = Callable[[], dict[str, dict[str, Any]]]
+
+
+class Ticker:
+    """Looks at all runs and tells who listens that it has."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._listeners = 0
+        self._task: asyncio.Task[None] | None = None
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._turn = asyncio.Event()
+        self.stopping = asyncio.Event()
+
+    async def changes(self) -> AsyncIterator[dict[str, dict[str, Any]]]:
+        """The rows of all runs: now, and after each look."""
+        self._listeners += 1
+        try:
+            if self._task is None or self._task.done():
+                self._rows = await run_in_threadpool(self._look)
+                self._task = asyncio.create_task(self._tick())
+            while not self.stopping.is_set():
+                turn = self._turn
+                yield self._rows
+                await self._either(turn)
+        finally:
+            self._listeners -= 1
+
+    async def _either(self, turn: asyncio.Event) -> None:
+        waits = [asyncio.ensure_future(event.wait()) for event in (turn, self.stopping)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    async def _tick(self) -> None:
+        while self._listeners and not self.stopping.is_set():
+            began = time.monotonic()
+            with contextlib.suppress(OSError):  # a network folder that is away for a moment
+                self._rows = await run_in_threadpool(self._look)
+            turn, self._turn = self._turn, asyncio.Event()
+            turn.set()
+            await asyncio.sleep(max(EVERY, (time.monotonic() - began) / SHARE))
+
+
+def stream(lines: AsyncIterator[str]) -> StreamingResponse:
+    headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+    return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
+
+
+def event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {dumps(data)}\n\n"
+
+
+async def all_runs(ticker: Ticker) -> AsyncIterator[str]:
+    """Rows that changed, and ids that are gone."""
+    sent: dict[str, Any] = {}
+    spoke = time.monotonic()
+    async for rows in ticker.changes():
+        fresh = [_brief(row) for name, row in rows.items() if sent.get(name) != row["version"]]
+        gone = sorted(sent.keys() - rows.keys())
+        if fresh or gone or not sent:
+            yield event("runs", {"runs": fresh, "gone": gone})
+            spoke = time.monotonic()
+        elif time.monotonic() - spoke > AWAKE:
+            yield ": still here\n\n"
+            spoke = time.monotonic()
+        sent = {name: row["version"] for name, row in rows.items()}
+
+
+async def one_run(ticker: Ticker, name: str, now: Callable[[], dict[str, Any]]) -> AsyncIterator[str]:
+    """How one run is, whenever that changes; `gone` if its folder disappears."""
+    sent: dict[str, Any] | None = None
+    spoke = time.monotonic()
+    async for _ in ticker.changes():
+        try:
+            state = await run_in_threadpool(now)
+        except RunGone:
+            yield event("gone", {"id": name})
+            return
+        except RunError:
+            return
+        if state != sent:
+            yield event("run", state)
+            sent, spoke = state, time.monotonic()
+        elif time.monotonic() - spoke > AWAKE:
+            yield ": still here\n\n"
+            spoke = time.monotonic()
+
+
+def _brief(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: row[key] for key in ("id", "state", "steps", "version", "verdict")}

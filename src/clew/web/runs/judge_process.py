@@ -1,0 +1,289 @@
+"""Judging runs in a process of its own: the server stays small, answers meanwhile, and outlives a crash.
+
+`python -m clew.web.runs.judge_process` reads a folder per line and answers with a digest per line. It is
+started when there is something to judge and ended when there is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clew.records.version import __version__
+from clew.store.index.index_cache import UNUSED_DAYS, cache_root
+from clew.web.runs.run_library import Glance, Library, log_bytes
+
+IDLE_SECONDS = 3.0  # without work the process is ended: its memory is the system's again
+PATIENCE = 300.0  # seconds for one run; a hang must not stop the others for ever
+LARGE = 150 << 20  # bytes that judging may leave held; more, and the next run gets a fresh process
+PAUSE = 2.0  # seconds between two verdicts of a growing run, at least
+SHARE = 0.1  # of one processor that a growing run may take
+
+
+@dataclass
+class Judged:
+    """The newest digest of a run."""
+
+    stamp: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    version: int = 0
+    due: float = 0.0  # when it may be judged again
+
+
+class Judges:
+    """Verdicts of the runs of a library: asked for, computed in turn, kept on disk."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._known: dict[str, Judged] = {}
+        self._queued: set[str] = set()
+        self._hurried: set[str] = set()  # of these, those that somebody waits for
+        self._queue: queue.PriorityQueue[tuple[int, str]] = queue.PriorityQueue()
+        self._lock = threading.Lock()
+        self._news = threading.Condition(self._lock)
+        self._worker = Worker()
+        self._thread: threading.Thread | None = None
+        self._stopping = False
+        remove_unused(cache_root() / "digest")
+
+    def close(self) -> None:
+        self._stopping = True
+        self._queue.put((-1, ""))
+        self._worker.close()
+        thread = self._thread
+        if thread is not None:
+            thread.join(PATIENCE)
+
+    def get(self, name: str, glance: Glance, *, urgent: bool = False) -> Judged:
+        """What is known; if that is not the newest, a judgement is on its way."""
+        stamp = judged_stamp(glance)
+        with self._lock:
+            judged = self._known.setdefault(name, Judged())
+            if judged.stamp == stamp:
+                return judged
+            if not judged.stamp and (stored := _load(self._file(name), stamp)) is not None:
+                judged.stamp, judged.data, judged.version = stamp, stored, judged.version + 1
+                return judged
+            if name not in self._queued and time.monotonic() < judged.due:
+                return judged
+            if name not in self._queued or (urgent and name not in self._hurried):
+                # Short logs first: one that takes long must not keep a hundred waiting.
+                self._queue.put((0 if urgent else log_bytes(glance), name))
+                self._queued.add(name)
+                self._hurried |= {name} if urgent else set()
+                self._start()
+            return judged
+
+    def wait(self, name: str, glance: Glance, seconds: float) -> Judged:
+        """As `get`, waiting a little for a first verdict: most runs are judged in no time."""
+        judged = self.get(name, glance, urgent=True)
+        with self._news:
+            self._news.wait_for(lambda: bool(judged.stamp) or self._stopping, seconds)
+        return judged
+
+    def _start(self) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._work, name="clew-judging", daemon=True)
+            self._thread.start()
+
+    def _work(self) -> None:
+        while not self._stopping:
+            try:
+                _, name = self._queue.get(timeout=IDLE_SECONDS)
+            except queue.Empty:
+                self._worker.stop()
+                with self._lock:
+                    if self._queue.empty():
+                        self._thread = None
+                        return
+                continue
+            if name in self._queued and not self._stopping:  # else it was hurried, and is done
+                self._judge(name)
+        self._worker.stop()
+
+    def _judge(self, name: str) -> None:
+        began = time.monotonic()
+        stamp, data = "", _failed("the run is gone")
+        with contextlib.suppress(Exception):  # deleted or broken meanwhile: the list says so
+            glance = self._library.glance(name)
+            stamp = judged_stamp(glance)
+            data = self._worker.ask(self._library.path(name))
+        with self._news:
+            judged = self._known.setdefault(name, Judged())
+            self._queued.discard(name)
+            self._hurried.discard(name)
+            judged.stamp, judged.data, judged.version = stamp or "gone", data, judged.version + 1
+            judged.due = time.monotonic() + max(PAUSE, (time.monotonic() - began) / SHARE)
+            self._news.notify_all()
+        self._library.touch(name)
+        if data["state"] != "failed":
+            _save(self._file(name), stamp, data)
+
+    def _file(self, name: str) -> Path:
+        place = f"{self._library.folder(name).resolve()}"
+        return (
+            cache_root()
+            / "digest"
+            / f"{hashlib.sha256(place.encode(errors='replace')).hexdigest()[:32]}.json"
+        )
+
+
+class Worker:
+    """The process that judges; started on demand."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def ask(self, path: Path) -> dict[str, Any]:
+        """The digest of a run, whatever happens."""
+        try:
+            process = self._running()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            overdue = threading.Timer(PATIENCE, process.kill)
+            overdue.start()
+            try:
+                process.stdin.write(json.dumps(str(path)) + "\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+            finally:
+                overdue.cancel()
+            answer = json.loads(line) if line else None
+        except (OSError, ValueError) as error:
+            self.stop()
+            return _failed(f"judging failed: {error}")
+        if not isinstance(answer, dict):
+            self.stop()
+            return _failed("judging ended without an answer; `clew why` may say more")
+        if answer.pop("peak", 0) > LARGE:
+            self.stop()
+        return answer
+
+    def _running(self) -> subprocess.Popen[str]:
+        with self._lock:
+            if self._closed:
+                raise OSError("the server ends")
+            if self._process is None:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", __name__],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+                    start_new_session=True,  # Ctrl-C in the terminal is the server's business
+                )
+            return self._process
+
+    def stop(self) -> None:
+        """End the process; by the thread that asks it."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+
+    def close(self) -> None:
+        """From another thread: whoever asks gets no answer, and then ends the process."""
+        with self._lock:
+            self._closed = True
+            if self._process is not None:
+                self._process.kill()
+
+
+def judged_stamp(glance: Glance) -> str:
+    """The log, how the run is, and who judges: equal means that the verdict would be the same."""
+    state = glance.info.state if glance.info else None
+    return hashlib.sha256(repr((glance.stamp, state, __version__, _checks_changed())).encode()).hexdigest()[
+        :32
+    ]
+
+
+def _checks_changed() -> int:
+    """When the code of the checks was last changed: somebody may be writing one."""
+    global _changed
+    if _changed is None:
+        from clew import checks
+
+        files = Path(checks.__file__).parent.rglob("*.py")
+        _changed = max((file.stat().st_mtime_ns for file in files), default=0)
+    return _changed
+
+
+_changed: int | None = None
+
+
+def _failed(reason: str) -> dict[str, Any]:
+    return {"state": "failed", "error": reason, "verdict": None, "steps": 0}
+
+
+def _load(file: Path, stamp: str) -> dict[str, Any] | None:
+    try:
+        stored = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(file)  # in use
+    fits = isinstance(stored, dict) and stored.get("stamp") == stamp and isinstance(stored.get("data"), dict)
+    return stored["data"] if fits else None
+
+
+def remove_unused(folder: Path) -> None:
+    """A verdict that nobody asked for in so long can be computed again."""
+    with contextlib.suppress(OSError):
+        for file in folder.glob("*.json"):
+            if time.time() - file.stat().st_mtime > UNUSED_DAYS * 86400:
+                file.unlink()
+
+
+def _save(file: Path, stamp: str, data: dict[str, Any]) -> None:
+    aside = file.with_name(f"{file.name}.{os.getpid()}.{threading.get_ident()}")
+    with contextlib.suppress(OSError):  # a cache: without it the run is judged again
+        file.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(json.dumps({"stamp": stamp, "data": data}), encoding="utf-8")
+        os.replace(aside, file)
+
+
+def main() -> None:
+    """Answer each line (a folder, as JSON) with one line (its digest)."""
+    from clew.web.runs.run_digest import digest
+
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(19)  # a training may be running on this machine, and whoever looks must not wait
+    answers, sys.stdout = sys.stdout, sys.stderr  # a check of the user's own may print
+    for line in sys.stdin:
+        try:
+            text = json.dumps({**digest(Path(json.loads(line))), "peak": _peak()})
+        except Exception as error:  # noqa: BLE001 - whatever a run makes of us, the next one is judged
+            text = json.dumps(_failed(f"judging failed: {type(error).__name__}: {error}"))
+        answers.write(text + "\n")
+        answers.flush()
+
+
+def _peak() -> int:
+    """The most memory that this process has held, in bytes; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Failures of ours end in the guard; what the program itself raises goes on to it."""
+
+import functools
+import signal
+
+import pytest
+
+from clew.hooks.entry.guard import Guard
+
+
+class TimeUpError(Exception):
+    pass
+
+
+def time_up(*_: object) -> None:
+    raise TimeUpError
+
+
+class Limit:
+    def __call__(self, *_: object) -> None:
+        raise TimeUpError
+
+    def over(self, *_: object) -> None:
+        raise TimeUpError
+
+
+@pytest.fixture
+def reported():
+    return []
+
+
+@pytest.fixture
+def guard(reported):
+    return Guard(lambda name, error: reported.append((name, error)))
+
+
+@pytest.fixture
+def alarm():
+    before = signal.getsignal(signal.SIGALRM)
+    yield lambda handler: signal.signal(signal.SIGALRM, handler)
+    signal.signal(signal.SIGALRM, before)
+
+
+def interrupted() -> None:
+    """A probe in which the program's alarm rings."""
+    signal.raise_signal(signal.SIGALRM)
+
+
+@pytest.mark.parametrize("handler", [time_up, Limit(), Limit().over, functools.partial(time_up, 1)])
+@pytest.mark.parametrize("way", ["probe", "inner"])
+def test_an_exception_of_a_signal_handler_is_the_programs(guard, reported, alarm, handler, way):
+    alarm(handler)
+    with pytest.raises(TimeUpError):
+        getattr(guard, way)("one", interrupted)()
+    assert not reported
+    assert not guard.off
+
+
+def test_an_alarm_in_the_middle_of_no_grad_leaves_gradients_on(guard, alarm):
+    alarm(time_up)
+    recording = [True]
+    guard.grad_enabled, guard.set_grad_enabled = lambda: recording[0], lambda on: recording.__setitem__(0, on)
+
+    def entering() -> None:
+        recording[0] = False
+        interrupted()
+
+    with pytest.raises(TimeUpError):
+        guard.probe("one", entering)()
+    assert recording == [True]
+
+
+def test_at_the_end_of_a_run_an_alarm_is_noted_and_nothing_raised(guard, reported, alarm):
+    alarm(time_up)
+    try:
+        interrupted()
+    except TimeUpError as error:
+        guard.note("one", error)
+    assert [name for name, _ in reported] == ["one"]
+
+
+@pytest.mark.parametrize("way", ["probe", "inner"])
+def test_a_failure_of_ours_ends_here_though_there_are_handlers(guard, reported, alarm, way):
+    alarm(time_up)
+
+    def fails() -> None:
+        raise TimeUpError
+
+    getattr(guard, way)("one", fails)()
+    assert [name for name, _ in reported] == ["one"]
+    assert guard.off == {"one"}

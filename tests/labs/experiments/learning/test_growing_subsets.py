@@ -1,0 +1,85 @@
+"""Learning curves of programs with enough samples, and with too few."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from subjects import HEALTHY, diabetes, digits, judged, mlp, tried
+from torch import Tensor
+from torch.utils.data import DataLoader, TensorDataset
+
+from clew.checks.adv.too_few_examples import TooFewExamples as Check
+from clew.labs.experiments.base import Result
+from clew.labs.experiments.learning.growing_subsets import TooFewExamples
+from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
+from clew.labs.snapshot.users_step.subject_from_call import subject_of
+
+
+def program(x: Tensor, y: Tensor, loss: Any = F.cross_entropy, outputs: int = 10) -> Subject:
+    torch.manual_seed(0)
+    model = mlp(x.shape[1], outputs, 64)
+    loader = DataLoader(TensorDataset(x, y), batch_size=20, shuffle=True)
+    return subject_of(model, loss, loader, torch.optim.Adam(model.parameters(), 3e-3))
+
+
+def some_digits(count: int) -> tuple[Tensor, Tensor]:
+    x, y = digits()
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:count]
+    return x.flatten(1)[order], y[order]
+
+
+def test_a_few_dozen_digits_are_too_few() -> None:
+    result = tried(TooFewExamples(), program(*some_digits(60)))
+    (finding,) = judged(Check(), result)
+    assert finding.severity.value == "advice"
+    assert "more samples would help" in finding.message
+    assert finding.evidence[0].x == (11, 22, 45)
+
+
+def test_over_a_thousand_digits_are_enough() -> None:
+    assert judged(Check(), tried(TooFewExamples(), program(*some_digits(1300)))) == []
+
+
+def test_a_regression_limited_by_noise_would_not_profit() -> None:
+    x, y = diabetes()
+    assert judged(Check(), tried(TooFewExamples(), program(x, y, F.mse_loss, 1))) == []
+
+
+def curves(*held_out: list[float], trained: float = 0.1, start: float = 2.3) -> Result:
+    rows = [{"held_out": h, "trained": [0.0, 0.0, trained], "start": start} for h in held_out]
+    return Result({"sizes": [10, 20, 40], "parameters": 900, "curves": rows})
+
+
+@pytest.mark.parametrize(
+    ("result", "count"),
+    [
+        (curves([2.2, 1.5, 1.2], [2.1, 1.4, 1.1]), 1),
+        (curves([2.2, 1.25, 1.2], [2.1, 1.2, 1.1]), 0),  # hardly falls any more
+        (curves([2.2, 1.5, 0.3], [2.1, 1.4, 0.3]), 0),  # has arrived
+        (curves([2.2, 1.5, 1.2], [2.1, 1.4, 1.1], trained=1.0), 0),  # no gap
+        (curves([2.2, 2.5, 1.2], [2.1, 0.9, 1.4]), 0),  # the splits differ more than the sizes
+        (curves([2.2, 1.5, 1.2]), 0),  # one split tells nothing
+    ],
+)
+def test_a_loss_must_still_fall_clearly_with_more_samples(result: Result, count: int) -> None:
+    assert len(judged(Check(), result)) == count
+
+
+def test_a_part_of_a_large_dataset_says_nothing() -> None:
+    x = torch.randn(3000, 8)
+    with pytest.raises(CannotJudge, match="more samples than the 2000"):
+        tried(TooFewExamples(), program(x, torch.zeros(3000, dtype=torch.long)))
+
+
+def test_a_handful_of_samples_can_not_be_divided() -> None:
+    with pytest.raises(CannotJudge, match="10 samples"):
+        tried(TooFewExamples(), program(*some_digits(10)))
+
+
+def test_without_a_loader_the_number_of_samples_is_not_known() -> None:
+    with pytest.raises(CannotJudge, match="not known"):
+        tried(TooFewExamples(), HEALTHY["cnn"]())

@@ -1,0 +1,100 @@
+"""Memory of the process and its children: who they are, how often they are asked, and when they are gone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import psutil
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from clew.labs.profiler.memory import process_memory
+from clew.labs.profiler.memory.private_memory import own_memory
+from clew.labs.profiler.memory.process_memory import ProcessWatch
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(process_memory, "perf_counter", made)
+    return made
+
+
+def test_this_process_is_the_main_one_with_all_that_is_known(clock: Clock) -> None:
+    watch = ProcessWatch()
+    watch.look(3)
+    main = watch.found()[0]
+    assert main.role == "main"
+    assert main.rss > 1 << 20
+    assert main.uss is not None
+    assert 0 < main.uss <= main.rss
+    assert main.readings == ((3, main.rss),)
+    assert main.slope == 0.0
+
+
+def test_it_is_asked_at_most_a_few_times_a_second(clock: Clock) -> None:
+    watch = ProcessWatch()
+    for step in range(100):
+        clock.now += 0.01
+        watch.look(step)
+    assert len(watch.found()[0].readings) <= 5
+
+
+def test_readings_are_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_memory, "MOST_READINGS", 40)
+    watch = ProcessWatch()
+    for step in range(process_memory.MOST_READINGS + 50):
+        clock.now += 0.3
+        watch.look(step)
+    readings = watch.found()[0].readings
+    assert len(readings) <= process_memory.MOST_READINGS
+    assert readings[0][0] == 0
+    assert readings[-1][0] == process_memory.MOST_READINGS + 49
+
+
+def test_children_are_those_that_were_there_last(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loader's workers of one epoch are gone in the next; those of the last are what is shown."""
+    every = psutil.Process.children
+    before = set(every(psutil.Process()))  # other tests' may be there all the time
+    monkeypatch.setattr(
+        psutil.Process, "children", lambda *a, **k: [c for c in every(*a, **k) if c not in before]
+    )
+    watch, shown = ProcessWatch(), []
+    for step in range(2):
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        clock.now += 10
+        watch.look(step)
+        child.communicate(b"\n")
+        shown.append(child.pid)
+    clock.now += 10
+    watch.look(2)
+    found = watch.found()
+    assert [(process.pid, process.role) for process in found[1:]] == [(shown[1], "child")]
+    assert found[0].readings[-1][0] == 2
+
+
+def test_a_loaders_workers_are_called_so(clock: Clock) -> None:
+    loader = DataLoader(TensorDataset(torch.ones(64, 2)), batch_size=1, num_workers=1)
+    iterator = iter(loader)
+    next(iterator)  # from here on the worker has its name
+    watch = ProcessWatch()
+    watch.look(0)
+    workers = [process for process in watch.found() if process.role == "loader worker"]
+    assert [process.pid for process in workers] == [iterator._workers[0].pid]  # type: ignore[attr-defined]
+    assert workers[0].pss is not None
+    del iterator
+
+
+def test_own_memory_is_part_of_the_resident_one() -> None:
+    watch = ProcessWatch()
+    watch.look(0)
+    assert 0 < own_memory() <= 1.5 * watch.found()[0].rss

@@ -1,0 +1,156 @@
+"""Verdicts in a process of their own: kept, bounded in how often, and harmless when they fail."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+from web_parts import begin, make_run, writer_of
+
+from clew.store.index.index_cache import cache_root
+from clew.store.read.run_folders import create_run
+from clew.web.runs import judge_process
+from clew.web.runs.judge_process import Judges, Worker
+from clew.web.runs.run_library import Library
+
+
+@pytest.fixture
+def judges_of():
+    """Judges over a folder; ended after the test."""
+    made: list[Judges] = []
+
+    def make(root) -> tuple[Library, Judges]:
+        library = Library(root)
+        made.append(Judges(library))
+        return library, made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def settled(judges: Judges, library: Library, name: str) -> dict:
+    for _ in range(600):
+        found = judges.get(name, library.glance(name))
+        if found.stamp == judge_process.judged_stamp(library.glance(name)):
+            return found.data
+        time.sleep(0.05)
+    raise AssertionError("never judged")
+
+
+def test_a_verdict_is_kept_on_disk_and_not_computed_again(tmp_path, judges_of, monkeypatch):
+    run = make_run(tmp_path)
+    library, first = judges_of(tmp_path)
+    data = settled(first, library, run.name)
+    assert data["verdict"]["findings"][0]["check"] == "missing-zero-grad"
+    monkeypatch.setattr(Worker, "ask", lambda *_: pytest.fail("judged again"))
+    library, second = judges_of(tmp_path)
+    assert second.get(run.name, library.glance(run.name)).data == data
+
+
+def test_a_damaged_verdict_on_disk_is_computed_again(tmp_path, judges_of):
+    run = make_run(tmp_path)
+    library, first = judges_of(tmp_path)
+    data = settled(first, library, run.name)
+    (file,) = (cache_root() / "digest").iterdir()
+    file.write_text(file.read_text()[:-20])
+    library, second = judges_of(tmp_path)
+    assert settled(second, library, run.name) == data
+
+
+def test_a_growing_run_is_not_judged_again_before_its_time(tmp_path, judges_of, monkeypatch):
+    monkeypatch.setattr(judge_process, "PAUSE", 1000.0)
+    run = create_run(tmp_path, {"script": "train.py"})
+    writer = writer_of(run)
+    every, _, _ = begin(writer)
+    writer.row(every, 0, [1.0])
+    assert writer.flush()
+    library, judges = judges_of(tmp_path)
+    first = judges.wait(run.name, library.glance(run.name), 60)
+    assert first.version == 1
+    for step in range(1, 100):
+        writer.row(every, step, [1.0])
+    assert writer.flush()
+    library.scan()
+    again = judges.get(run.name, library.glance(run.name))
+    assert again.stamp != judge_process.judged_stamp(library.glance(run.name))
+    assert not judges._queued
+    assert again.data["steps"] == 1
+    again.due = 0.0
+    assert settled(judges, library, run.name)["steps"] == 100
+    writer.abandon()
+
+
+def test_a_judge_that_dies_is_one_bad_verdict(tmp_path, judges_of, monkeypatch):
+    bad, good = make_run(tmp_path), make_run(tmp_path)
+    library, judges = judges_of(tmp_path)
+    usual = Worker._running
+
+    def dying(worker: Worker):
+        process = usual(worker)
+        process.kill()
+        return process
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Worker, "_running", dying)
+        failed = judges.wait(bad.name, library.glance(bad.name), 60)
+    assert failed.data["state"] == "failed"
+    assert "clew why" in failed.data["error"] or "failed" in failed.data["error"]
+    assert settled(judges, library, good.name)["state"] == "ready"
+
+
+def test_a_run_that_is_deleted_while_it_waits_breaks_nothing(tmp_path, judges_of):
+    library, judges = judges_of(tmp_path)
+    run = make_run(tmp_path)
+    glance = library.glance(run.name)
+    import shutil
+
+    shutil.rmtree(run)
+    assert judges.wait(run.name, glance, 60).data["state"] == "failed"
+
+
+def test_verdicts_that_nobody_asks_for_are_removed(tmp_path):
+    for name, age in (("old.json", 40), ("new.json", 1)):
+        (tmp_path / name).write_text("{}")
+        then = time.time() - age * 86400
+        os.utime(tmp_path / name, (then, then))
+    judge_process.remove_unused(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["new.json"]
+
+
+def test_the_process_ends_when_there_is_nothing_left_to_judge(tmp_path, judges_of, monkeypatch):
+    monkeypatch.setattr(judge_process, "IDLE_SECONDS", 0.2)
+    run = make_run(tmp_path)
+    library, judges = judges_of(tmp_path)
+    settled(judges, library, run.name)
+    end = time.monotonic() + 30
+    while judges._worker._process is not None:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    second = make_run(tmp_path, lr=0.5)
+    assert settled(judges, library, second.name)["hparams"]["lr"] == 0.5
+
+
+def test_the_run_that_somebody_looks_at_is_judged_next(tmp_path, judges_of, monkeypatch):
+    runs = [make_run(tmp_path, steps=20) for _ in range(4)]
+    library, judges = judges_of(tmp_path)
+    asked: list[str] = []
+    gate = threading.Event()
+
+    def slowly(worker: Worker, path) -> dict:
+        gate.wait(60)
+        asked.append(path.name)
+        return {"state": "none", "error": None, "verdict": None, "steps": 0}
+
+    monkeypatch.setattr(Worker, "ask", slowly)
+    for run in runs:
+        judges.get(run.name, library.glance(run.name))
+    looked_at = max(run.name for run in runs)
+    judges.get(looked_at, library.glance(looked_at), urgent=True)
+    gate.set()
+    for run in runs:
+        settled(judges, library, run.name)
+    assert looked_at in asked[:2]  # one was at work already
+    assert sorted(asked) == sorted(run.name for run in runs)
