@@ -6,8 +6,6 @@ were seen to draw from. On a light step this is a few attributes set.
 
 from __future__ import annotations
 
-import random
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +14,7 @@ from torch import nn
 
 from clew.measure.nested_tensors import data_tensors
 from clew.measure.plain_values import is_nonfinite
+from clew.measure.rng import host_states
 
 MOST_CALLS = 4  # of models before one backward; with more of them (an evaluation) none are held
 LEARNING = 4  # steps in which it is learned which generators a step draws from
@@ -78,7 +77,7 @@ class Holding:
         if self._closed:
             self._open()
         if not self.calls:
-            self.rng = self._states(self._draws) if True in self._draws else NO_STATES
+            self.rng = host_states(*self._draws) if True in self._draws else NO_STATES
         self._append(module, args, kwargs)
 
     def backward(self, loss: float, line: tuple[str | None, int | None]) -> None:
@@ -150,7 +149,7 @@ class Holding:
         if self.calls:
             return
         learning = self._looks < LEARNING
-        self.rng = self._states([True, True, True] if learning else self._draws)
+        self.rng = host_states() if learning else host_states(*self._draws)
         self._compare = self.rng if learning else None
         enabled = torch.is_autocast_enabled("cpu")
         self.autocast = (enabled, torch.get_autocast_dtype("cpu") if enabled else None)
@@ -165,7 +164,7 @@ class Holding:
             return
         before, self._compare = self._compare, None
         self._looks += 1
-        after = self._states([not known for known in self._draws])
+        after = host_states(*[not known for known in self._draws])
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
             if new is not None:
                 self._draws[number] = not same_state(old, new)
@@ -173,15 +172,6 @@ class Holding:
     def _open(self) -> None:
         self._closed = self._full = False
         self._calls, self._versions, self.first = [], [], None
-
-    @staticmethod
-    def _states(which: list[bool]) -> tuple[Any, Any, Any]:
-        numpy = sys.modules.get("numpy") if which[1] else None
-        return (
-            torch.default_generator.get_state() if which[0] else None,
-            numpy.random.get_state() if numpy is not None else None,
-            random.getstate() if which[2] else None,
-        )
 
 
 def has_graph(values: Iterable[Any]) -> bool:

@@ -39,9 +39,12 @@ def in_replay() -> bool:
 
 
 def called_by_clew() -> bool:
-    """Whether the operation that a mode asks about is one of our own measurements: the nearest frame outside
-    torch, above the one that asks, is ours."""
-    frame: FrameType | None = sys._getframe(2)
+    """Whether the operation that a dispatch mode asks about is one of our own measurements: the nearest frame
+    outside torch that called it is ours."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "__torch_dispatch__":
+        frame = frame.f_back  # the mode that asks
+    frame = frame.f_back if frame is not None else None
     while frame is not None:
         code = frame.f_code
         if code.co_filename.startswith(PACKAGE) and not code.co_filename.startswith(DEMO):
