@@ -111,7 +111,7 @@ class UserSignals(Activity):
         """One signal made harmless: a failure switches this one off, and random numbers go on unchanged."""
         import torch
 
-        from clew.labs.snapshot.held_step import Rng
+        from clew.measure.rng import Rng
 
         known = CustomSignalFact(signal.name, signal.unit, signal.meaning)  # for readers who do not have it
         known.write(self._session.writer, self._watcher.step)
