@@ -59,7 +59,7 @@ test("a name keeps its colour", () => {
 });
 
 const part = (steps: number[], mean: (number | null)[]): SeriesPart => ({
-  key: "k", signal: "s", site: {}, label: "s", unit: "s", exact: true, total: steps.length, x: steps, steps, mean,
+  key: "k", signal: "s", site: {}, label: "s", unit: "s", exact: true, total: steps.length, x: steps, steps, mean, marks: [],
 });
 
 test("parts of a step are stacked at the same steps, unknown ones as nothing", () => {

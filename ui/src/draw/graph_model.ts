@@ -1,5 +1,6 @@
 // The graph as a tree of modules, with the levels that Python has laid out: who is inside whom, what is drawn
 // of a module when it is expanded, and what is drawn once for several that are alike.
+import type { GraphAnswer as Answered, GraphModel, GraphModule } from "../answers";
 import type { Grid } from "./graph_grid";
 
 export interface Tensor {
@@ -75,14 +76,7 @@ export interface Level {
   more: number;
 }
 
-export interface ModuleRow {
-  path: string;
-  class: string;
-  file: string | null;
-  line: number | null;
-  order: number | null;
-  parameters: number;
-}
+export type ModuleRow = Omit<GraphModule, "trainable" | "order"> & { order: number | null };
 
 export interface GraphNode extends RawNode {
   children: number[]; // in the order in which they ran
@@ -318,14 +312,12 @@ export function searched(model: Model, text: string, most = 60): GraphNode[] {
 
 // ---- the API's answer ----
 
-export interface GraphAnswer {
-  models?: { root: string; class: string; file: string | null; line: number | null; modules: ModuleRow[] }[];
+/** With the files that it holds as this page reads them. */
+export type GraphAnswer = Partial<Omit<Answered, "models" | "graphs" | "layouts">> & {
+  models?: (Omit<GraphModel, "modules"> & { modules: ModuleRow[] })[];
   graphs?: RawGraph[];
   layouts?: (RawLayout | null)[]; // of each graph
-  health?: Record<string, { severity: string; checks: string[] }>;
-  time?: Record<string, number> | null;
-  missing?: string | null;
-}
+};
 
 export interface Choice {
   root: string;

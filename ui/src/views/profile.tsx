@@ -1,6 +1,7 @@
 // Where the time and the memory go: over the steps of the run, inside one step, and by module.
 import { useMemo, useState } from "preact/hooks";
 import { ofRun, useApi } from "../api";
+import type { ProfileAnswer } from "../answers";
 import { readProfile } from "../draw/profile";
 import { Await, Empty } from "../parts/states";
 import { hrefTo } from "../state";
@@ -13,11 +14,7 @@ import { ProfileTables } from "./profile_tables";
 import type { ViewProps } from "./view";
 import "./views.css";
 
-interface Answer {
-  steps?: { unit: string; parts: { name: string; key: string | null }[]; total: string | null };
-  profile?: unknown;
-  missing?: string | null;
-}
+type Answer = Partial<ProfileAnswer>;
 
 export function ProfileView({ id, run, version }: ViewProps) {
   const answer = useApi<Answer>(ofRun(id, "profile"), {}, version);

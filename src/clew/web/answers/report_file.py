@@ -9,11 +9,22 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from clew.records.version import __version__
 from clew.render.bundle import BundleNotBuilt, assemble, page_with_code
+from clew.web.answer_shapes import (
+    DataAnswer,
+    GraphAnswer,
+    GroupCount,
+    HistogramSites,
+    ProfileAnswer,
+    ReportInfo,
+    SignalList,
+    SignalRow,
+    StoredSeries,
+)
 from clew.web.answers.axes import Axis
 from clew.web.answers.desk import Desk
 from clew.web.answers.series_catalogue import Entry
@@ -105,7 +116,7 @@ def _points(entry: Entry, level: Detail) -> int:
     return max(level.layer_points if entry.known.group.layered else level.points, 50)
 
 
-def _about(content: Content, level: Detail, notes: str, limit: int, title: str) -> dict[str, Any]:
+def _about(content: Content, level: Detail, notes: str, limit: int, title: str) -> ReportInfo:
     said = [f"{content.reduced} series are shown in at most {level.points} stretches each, of which minimum, "
             "maximum and mean are kept."] if content.reduced else []  # fmt: skip
     said += [f"Left out to keep the file small: {', '.join(content.left_out)}."] if content.left_out else []
@@ -171,23 +182,28 @@ def _chosen(run: OpenRun, level: Detail, evidence: set[str]) -> tuple[list[Entry
     return kept, len(kept) < len(everything)
 
 
-def _signals(listed: list[dict[str, Any]]) -> dict[str, Any]:
+def _signals(listed: list[SignalRow]) -> SignalList:
     groups: dict[str, int] = {}
     for entry in listed:
         groups[entry["group"]] = groups.get(entry["group"], 0) + 1
-    counted = [{"name": name, "count": count} for name, count in groups.items()]
+    counted: list[GroupCount] = [{"name": name, "count": count} for name, count in groups.items()]
     return {"total": len(listed), "offset": 0, "groups": counted, "signals": listed}
 
 
-def _all_series(run: OpenRun, kept: Sequence[Entry], level: Detail) -> list[dict[str, Any]]:
+def _all_series(run: OpenRun, kept: Sequence[Entry], level: Detail) -> list[StoredSeries]:
     """Each at its resolution, with its places on all axes."""
     rank = run.rank(None)
-    axes = [axis for axis in (Axis(run, "wall", rank), Axis(run, "epoch", rank)) if axis.known]
-    found = []
+    wall, epoch = Axis(run, "wall", rank), Axis(run, "epoch", rank)
+    found: list[StoredSeries] = []
     for entry in kept:
         envelope = run.query(entry, None, None, _points(entry, level))
-        places = {axis.kind: rounded(axis.places(envelope.steps)) for axis in axes}
-        found.append({**named(entry), **shape(envelope), "steps": envelope.steps.tolist(), **places})
+        steps = envelope.steps.tolist()
+        stored = cast(StoredSeries, {**named(entry), **shape(envelope), "steps": steps})
+        if wall.known:
+            stored["wall"] = rounded(wall.places(envelope.steps))
+        if epoch.known:
+            stored["epoch"] = rounded(epoch.places(envelope.steps))
+        found.append(stored)
     return found
 
 
@@ -208,23 +224,30 @@ def _gather_maps(desk: Desk, name: str, base: str, level: Detail, content: Conte
 
 def _gather_histograms(desk: Desk, name: str, base: str, level: Detail, content: Content) -> None:
     listed = desk.histograms(name)
-    if "sites" not in listed or not level.histogram_columns:
-        content.answers[f"{base}/histograms"] = listed if "sites" not in listed else {"missing": "left out"}
-        if "sites" in listed:
-            content.left_out.append("histograms")
-        return
     content.answers[f"{base}/histograms"] = listed
-    for site in listed["sites"]:
+    if "sites" not in listed:
+        return
+    if not level.histogram_columns:
+        content.answers[f"{base}/histograms"] = {"missing": "left out"}
+        content.left_out.append("histograms")
+        return
+    for site in cast(HistogramSites, listed)["sites"]:
         for stat in site["stats"]:
-            asked = {"site": site["site"], "stat": stat, "columns": level.histogram_columns}
-            kinds = ["log2"]
-            for kind in kinds:
-                answer = desk.histograms(name, **asked, kind=kind)
-                kinds += [k for k in answer.get("kinds", []) if k not in kinds]
-                content.answers[f"{base}/histograms?site={site['site']}&stat={stat}&kind={kind}"] = answer
+            _gather_kinds(desk, name, base, site["site"], stat, level, content)
 
 
-def _profile(desk: Desk, name: str, level: Detail, content: Content) -> dict[str, Any]:
+def _gather_kinds(
+    desk: Desk, name: str, base: str, site: str, stat: str, level: Detail, content: Content
+) -> None:
+    kinds = ["log2"]
+    for kind in kinds:
+        answer = desk.histograms(name, site=site, stat=stat, columns=level.histogram_columns, kind=kind)
+        offered = cast(list[str], answer.get("kinds", []))
+        kinds += [each for each in offered if each not in kinds]
+        content.answers[f"{base}/histograms?site={site}&stat={stat}&kind={kind}"] = answer
+
+
+def _profile(desk: Desk, name: str, level: Detail, content: Content) -> ProfileAnswer:
     answer = desk.profile(name)
     if level.files or answer["profile"] is None:
         return answer
@@ -232,7 +255,7 @@ def _profile(desk: Desk, name: str, level: Detail, content: Content) -> dict[str
     return {**answer, "profile": None, "missing": "left out to keep the report small"}
 
 
-def _graph(desk: Desk, name: str, level: Detail, content: Content) -> dict[str, Any]:
+def _graph(desk: Desk, name: str, level: Detail, content: Content) -> GraphAnswer:
     answer = desk.graph(name)
     if level.files or not answer["graphs"]:
         return answer
@@ -240,7 +263,7 @@ def _graph(desk: Desk, name: str, level: Detail, content: Content) -> dict[str, 
     return {**answer, "graphs": [], "layouts": [], "missing": "left out to keep the report small"}
 
 
-def _data(desk: Desk, name: str, level: Detail, content: Content) -> dict[str, Any]:
+def _data(desk: Desk, name: str, level: Detail, content: Content) -> DataAnswer:
     answer = desk.data(name)
     if level.files or not answer["files"]:
         return answer
