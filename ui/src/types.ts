@@ -228,3 +228,11 @@ export interface ReportInfo {
   says: string;
   left_out: string[];
 }
+
+/** Of a file that shows one thing, a graph or flames, and no runs. */
+export interface PageInfo {
+  shows: "flames" | "graph";
+  title: string;
+  about: string;
+  colour?: string; // of the boxes of a graph, at first
+}

@@ -2,6 +2,7 @@
 
 Enter at `verdict/verdict_terminal.py`. May import: records, store, checks.
 
+- `bundle`: the built page of the browser as one file, with style, code and data inlined
 - `columns`: A table on a screen: the columns that fit, one of them as wide as the rest leaves it
 - `cost_text`: times, shares and rates of a profile as a person reads them
 - `images`: pixels as they were recorded: checked, made smaller or larger, and put into a PNG file

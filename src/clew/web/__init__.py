@@ -7,7 +7,7 @@ Enter at `server.py`, then `app.py`. May import: records, store, checks, render.
 - `json_replies`: JSON answers, and errors in one shape
 - `live_events`: what changed, as it changes: server-sent events
 - `openapi`: the API as an OpenAPI document: docs/api.md for machines. Tests hold it against real answers
-- `page`: the page: the built bundle, its content security policy, and what is shown where there is none
+- `page`: the page as the server sends it, and what is sent where there is none
 - `request_params`: reading the parameters of a request, each of which may be anything
 - `series_names`: what series and sites are called: keys for links, labels for people, units for numbers
 - `server`: running the server: one socket, and a clean end

@@ -155,6 +155,7 @@ def schemas() -> dict[str, Schema]:
             {
                 "models": many(OBJECT),
                 "graphs": many(OBJECT),
+                "layouts": many(maybe(OBJECT)),
                 "health": OBJECT,
                 "time": maybe(OBJECT),
                 "missing": maybe(TEXT),

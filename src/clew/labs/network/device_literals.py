@@ -156,7 +156,7 @@ class _Made(TorchDispatchMode):
         followed = self._followed
         source = next((known for t in read if (known := followed.of(t)) is not None), None)
         if source is None and (not read or name == "lift_fresh"):
-            file, line = user_line(3)
+            file, line = user_line()
             op = followed.calling[-1] if followed.calling else "tensor" if name == "lift_fresh" else name
             source = Literal(followed.modules[-1] if followed.modules else "", op, "", file, line)
         if source is not None:

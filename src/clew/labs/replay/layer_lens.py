@@ -100,7 +100,7 @@ class LayerLens:
         if self._again:
             return  # what it shows has been seen
         call.inputs, outputs = tensors_in((args, kwargs)), tensors_in(output)
-        call.line = line_now(2)
+        call.line = line_now()
         bad_inputs = [t for t in call.inputs if is_bad(t)]
         bad = [t for t in outputs if is_bad(t)]
         if bad:

@@ -285,7 +285,7 @@ class Microscope(TorchDispatchMode):
         if node is not None and not (torch.is_grad_enabled() and self._stack):
             return self._spot_of_node(node, name), "backward", name
         module = self._stack[-1] if self._stack else None
-        line = line_now(3)
+        line = line_now()
         if node is None:  # else a checkpoint's part runs for the second time
             self.calls[name, line] += 1
         root, path = module if module is not None else (None, None)
@@ -298,7 +298,7 @@ class Microscope(TorchDispatchMode):
         known = self._spots.get(node._sequence_nr())
         op = node_name(node)
         if is_custom(node):
-            line = line_now(4)
+            line = line_now()
             module, root = (known.module, known.root) if known is not None else (None, None)
             return Spot(op, module, root, line, 1, custom=op)
         if known is None:

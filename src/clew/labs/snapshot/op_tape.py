@@ -96,7 +96,7 @@ class Tape(TorchDispatchMode):
             kept = tuple(self._kept(t) for t in tensors_in(result))
             root, module = self.here
             name = op_name(func)
-            self.entries.append(Entry(Place(_WRITTEN.get(name, name), root, module, line_now(2)), kept))
+            self.entries.append(Entry(Place(_WRITTEN.get(name, name), root, module, line_now()), kept))
         return result
 
     def _kept(self, tensor: Tensor) -> Tensor | None:

@@ -6,7 +6,6 @@ minimum, maximum and mean of every stretch, and the report says so.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,19 +13,17 @@ from typing import Any
 from urllib.parse import quote
 
 from clew.records.version import __version__
+from clew.render.bundle import BundleNotBuilt, assemble, page_with_code
 from clew.web.answers.axes import Axis
 from clew.web.answers.desk import Desk
 from clew.web.answers.series_catalogue import Entry
 from clew.web.answers.series_points import named, shape
-from clew.web.page import STATIC, escaped, index_file, policy
 from clew.web.runs.opened_run import OpenRun
 from clew.web.strict_json import dumps, rounded
 
 PATIENCE = 600.0  # seconds for a verdict
 LEAST_BYTES = 12  # of a point: a step, a value, two commas
 SAFE = "!~*'()"  # as encodeURIComponent leaves them
-STYLE = re.compile(r'<link rel="stylesheet" href="static/([\w.-]+)"\s*/?>')
-SCRIPT = re.compile(r'<script src="static/([\w.-]+)"></script>')
 LAYER_SIGNALS = (
     "gradient.norm", "update.ratio", "activation.dead_fraction", "activation.std", "activation.mean",
     "activation.saturated", "weight.norm",
@@ -74,7 +71,10 @@ class Content:
 
 def build_report(desk: Desk, names: Sequence[str], *, notes: str, limit: int, title: str) -> str:
     """The whole file as text, at most `limit` bytes of it."""
-    page = _page()
+    try:
+        page = page_with_code()
+    except BundleNotBuilt as error:
+        raise ReportError(str(error)) from error
     for level in LEVELS:
         if level is not LEVELS[-1] and _at_least(desk, names, level) > limit:
             continue
@@ -237,7 +237,7 @@ def _graph(desk: Desk, name: str, level: Detail, content: Content) -> dict[str, 
     if level.files or not answer["graphs"]:
         return answer
     content.left_out.append("graphs")
-    return {**answer, "graphs": [], "missing": "left out to keep the report small"}
+    return {**answer, "graphs": [], "layouts": [], "missing": "left out to keep the report small"}
 
 
 def _data(desk: Desk, name: str, level: Detail, content: Content) -> dict[str, Any]:
@@ -246,31 +246,3 @@ def _data(desk: Desk, name: str, level: Detail, content: Content) -> dict[str, A
         return answer
     content.left_out.append("recorded data")
     return {**answer, "files": [], "missing": "left out to keep the report small"}
-
-
-def _page() -> str:
-    """The page with its style and code in it."""
-    file = index_file()
-    if file is None:
-        raise ReportError("the page is not built: run scripts/build-ui in the source folder")
-    text = file.read_text(encoding="utf-8")
-    text = STYLE.sub(lambda found: f"<style>{_part(found[1]).replace('</style', '')}</style>", text)
-    return SCRIPT.sub(lambda found: "\0data\0<script>" + _code(_part(found[1])) + "</script>", text)
-
-
-def _part(name: str) -> str:
-    return (STATIC / name).read_text(encoding="utf-8")
-
-
-def _code(script: str) -> str:
-    """Nothing in a script may look like its end, nor like a comment of HTML."""
-    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def assemble(page: str, data: str, title: str) -> str:
-    """Data as JSON in which nothing can end its element; the policy allows what is in the file, by hash."""
-    inert = data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    page = page.replace("\0data\0", f'<script type="application/json" id="clew-data">{inert}</script>\n', 1)
-    page = re.sub(r"<title>.*?</title>", lambda _: f"<title>{escaped(title)}</title>", page, count=1)
-    rule = f'<meta http-equiv="Content-Security-Policy" content="{escaped(policy(page, served=False))}">'
-    return page.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n{rule}', 1)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from clew.checks.evidence.recorded_facts import flag, rows, text, whole
+from clew.records.network import Graph
+from clew.render.network.graph_layout import layout_json
+from clew.render.network.recorded_graph import read_graph
 from clew.web.runs.opened_run import OpenRun
 from clew.web.runs.run_library import inside
 from clew.web.strict_json import strict
@@ -56,10 +60,23 @@ def graph_answer(run: OpenRun, rank: int, verdict: dict[str, Any] | None) -> dic
     return {
         "models": models,
         "graphs": graphs,
+        "layouts": [_layout(graph) for graph in graphs],
         "health": health(verdict),
         "time": _module_times(run.path),
         "missing": None if graphs else _why_no_graph(run, rank),
     }
+
+
+def _layout(graph: dict[str, Any]) -> dict[str, Any] | None:
+    """Where everything stands; None of a damaged file."""
+    found = read_graph(graph)
+    return _known_layout(found) if found is not None else None
+
+
+@lru_cache(maxsize=4)
+def _known_layout(graph: Graph) -> dict[str, Any]:
+    """A graph does not change, and is asked for whenever its run has grown."""
+    return layout_json(graph)
 
 
 def _why_no_graph(run: OpenRun, rank: int) -> str:

@@ -189,7 +189,7 @@ class Tracer(TorchDispatchMode):
     def _enter(self, module: nn.Module, args: Any) -> None:
         self.settle()
         tensors = tensors_in(args)
-        file, line = user_line(2)
+        file, line = user_line()
         call = Call(
             index=len(self.trace.calls),
             path=self.path(module),
@@ -284,7 +284,7 @@ class Tracer(TorchDispatchMode):
         trace = self.trace
         read = [*tensors_in(args), *tensors_in(tuple(kwargs.values()))]
         made = tensors_in(out)
-        file, line = user_line(3)
+        file, line = user_line()
         op = Op(
             index=len(trace.ops),
             function=func,
