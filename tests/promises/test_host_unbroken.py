@@ -56,6 +56,7 @@ PROBES = (
     "scale",
     "scaler",
     "scheduler",
+    "signals",
     "step",
     "structure",
     "unscale",
