@@ -91,7 +91,7 @@ def examine(
     notes, began = Notes.of_project(), perf_counter()
     with unseen(), keep_loader_generators(batch_or_loader):
         subject = subject_of(model, loss_fn, batch_or_loader, optimizer, step=step)
-        subject.line = user_line(2)
+        subject.line = user_line()
         with as_in_training(model):
             _lend_optimizer(subject)
             run_experiments(

@@ -1,7 +1,7 @@
 """What is held of the step that is running, so that it can be run again after an alarm.
 
 References only: arguments of the models, and the state of those random generators that forwards
-were seen to draw from. On a plain step this is a few attributes set.
+were seen to draw from. On a light step this is a few attributes set.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Holding:
     def __init__(self) -> None:
         self._calls: list[Call] = []
         self._versions: list[Versions] = []  # of the tensors in each call: were they changed since?
-        # The usual plain step: one model, one tensor that comes from no computation, and its version. Set
+        # The common light step: one model, one tensor that comes from no computation, and its version. Set
         # while `fresh` and from outside, since that is asked of every step; it is a call like others.
         self.first: tuple[nn.Module, tuple[torch.Tensor], int] | None = None
         self.delivered: Any = None  # the batch that a loader gave last
@@ -70,10 +70,10 @@ class Holding:
             self._versions.append((version,))
         return self._calls
 
-    # -- plain steps --
+    # -- light steps --
 
     def forward(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """A model is about to run in a plain step."""
+        """A model is about to run in a light step."""
         if self._closed:
             self._open()
         if not self.calls:

@@ -41,8 +41,11 @@ class GraphRecorder:
         self._write = write
         self._done: set[int] = set()
         self._failed: dict[int, tuple[str, str]] = {}
+        self._closed = False
 
     def __call__(self) -> None:
+        if self._closed:
+            return
         began = perf_counter()
         for call in self._watcher.holding.calls:
             root = self._watcher.models.root_of(call[0])
@@ -54,7 +57,7 @@ class GraphRecorder:
 
     def close(self) -> None:
         """No more models will come: say which were left out."""
-        self._watcher.before_update = None
+        self._closed = True
         for name, reason in self._failed.values():
             self._say({"root": name, "written": False, "reason": reason})
         self._failed = {}

@@ -104,7 +104,7 @@ class Capture:
         """`backward()` is about to run: the step is still there."""
         if self.finished or not loss.requires_grad:  # else backward() will fail
             return
-        where = user_line(1)
+        where = user_line()
         if self._initial is None:
             self._begin(loss, where)
         else:
