@@ -82,7 +82,7 @@ def test_what_can_not_be_examined_fails_the_test_in_one_line(tmp_path: Path) -> 
     (tmp_path / "test_none.py").write_text("def test_it(clew_examine):\n    clew_examine('no model')\n")
     done = run(tmp_path)
     assert done.returncode == 1
-    assert "CannotExamine: a model (nn.Module) is needed, not str" in done.stdout
+    assert "CannotExamine: expected a model (nn.Module), not str" in done.stdout
 
 
 def test_loading_the_plugin_imports_nothing_heavy() -> None:

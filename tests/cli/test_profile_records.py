@@ -119,8 +119,8 @@ def test_compare_names_what_became_slower_and_writes_it_down(capsys: pytest.Capt
 
 def test_bad_input_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     plain = record(ROOT)
-    assert "holds no profile" in refused(capsys, "--show", plain.name)
-    assert "two runs are compared" in refused(capsys, "--compare", plain.name)
+    assert "has no profile" in refused(capsys, "--show", plain.name)
+    assert "--compare takes two runs" in refused(capsys, "--compare", plain.name)
     assert "one run at a time" in refused(capsys, "--export", plain.name, plain.name)
     assert "no such format: pdf" in refused(capsys, "--export", plain.name, "--format", "pdf")
     assert "nowhere" in refused(capsys, "--show", "nowhere")

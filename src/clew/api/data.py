@@ -57,7 +57,7 @@ class DataReport(Report):
             if pipeline.dataset is not None:
                 with _unseen():
                     return replace(self, looks=(look(pipeline, 0, sample=index),), measured=(), surveys=())
-        raise CannotLook("there is no dataset to take a single sample from")
+        raise CannotLook("a single sample is not available because there is no dataset")
 
     def render(self, *, stream: Any = None, width: int | None = None, full: bool = False) -> None:
         """Draw it on a stream, with colours and pictures if that is a terminal."""
@@ -202,7 +202,7 @@ def _surveyed(
 ) -> DataReport:
     def tell(done: int, count: int, split: str) -> None:
         if progress is not None:
-            progress(1, 2, f"looking through {split}", done / max(count, 1))
+            progress(1, 2, f"reading {split}", done / max(count, 1))
 
     through = survey(pipelines, everything=options.all, time_limit=max(seconds, 1.0), progress=tell)
     for one in through.surveys:

@@ -65,7 +65,7 @@ def batch_sizes(
     """Samples per second and memory against the size of a batch, and the knee; raises CannotExamine."""
     wrong = [size for size in sizes if isinstance(size, bool) or not isinstance(size, int) or size < 1]
     if wrong:
-        raise CannotExamine(f"a batch size is a whole number from 1 on, not {wrong[0]!r}")
+        raise CannotExamine(f"a batch size is an integer of at least 1, not {wrong[0]!r}")
     with _subject(model, loss_fn, batch_or_loader, optimizer, step) as subject:
         quarter = max(subject.batches[0].size // 4, 1)
         wanted = sizes or [quarter * times for times in DOUBLINGS]

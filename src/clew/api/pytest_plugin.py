@@ -57,10 +57,12 @@ def _all_at_once(report: ExamineReport) -> None:
     if not report.failed:
         return
     blocks = [report.explain(name) for name in report.failed]
-    judged = f"{len(report.failed)} failed, {len(report.passed)} passed, {len(report.unjudged)} not judged"
+    judged = (
+        f"{len(report.failed)} failed, {len(report.passed)} passed, {len(report.unjudged)} without a result"
+    )
     pytest.fail("\n\n".join([f"clew_examine: {judged}", *blocks]), pytrace=False)
 
 
 def _open(report: ExamineReport, name: str) -> str:
     answer = report[name]
-    return f"could not be judged: {answer.reason}{f'; {answer.hint}' if answer.hint else ''}"
+    return f"no result: {answer.reason}{f'; {answer.hint}' if answer.hint else ''}"

@@ -35,14 +35,20 @@ def names(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) ->
     cls=BeforeTheScript,
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
-    short_help="Ask a network questions in its first steps, before training it for long.",
+    short_help="Test a network with short experiments before a long training.",
 )
 @module_flag
 @click.option(
-    "--only", multiple=True, callback=names, metavar="NAME", help="These experiments (a,b or repeated)."
+    "--only",
+    multiple=True,
+    callback=names,
+    metavar="NAME",
+    help="Run only these experiments (a,b or repeated).",
 )
-@click.option("--skip", multiple=True, callback=names, metavar="NAME", help="All experiments but these.")
-@time_limit_option(120.0, "For all experiments together.")
+@click.option(
+    "--skip", multiple=True, callback=names, metavar="NAME", help="Skip these experiments (a,b or repeated)."
+)
+@time_limit_option(120.0, "Limit for all experiments together.")
 @continue_flag
 @click.option(
     "--steps",
@@ -50,18 +56,18 @@ def names(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) ->
     default=16,
     show_default=True,
     metavar="N",
-    help="Batches of the script's own to use.",
+    help="Number of the script's batches to use.",
 )
 @click.option(
     "--fail-on",
     type=LEVELS,
     default="warning",
     show_default=True,
-    help="Exit with 3 if there is such a finding, or a worse one.",
+    help="Exit with code 3 on a finding of this severity or worse.",
 )
 @file_option("json", "Write the report as JSON.")
-@file_option("junit", "Write it as JUnit XML.")
-@file_option("html", "Write it as a page to look at.")
+@file_option("junit", "Write the report as JUnit XML.")
+@file_option("html", "Write the report as an HTML page.")
 @folder_option
 @name_option
 @ignore_option
@@ -85,10 +91,10 @@ def command(
     ignore: tuple[str, ...],
     quiet: bool,
 ) -> RunOptions:
-    """Run a script up to its first training steps and try out what it trains.
+    """Run a script up to its first training steps and run experiments on its network.
 
-    Can the network learn a batch by heart? Does it use its input? Do samples leak into each other? The
-    experiments run on a snapshot; then the script is ended, or trains on with --continue.
+    Can the network memorise a batch? Does it use its input? Do samples leak into each other? The
+    experiments run on a snapshot; then the script is stopped, or continues to train with --continue.
 
     \b
       clew check train.py --lr 0.1
@@ -119,7 +125,7 @@ def command(
 
 
 def _must_be_known(only: tuple[str, ...], skip: tuple[str, ...]) -> None:
-    """Before the script runs. Names are asked of torch's part only if there are any."""
+    """Check the names before the script runs; torch is imported only if any are given."""
     if not only and not skip:
         return
     try:

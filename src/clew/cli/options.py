@@ -1,4 +1,4 @@
-"""What several verbs ask for in the same words."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder_option(function: Command) -> Command:
         "folder",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="Where runs are kept.  [default: $CLEW_DIR or .clew/runs]",
+        help="Folder of the runs.  [default: $CLEW_DIR or .clew/runs]",
     )(function)
 
 
@@ -42,7 +42,7 @@ def json_flag(function: Command) -> Command:
 
 def fail_on_option(function: Command) -> Command:
     return click.option(
-        "--fail-on", type=LEVELS, help=f"Exit with {FAILED_ON} if there is such a finding, or a worse one."
+        "--fail-on", type=LEVELS, help=f"Exit with code {FAILED_ON} on a finding of this severity or worse."
     )(function)
 
 
@@ -51,18 +51,16 @@ def ignore_option(function: Command) -> Command:
         "--ignore",
         multiple=True,
         metavar="CHECK[@WHERE]",
-        help="Leave a check out, or its findings at a module, file or line (may be repeated).",
+        help="Ignore a check, or its findings at a module, file or line (may be repeated).",
     )(function)
 
 
 def module_flag(function: Command) -> Command:
-    return click.option("-m", "module", is_flag=True, help="SCRIPT names a module, as for python -m.")(
-        function
-    )
+    return click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with python -m.")(function)
 
 
 def name_option(function: Command) -> Command:
-    return click.option("--name", help="A word for the run's id.  [default: the script's name]")(function)
+    return click.option("--name", help="Label used in the run ID.  [default: the script's name]")(function)
 
 
 def quiet_flag(function: Command) -> Command:
@@ -71,7 +69,7 @@ def quiet_flag(function: Command) -> Command:
 
 def continue_flag(function: Command) -> Command:
     return click.option(
-        "--continue", "go_on", is_flag=True, help="Train on afterwards, as if nothing had been."
+        "--continue", "go_on", is_flag=True, help="Restore the state afterwards and let training continue."
     )(function)
 
 
@@ -99,7 +97,7 @@ def file_option(flag: str, what: str) -> Callable[[Command], Command]:
 
 
 def script_argument(function: Command) -> Command:
-    """The script, and all that follows it, which is its own."""
+    """The script, and its own arguments after it."""
     args = click.argument("args", nargs=-1, type=click.UNPROCESSED)
     return click.argument("script")(args(function))
 
@@ -107,7 +105,8 @@ def script_argument(function: Command) -> Command:
 def run_options(
     script: str, *, module: bool, folder: Path | None, ignore: tuple[str, ...], **others: Any
 ) -> RunOptions:
-    """What all verbs that run a script hand on; refuses a script that is not there."""
+    """The options common to all commands that run a script; raises an error if the script does not
+    exist."""
     from clew.cli.script_targets import must_be_found, must_exist
 
     (must_be_found if module else must_exist)(script)
@@ -127,7 +126,7 @@ def runs_folder(folder: Path | None) -> Path:
 
 
 def known_checks(names: Sequence[str]) -> tuple[str, ...]:
-    """The same checks by their stable names, with the places given; an unknown one is refused."""
+    """The same rules with the checks' names instead of IDs; an unknown check is an error."""
     if not names:
         return ()
     from clew.checks import catalog
@@ -141,7 +140,7 @@ def known_checks(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def project_rules() -> list[Rule]:
-    """What the pyproject.toml of this folder leaves out; settings that can't be used are refused."""
+    """What the pyproject.toml of this folder ignores; invalid settings are an error."""
     from clew.session import project_settings
 
     try:
@@ -151,12 +150,12 @@ def project_rules() -> list[Rule]:
 
 
 def unknown_check(error: UnknownCheck) -> Refusal:
-    """The refusal, with a way on where no check comes near."""
-    return Refusal(str(error) if error.close else f"{error}; clew explain lists all")
+    """The error message, with a hint where no check has a similar name."""
+    return Refusal(str(error) if error.close else f"{error}; `clew explain` lists all checks")
 
 
 def fails(verdict: Verdict, fail_on: str | None) -> bool:
-    """Whether the verdict holds a finding of that severity or a worse one."""
+    """Whether the verdict has a finding of that severity or worse."""
     from clew.records.finding import Severity
 
     worst = verdict.worst()

@@ -1,4 +1,4 @@
-"""`clew profile`: where the time and the memory of a training script go."""
+"""`clew profile`: where a training script spends its time and memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from clew.session.run_options import ProfileOptions, RunOptions
 FORMATS = ("csv", "chrome", "pstats", "speedscope", "html")
 MOST_SIZES = 32
 LARGEST_SIZE = 1 << 20
-SAY_WHAT = "say what to run: clew profile train.py, or clew profile -m package.train"
+SAY_WHAT = "no script given: clew profile train.py, or clew profile -m package.train"
 
 
 def formats(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ def formats(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
     names = tuple(name.strip().lower() for text in given for name in text.split(",") if name.strip())
     unknown = next((name for name in names if name not in FORMATS), None)
     if unknown is not None:
-        raise Refusal(f"no such format: {unknown}; there are {', '.join(FORMATS)}")
+        raise Refusal(f"unknown format: {unknown}; choose from {', '.join(FORMATS)}")
     return tuple(dict.fromkeys(names))
 
 
@@ -43,9 +43,9 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     except ValueError:
         numbers = [0]
     if given is not None and (not numbers or not 0 < numbers[0] <= numbers[-1] <= LARGEST_SIZE):
-        raise Refusal(f"{given!r} is no list of batch sizes, as 8,16,32")
+        raise Refusal(f"{given!r} is not a list of batch sizes such as 8,16,32")
     if len(numbers) > MOST_SIZES:
-        raise Refusal(f"{len(numbers)} batch sizes are too many: {MOST_SIZES} at most")
+        raise Refusal(f"{len(numbers)} batch sizes are too many; the most is {MOST_SIZES}")
     return tuple(numbers)
 
 
@@ -54,17 +54,17 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     cls=ScriptOrRuns,
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
-    short_help="Say where the time and the memory of a training script go.",
+    short_help="Show where a training script spends its time and memory.",
 )
 @module_flag
-@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="End the run after N steps.")
+@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Stop after N steps.")
 @click.option(
     "--windows",
     type=click.IntRange(min=1, max=20),
     default=3,
     show_default=True,
     metavar="N",
-    help="How often to look in detail.",
+    help="Number of windows of steps to profile in detail.",
 )
 @click.option(
     "--steps-per-window",
@@ -72,13 +72,13 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     default=8,
     show_default=True,
     metavar="N",
-    help="Steps looked at each time.",
+    help="Steps in each window.",
 )
-@click.option("--no-python", is_flag=True, help="Leave Python's stacks out.")
-@click.option("--cprofile", is_flag=True, help="Count every call of Python's, too: slow.")
+@click.option("--no-python", is_flag=True, help="Do not sample Python's stacks.")
+@click.option("--cprofile", is_flag=True, help="Also count every Python call; slow.")
 @click.option("--try", "attempts", is_flag=True, help="Try faster settings on a snapshot at the end.")
 @click.option(
-    "--batch-sizes", callback=sizes, metavar="8,16,…", help="Try batches of these sizes on a snapshot."
+    "--batch-sizes", callback=sizes, metavar="8,16,…", help="Measure these batch sizes on a snapshot."
 )
 @click.option(
     "--try-limit",
@@ -86,13 +86,13 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="For what --try does, and as much again for --batch-sizes.",
+    help="Limit for --try, and the same again for --batch-sizes.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write the profile's files here, for other tools.",
+    help="Write files for other tools to this folder.",
 )
 @click.option(
     "--format",
@@ -100,18 +100,18 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     multiple=True,
     callback=formats,
     metavar="KIND",
-    help=f"Of which kinds: {', '.join(FORMATS)} (a,b or repeated).  [default: all]",
+    help=f"Formats to write: {', '.join(FORMATS)} (a,b or repeated).  [default: all]",
 )
-@file_option("json", "Write all of it as JSON.")
+@file_option("json", "Write the whole profile as JSON.")
 @folder_option
 @name_option
 @fail_on_option
 @ignore_option
 @quiet_flag
-@click.option("--show", is_flag=True, help="The profile of a recorded run: clew profile --show RUN.")
-@click.option("--all", "full", is_flag=True, help="The same, and leave nothing out.")
-@click.option("--export", "exports", is_flag=True, help="The files of a recorded run.")
-@click.option("--compare", is_flag=True, help="What became slower: clew profile --compare RUN_A RUN_B.")
+@click.option("--show", is_flag=True, help="Show the profile of a recorded run: clew profile --show RUN.")
+@click.option("--all", "full", is_flag=True, help="The same, in full.")
+@click.option("--export", "exports", is_flag=True, help="Write the files for a recorded run.")
+@click.option("--compare", is_flag=True, help="Show what became slower: clew profile --compare RUN_A RUN_B.")
 @click.argument("script", required=False)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -139,10 +139,10 @@ def command(
     exports: bool,
     compare: bool,
 ) -> RunOptions | int:
-    """Run a training script and say where the time of its steps goes, and its memory.
+    """Run a training script and show where its steps spend time and memory.
 
-    By part of the step, module, operation and line. A few short windows are looked at in detail while it
-    trains on; nothing that it computes is changed.
+    By part of the step, module, operation and line. A few short windows of steps are profiled in detail
+    while it trains; the results of the training do not change.
 
     \b
       clew profile train.py --lr 0.1
@@ -184,7 +184,7 @@ def command(
 
 def _one_run(run: str | None, more: tuple[str, ...]) -> str | None:
     if more:
-        raise Refusal(f"one run at a time: what is {more[0]!r}?")
+        raise Refusal(f"only one run at a time: unexpected {more[0]!r}")
     return run
 
 
@@ -192,5 +192,5 @@ def _compare(
     before: str | None, more: tuple[str, ...], folder: Path | None, full: bool, json_path: Path | None
 ) -> int:
     if before is None or len(more) != 1:
-        raise Refusal("two runs are compared: clew profile --compare RUN_A RUN_B")
+        raise Refusal("--compare takes two runs: clew profile --compare RUN_A RUN_B")
     return compare_runs(before, more[0], folder, full=full, json_path=json_path)

@@ -20,9 +20,9 @@ from clew.cli.options import (
 from clew.session.run_options import FAILED_ON
 
 
-@click.command("why", short_help="What is wrong with a run, on what evidence, and the fix.")
+@click.command("why", short_help="Report what is wrong with a run, the evidence, and the fix.")
 @click.argument("run", required=False)
-@click.option("--all", "full", is_flag=True, help="Leave nothing out.")
+@click.option("--all", "full", is_flag=True, help="Show everything.")
 @json_flag
 @fail_on_option
 @ignore_option
@@ -35,9 +35,9 @@ def command(
     ignore: tuple[str, ...],
     folder: Path | None,
 ) -> int:
-    """What is wrong with a run, on what evidence, and how to fix it.
+    """Report what is wrong with a run, the evidence, and how to fix it.
 
-    RUN is an id as clew runs lists it, its beginning, or a path; the newest run by default.
+    RUN is an ID from clew runs, the start of one, or a path; the newest run by default.
 
     \b
       clew why
@@ -55,7 +55,7 @@ def command(
     verdict = judge(RunView(reader.data, reader.ranks), ignore=asked)
     summary = summarise(reader, checks=verdict.asked)
     if summary.idle is not None and not verdict.findings:
-        raise Refusal(f"nothing to judge in {reader.path}: {summary.idle}")
+        raise Refusal(f"nothing to check in {reader.path}: {summary.idle}")
     if as_json:
         from clew.render.verdict_json import dumps, verdict_json
 

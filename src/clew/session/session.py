@@ -113,7 +113,7 @@ class Session:
         try:
             return create_run(root, self.meta, run_id=run_id, rank=self.rank)
         except CannotCreate as error:
-            self._say_lost(f"{error}; training goes on unrecorded")
+            self._say_lost(f"{error}; training continues without recording")
             self.recording = False
             return Path(os.devnull, "unrecorded")  # nothing can be written below this
 
@@ -357,7 +357,7 @@ class Session:
     def why_idle(self) -> str:
         """Why there is nothing to judge."""
         if self._importing.not_found:
-            return "the script asks for torch, which is not installed here: pip install torch"
+            return "the script needs torch, which is not installed here: pip install torch"
         return "the script never imported torch" if self._watcher is None else NO_STEP
 
     # -- saying things --
@@ -374,7 +374,7 @@ class Session:
         if self.options.quiet or sys.stderr is None:
             return
         if self._watcher is None:
-            self.say(f"nothing to judge: {self.why_idle()}")
+            self.say(f"nothing to check: {self.why_idle()}")
             return
         from clew.render.verdict.verdict_terminal import render_verdict
 
@@ -426,7 +426,7 @@ class Session:
     def _incident(self, probe: str, error: BaseException) -> None:
         """A failure of our own: recorded, said once, and never the program's problem."""
         text = in_short(error)
-        self._say_lost(f"the {probe} probe failed and is off for this run; training goes on ({text})")
+        self._say_lost(f"the {probe} probe failed and is off for this run; training continues ({text})")
         self._writer.fact("incident", self.step, {"probe": probe, "error": text})
 
     def _guarded(self, name: str, action: Callable[[], None]) -> None:

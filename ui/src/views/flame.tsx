@@ -85,11 +85,11 @@ export function Flame({ name, title, note, root, unit, id, tabs }: Props) {
         <Tip at={over.at}>
           <b>{over.bar.frame.name}</b>
           <dl>
-            <dt>with what it calls</dt>
+            <dt>total</dt>
             <dd class="num">
               {withUnit(over.bar.frame.value, unit)}, {withUnit(root.value ? over.bar.frame.value / root.value : 0, "share")}
             </dd>
-            <dt>itself</dt>
+            <dt>self</dt>
             <dd class="num">{withUnit(selfOf(over.bar.frame), unit)}</dd>
           </dl>
           {over.bar.frame.file && (

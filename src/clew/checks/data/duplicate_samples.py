@@ -36,7 +36,7 @@ from clew.checks.wording import listed
 from clew.records.dataset_survey import Duplicates, Survey
 from clew.records.finding import Evidence, Finding, Severity
 
-HOW = {"picture": "pictures", "features": "values", "shingles": "texts"}
+HOW = {"picture": "images", "features": "values", "shingles": "texts"}
 
 
 @dataclass(frozen=True)

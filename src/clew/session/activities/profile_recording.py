@@ -183,7 +183,7 @@ class ProfileRun(Part):
         assert self._lenses is not None
         notes = [*self._windows.notes, *self._lenses.seen.notes]
         if not self._lenses.seen.in_detail and self._watcher is not None and self._watcher.step < 3:
-            notes.append("the run made too few steps to look at one in detail: it needs 3")
+            notes.append("the run had too few steps to profile one in detail: it needs 3")
         return notes
 
     def _collect_times(self, found: Found) -> None:
@@ -221,7 +221,7 @@ class ProfileRun(Part):
         self._lenses.seen.in_detail[-1].save(file)
         if file.stat().st_size > LARGEST_TRACE:
             file.unlink()
-            found.notes.append("the trace of the steps was too large to be kept")
+            found.notes.append("the trace of the steps was too large to save")
         else:
             found.files["chrome trace"] = TRACE
 

@@ -42,7 +42,7 @@ class Stat(NamedTuple):
 STATS = (
     Stat("gradient.norm", "gradient norm", "log"),
     Stat(
-        "update.ratio", "update ratio: size of the step's change over size of the weight", "log", [1e-4, 1e-2]
+        "update.ratio", "update ratio: size of the update divided by size of the weight", "log", [1e-4, 1e-2]
     ),
     Stat(
         "activation.dead_fraction", "dead share: units that are zero for the whole batch", "share", [0, 0.4]
@@ -61,7 +61,7 @@ STATS = (
     Stat("weight.std", "weight standard deviation", "log"),
     Stat("update.norm", "update norm", "log"),
 )
-HOW = "no statistics of layers were recorded: they come with the first sampled step of a model in training"
+HOW = "no layer statistics were recorded: they start with the first sampled training step"
 
 
 def layers_answer(
@@ -254,7 +254,7 @@ def histograms_answer(
     with run.lock:
         found = _histogram_sites(run, rank)
     if not found:
-        return {"missing": "no histograms were recorded: they come with the statistics of layers"}
+        return {"missing": "no histograms were recorded: they come with the layer statistics"}
     if not site:
         return {
             "sites": [

@@ -217,7 +217,7 @@ def test_copies_that_could_not_be_judged_are_not_passed_for_none() -> None:
 
     look = survey([split(Ticks(list(table(40))))], time_limit=60)
     run = RunView(_Surveyed([("data.survey", look.surveys[0].to_json())]))
-    assert ask(find("duplicate-samples"), run)[1] == "every reading of a sample gives other values"
+    assert ask(find("duplicate-samples"), run)[1] == "a sample has different values each time it is read"
 
 
 def test_one_odd_sample_does_not_make_the_splits_differ() -> None:

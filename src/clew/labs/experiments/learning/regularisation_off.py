@@ -25,7 +25,7 @@ SETTINGS = {
 @dataclass(frozen=True)
 class OverRegularised(Experiment):
     name: ClassVar[str] = "over-regularised"
-    question: ClassVar[str] = "does it learn only without dropout and weight decay?"
+    question: ClassVar[str] = "does the network learn only without dropout and weight decay?"
     rank: ClassVar[int] = 32
 
     steps: int = 50  # of each training
@@ -40,7 +40,7 @@ class OverRegularised(Experiment):
             dropped = dropouts(subject, fork, subject.batch())
             start = self._level(subject, fork)
         if not math.isfinite(start):
-            raise CannotJudge("the loss is not finite before the first step")
+            raise CannotJudge("the loss is non-finite before the first step")
         data: dict[str, Any] = {
             "line": list(subject.line),
             "start": start,

@@ -53,7 +53,7 @@ class Races:
             dropouts(subject, fork, measured[0])
             start = level(fork, measured)
         if not math.isfinite(start):
-            raise CannotJudge("the loss is not finite before the first step")
+            raise CannotJudge("the loss is non-finite before the first step")
         made = subject.cache[CACHE] = cls(subject, steps, measured, start)
         return made
 

@@ -20,7 +20,7 @@ from clew.labs.snapshot.held_step import Autocast, HeldStep, Rng
 from clew.labs.snapshot.inplace_writes import Journal, written
 from clew.labs.snapshot.undisturbed import undisturbed
 
-_FINITE = "run from what was saved, the values are finite"
+_FINITE = "replayed from the saved state, the values are finite"
 
 
 def tried(
@@ -95,7 +95,7 @@ def _why_not(held: HeldStep) -> str | None:
     from clew.labs.replay.replay_alarm import distributed
 
     if distributed():
-        return "it was one of several processes, and the others would have waited"
+        return "it was one of several processes, and the others would wait"
     if any(p.device.type != "cpu" for p, _ in held.parameters):
         return "it ran on an accelerator"
     return None
