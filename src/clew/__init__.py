@@ -12,26 +12,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Not lazily: the function `attach` must come after the room of that name, or the import system
-# would put the room in its place.
 from clew.api.attach import attach, config, ignore, log
 from clew.records.version import __version__
 
 if TYPE_CHECKING:
     from clew.api.data import data as data
+    from clew.api.describe import describe as describe
+    from clew.api.describe import describe_tensors as describe_tensors
     from clew.api.examine import examine as examine
     from clew.api.faster import batch_sizes as batch_sizes
     from clew.api.faster import try_faster as try_faster
+    from clew.api.graph import graph as graph
     from clew.api.open_run import open_run as open_run
     from clew.api.profile import profile as profile
     from clew.api.summary import summary as summary
     from clew.api.trace_numerics import NonFiniteError as NonFiniteError
     from clew.api.trace_numerics import trace_numerics as trace_numerics
+    from clew.api.visit import visit as visit
     from clew.checks.custom_checks import register as register
-    from clew.labs.network.network_graph import graph as graph
-    from clew.labs.network.tensor_description import describe as describe
-    from clew.labs.network.tensor_description import describe_tensors as describe_tensors
-    from clew.labs.network.visitor import visit as visit
 
 # These need numpy or torch, which `clew run` of a script without them must not import.
 _LAZY = {
@@ -41,11 +39,11 @@ _LAZY = {
     "try_faster": "clew.api.faster",
     "data": "clew.api.data",
     "examine": "clew.api.examine",
-    "describe": "clew.labs.network.tensor_description",
-    "describe_tensors": "clew.labs.network.tensor_description",
-    "graph": "clew.labs.network.network_graph",
+    "describe": "clew.api.describe",
+    "describe_tensors": "clew.api.describe",
+    "graph": "clew.api.graph",
     "summary": "clew.api.summary",
-    "visit": "clew.labs.network.visitor",
+    "visit": "clew.api.visit",
     "open_run": "clew.api.open_run",
     "profile": "clew.api.profile",
     "register": "clew.checks.custom_checks",

@@ -65,18 +65,14 @@ def test_a_run_is_read_judged_and_shown_without_torch():
 
 def test_every_recorded_signal_fact_and_event_is_documented():
     """The contract between the rooms names everything that the attached code writes."""
-    from clew.hooks.collect_layers import activations
-    from clew.hooks.collect_loop import batch_stats, loss_calls
-    from clew.hooks.steps import step_clock
+    from clew.hooks.collect_loop import batch_stats, loss_calls, model_outputs
+    from clew.hooks.steps.step_clock import STEP_SIGNALS
+    from clew.records.signals import MEASURED, find
 
     text = (DOCS / "signals.md").read_text()
-    for signal in step_clock.STEP_SIGNALS:
-        assert f"`{signal}`" in text
-    names = (
-        activations.ACTIVATION_NAMES,
-        batch_stats.INPUT_NAMES,
-        batch_stats.TARGET_NAMES,
-        loss_calls.INPUT_NAMES,
-    )
-    for name in (name for some in names for name in some):
-        assert name in text, name
+    statistics = {name for entry in MEASURED for name in entry.names}
+    recorded = [*STEP_SIGNALS, *batch_stats.INPUT_NAMES, *batch_stats.TARGET_NAMES]
+    for name in [*recorded, *loss_calls.INPUT_NAMES, *model_outputs.OUTPUT_NAMES]:
+        written = f"{name.partition('.')[0]}.*" if name in statistics else name
+        assert f"`{written}`" in text, name
+        assert find(name) is not None, name

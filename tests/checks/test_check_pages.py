@@ -93,9 +93,9 @@ def test_a_new_check_begins_as_three_files_that_fail(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir(parents=True)
     script = tmp_path / "scripts/new-check"
     script.write_text((ROOT / "scripts/new-check").read_text(encoding="utf-8"), encoding="utf-8")
-    command = [sys.executable, script, "loss-stuck", "losses", "LOSS009"]
+    command = [sys.executable, script, "loss-stuck", "loss"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "add LossStuck to src/clew/checks/catalog.py" in done.stdout
+    assert "LOSS001 is asked like any other" in done.stdout
     made = [tmp_path / line for line in done.stdout.splitlines()[:-1]]
     assert [path.name for path in made] == ["loss_stuck.py", "loss_stuck.py", "test_loss_stuck.py"]
     for path in made:
@@ -107,6 +107,8 @@ def test_a_new_check_begins_as_three_files_that_fail(tmp_path: Path) -> None:
             fault[variant]()  # type: ignore[operator]
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (again.returncode, "is there already" in again.stderr) == (1, True)
+    another = [sys.executable, script, "loss-asleep", "loss"]
+    assert "LOSS002 is asked" in subprocess.run(another, capture_output=True, text=True, check=True).stdout
 
 
 def test_the_rooms_of_checks_need_no_torch() -> None:

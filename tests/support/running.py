@@ -69,7 +69,7 @@ class _Warm:
     def __init__(self) -> None:
         env = {**_surroundings(), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, str(TESTS / "warm_start.py")],
+            [sys.executable, str(Path(__file__).with_name("warm_start.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

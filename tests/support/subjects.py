@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from clew.checks.base import Check
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask
-from clew.labs.experiments.base import Clock, Experiment, Result
+from clew.labs.experiments.base import Experiment, Result
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import Clock
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Finding
 

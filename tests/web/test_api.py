@@ -15,6 +15,7 @@ import pytest
 from clew_why import why_json
 from web_parts import HOSTILE, LAYERS, Client, begin, make_run, writer_of
 
+from clew.records import signals
 from clew.records.site import Site
 from clew.store.index.index_cache import cache_root
 from clew.store.read.run_folders import create_run, rank_folder
@@ -189,6 +190,36 @@ def test_the_epoch_axis_comes_from_the_loader(api, recorded):
     )["series"]
     assert loss["steps"] == list(range(20, 31))
     assert loss["x"][0] == 2.0
+
+
+def test_unit_title_and_chart_of_a_series_are_those_of_the_register(api, recorded):
+    _, first, _ = recorded
+    rows = {s["signal"]: s for s in get(api, f"runs/{first}/signals", limit=5000)["signals"]}
+    assert (rows["step.time"]["unit"], rows["step.time"]["group"]) == ("s", "time")
+    assert (rows["loss"]["chart"]["title"], rows["loss"]["chart"]["line"]) == ("Loss", "training")
+    assert rows["step.time"]["chart"]["title"] == signals.STEP_CHART.title
+    assert rows["metric.accuracy"]["chart"]["title"] == "accuracy"
+    assert rows["gradient.norm"]["title"] == signals.GRADIENT.norm.title
+    assert rows["gradient.norm"]["glance"]
+    assert rows["gradient.max"]["chart"] is None
+    assert not rows["gradient.max"]["glance"]
+
+
+def test_a_signal_of_a_newer_version_opens_and_is_drawn(own):
+    root, api = own
+    run = create_run(root, {"script": "train.py"})
+    writer = writer_of(run)
+    table = writer.table(["optimizer.curvature", "activation.rank"], [writer.site(Site(module="fc1"))])
+    for step in range(3):
+        writer.row(table, step, [step + 0.5, 2.0])
+    writer.close("finished", 0)
+    rows = {s["signal"]: s for s in get(api, f"runs/{run.name}/signals")["signals"]}
+    unknown = rows["optimizer.curvature"]
+    assert (unknown["group"], unknown["title"]) == ("optimizer", "optimizer.curvature")
+    assert (unknown["unit"], unknown["chart"]) == ("", None)
+    assert rows["activation.rank"]["group"] == "activation"
+    [series] = get(api, f"runs/{run.name}/series", keys=unknown["key"])["series"]
+    assert series["mean"] == [0.5, 1.5, 2.5]
 
 
 def test_signals_come_in_reading_order_and_are_found_by_words(api, recorded):

@@ -165,7 +165,19 @@ export interface SignalRow {
   first: number;
   last: number;
   unit: string;
+  title: string;
   about: string;
+  chart: SignalChart | null;
+  glance: boolean; // shown beside a layer in the graph
+}
+
+/** The chart at the top of the charts page that shows a series. */
+export interface SignalChart {
+  title: string;
+  together: boolean; // with all others of this title, rather than alone
+  large: boolean;
+  robust: boolean; // the axis leaves out a few far-off points
+  line: string; // what the series is called there
 }
 
 export interface SignalList {

@@ -39,7 +39,8 @@ test("sorting puts runs without a value last, whichever way", () => {
 });
 
 test("loss and metrics come before rates, and timings only on request", () => {
-  const signals = ["time.data", "lr", "metric.acc", "loss", "step.time"].map((signal) => ({ signal, label: signal, unit: "", keys: [] }));
+  const places: Record<string, number> = { loss: 0, "metric.acc": 1, lr: 3 }; // as the server gives them
+  const signals = ["time.data", "lr", "metric.acc", "loss", "step.time"].map((signal) => ({ signal, label: signal, unit: "", place: places[signal] ?? null, keys: [] }));
   assert.deepEqual(firstSignals(signals).map((s) => s.signal), ["loss", "metric.acc", "lr"]);
 });
 

@@ -4,7 +4,7 @@ import { answerInlined, seriesOf, signalsOf } from "../src/inlined";
 import type { SeriesAnswer, SeriesPart, SignalList, SignalRow } from "../src/types";
 
 const row = (key: string, signal: string, module: string, group: string): SignalRow => ({
-  key, signal, site: { module }, site_id: "", label: `${signal}  ${module}`, group, rank: 0, points: 1, first: 0, last: 0, unit: "", about: "",
+  key, signal, site: { module }, site_id: "", label: `${signal}  ${module}`, group, rank: 0, points: 1, first: 0, last: 0, unit: "", title: "", about: "", chart: null, glance: false,
 });
 const list: SignalList = { total: 3, offset: 0, groups: [], signals: [row("a", "loss", "", "loss"), row("b", "gradient.norm", "fc1", "gradient"), row("c", "gradient.std", "fc1", "gradient")] };
 const series = { key: "a", signal: "loss", site: {}, label: "loss", unit: "", exact: true, total: 4, x: [0, 1, 2, 3], steps: [0, 1, 2, 3], wall: [0, 0.5, 1, 1.5], mean: [4, 3, 2, 1], marks: [[2, "nan"]] } as unknown as SeriesPart;

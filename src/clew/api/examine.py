@@ -21,7 +21,9 @@ from torch import Tensor, nn, optim
 from clew.checks import catalog
 from clew.checks.run_view import RunView
 from clew.checks.runner import judge
+from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.hooks.entry.user_line import user_line
+from clew.hooks.steps.pause import unwatched
 from clew.labs.experiments.base import UNJUDGED
 from clew.labs.experiments.fix_trials import try_fixes
 from clew.labs.experiments.run import (
@@ -32,7 +34,6 @@ from clew.labs.experiments.run import (
     chosen,
     run_experiments,
 )
-from clew.labs.replay.replay_alarm import unwatched
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
 from clew.records.finding import Severity
@@ -42,6 +43,7 @@ from clew.render.verdict import preflight_answers as states
 from clew.render.verdict.preflight_answers import Answer, Preflight
 from clew.session.activities.first_steps import untouched
 from clew.session.activities.preflight_experiments import PROOFS
+from clew.session.project_settings import project_thresholds
 from clew.session.session import active
 
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ def examine(
     Everything else is said by `step(batch) -> loss`, which is your own code from batch to loss.
     """
     experiments = _chosen(only, skip)
-    notes, began = Notes(), perf_counter()
+    notes, began = Notes.of_project(), perf_counter()
     with _unseen(), untouched(batch_or_loader):
         subject = subject_of(model, loss_fn, batch_or_loader, optimizer, step=step)
         subject.line = user_line(2)
@@ -179,6 +181,14 @@ class Notes:
     events: tuple[Note, ...] = ()
     last_step: int = -1
     end: dict[str, Any] | None = None
+
+    @classmethod
+    def of_project(cls) -> Notes:
+        """With the thresholds that the project of the working folder sets."""
+        notes = cls()
+        for setting in project_thresholds():
+            notes.fact(THRESHOLDS, 0, setting.to_json())
+        return notes
 
     def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:
         self.facts.append(Note(kind, step, data))

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from clew.render.verdict.notebook import loss_points
 from clew.store.read.run_reader import RunReader, not_empty
-
-if TYPE_CHECKING:
-    from clew.store.read.run_data import RunData
-
-SHOWN = 400  # points of the loss that a small picture can show
 
 
 class Run(RunReader):
@@ -29,14 +24,3 @@ class Run(RunReader):
 def open_run(path: str | Path) -> Run:
     """The run in that folder, read as far as it goes; raises `RunError` with one clear line."""
     return not_empty(Run(path))
-
-
-def loss_points(data: RunData) -> list[tuple[float, float]]:
-    """The training loss, at most a few hundred points, the smallest and the largest among them."""
-    from clew.checks.series import Series
-
-    for site, steps, values in data.series("loss"):
-        if site.phase != "eval" and len(values):
-            kept = Series("loss", site, steps, values).evidence("", SHOWN)
-            return list(zip(map(float, kept.steps), kept.values, strict=True))
-    return []

@@ -8,12 +8,14 @@ The checks are those of a run. What they read is made from one traced forward in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from io import StringIO
 from typing import Any
 
 import torch
 from torch import nn
 
+from clew.api.forward_errors import explained
 from clew.checks.act.poor_initialisation import PoorInitialisation
 from clew.checks.base import Check
 from clew.checks.exp.device_literal import DeviceLiteral
@@ -24,10 +26,13 @@ from clew.checks.runner import judge
 from clew.checks.str.dropout_misplaced import DropoutMisplaced
 from clew.checks.str.no_nonlinearity import NoNonlinearity
 from clew.checks.str.redundant_bias import RedundantBias
+from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.labs.network.network_facts import Look, add_places, notes_of
 from clew.labs.network.network_summary import Loss, summarise
 from clew.records.network import Summary
 from clew.records.verdict import NotJudged, Verdict
+from clew.render.rich_rng import undrawn
+from clew.session.project_settings import project_thresholds
 
 CHECKS: tuple[Check, ...] = (
     UnusedParameter(),
@@ -38,6 +43,21 @@ CHECKS: tuple[Check, ...] = (
     DeviceLiteral(),
 )
 FAILED = "the forward fails"
+
+
+@dataclass(frozen=True, repr=False)
+class NetworkSummary(Summary):
+    """A summary that a shell or notebook shows as its table."""
+
+    def __str__(self) -> str:
+        from clew.render.network.summary_table import render_summary
+
+        paper = StringIO()
+        with undrawn():
+            render_summary(self, stream=paper)
+        return paper.getvalue().rstrip("\n")
+
+    __repr__ = __str__
 
 
 def summary(
@@ -52,7 +72,7 @@ def summary(
     compute: bool | None = None,
     keep_going: bool = False,
     ignore: Iterable[str | Rule] = (),
-) -> Summary:
+) -> NetworkSummary:
     """The network as a table: print it, or read its rows and `findings`.
 
     `inputs` is a tensor, a shape (`(4, 3, 32, 32)`, or `("batch", 3, 32, 32)`), a list of several, or a
@@ -60,17 +80,19 @@ def summary(
     was. A forward that fails raises `ForwardError`, which explains; with `keep_going` the rest is
     shown all the same. `ignore` names checks to leave out, as `clew show --ignore` does.
     """
-    found, look = summarise(
-        model,
-        inputs,
-        dims=dims,
-        dtype=dtype,
-        statistics=statistics,
-        loss=loss,
-        optimizer=optimizer,
-        compute=compute,
-        keep_going=keep_going,
-    )
+    with explained():
+        traced, look = summarise(
+            model,
+            inputs,
+            dims=dims,
+            dtype=dtype,
+            statistics=statistics,
+            loss=loss,
+            optimizer=optimizer,
+            compute=compute,
+            keep_going=keep_going,
+        )
+    found = NetworkSummary(**{part.name: getattr(traced, part.name) for part in fields(traced)})
     if found.mishap is not None:
         return replace(found, not_judged=tuple(NotJudged(check.name, FAILED) for check in CHECKS))
     verdict = judged(look, list(ignore))
@@ -80,6 +102,8 @@ def summary(
 def judged(look: Look, ignore: Sequence[str | Rule] = ()) -> Verdict:
     """What the checks say of one forward."""
     notes = notes_of(look)
+    for setting in project_thresholds():
+        notes.fact(THRESHOLDS, setting.to_json())
     verdict = judge(RunView(notes), checks=CHECKS, ignore=ignore)
     if verdict.findings or ignore:  # a rule may name a line
         add_places(notes, look.model)

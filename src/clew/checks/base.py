@@ -43,6 +43,14 @@ class Check(ABC):
     withdrawal: ClassVar[str] = ""
     symptom: ClassVar[bool] = False  # says what is seen, not why: stands behind any cause that was found
 
+    # What causes what, as names of checks or of groups (`checks.cause_groups`). Either side may say it:
+    # the effect in `caused_by`, or the cause in `causes` or by its groups.
+    groups: ClassVar[tuple[str, ...]] = ()  # those it belongs to
+    caused_by: ClassVar[tuple[str, ...]] = ()  # what may lie behind it, the likeliest first
+    not_caused_by: ClassVar[tuple[str, ...]] = ()  # exceptions to a group in `caused_by`
+    causes: ClassVar[tuple[str, ...]] = ()  # what may follow from it, besides what names it or its groups
+    from_the_start: ClassVar[bool] = False  # how the program is set up: there before the step it is seen at
+
     @abstractmethod
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         """What is wrong with the run, the worst place first."""

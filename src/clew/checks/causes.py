@@ -1,244 +1,67 @@
 """Which finding explains which, so that a reader sees the root cause first.
 
-The table holds what an experienced engineer would say: fix the left one last. A cause counts only if it
-was also found, and began no later than its effect.
+Each check says itself what may cause it and what it may cause (`Check.caused_by`, `causes`, `groups`);
+here this becomes one table, by which findings are folded. A cause counts only if it was found too and
+was there no later than its effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from clew.checks.base import Check
+from clew.checks.cause_groups import GROUPS, WIDER
 from clew.records.finding import Finding, Severity
-
-# Steps, gradients or labels that are wrong at the source make everything after them look ill.
-_LOOP = ("missing-zero-grad", "missing-backward", "missing-optimizer-step", "accumulation-lost")
-_CUT_OFF = (
-    "optimizer-stale",
-    "module-not-registered",
-    "detached-graph",
-    "parameter-not-in-optimizer",
-    "frozen-parameters",
-)
-_LOSS = (
-    "softmax-before-cross-entropy",
-    "raw-scores-into-nll",
-    "sigmoid-before-bce-with-logits",
-    "logits-into-bce",
-    "wrong-softmax-dim",
-    "silent-broadcast",
-    "loss-unfit",
-    "output-activation-unfit",
-)
-_SCALE = ("pretrained-preprocessing-mismatch", "dataset-mutates", "unnormalised-input", "unnormalised-target")
-_DATA = (
-    "nonfinite-input",
-    "constant-input",
-    "constant-target",
-    "repeated-batch",
-    "unshuffled-data",
-    "single-label-batches",
-    "class-imbalance",
-)
-_RATE = ("scheduler-stuck", "learning-rate-too-high", "learning-rate-too-low")
-_TOO_FAR = ("learning-rate-too-high", "missing-zero-grad", "accumulation-unscaled")  # steps too large
-_INSIDE = (
-    "no-nonlinearity",
-    "poor-initialisation",
-    "dropout-misplaced",
-    "half-precision-underflow",
-    "mask-inverted",
-    "noise-scale-sign",
-    "saturated-activation",
-    "dead-units",
-    "vanishing-gradient",
-    "exploding-gradient",
-)
-# The network computes something else than was meant: only an experiment shows it.
-_STRUCTURE = (
-    "dimension-mixup",
-    "batch-leak",
-    "future-leak",
-    "gradient-mismatch",
-    "loss-prefers-wrong",
-    "custom-layer-broken",
-)
-_ANYTHING = (*_LOOP, *_CUT_OFF, *_LOSS, *_SCALE, *_DATA, *_RATE, *_INSIDE, *_STRUCTURE, "over-regularised")
-
-_LOADING = ("large-sample-transfer", "data-in-python-lists", "tensor-from-array-list", "double-precision")
 
 SPEED = "PERF"  # the family of the ids of what costs time
 
-# How a program is set up is there before any step, though it may take a few to be seen.
-_FROM_THE_START = frozenset((*_CUT_OFF, *_LOSS, "metric-implausible"))
 
-CAUSES: Mapping[str, tuple[str, ...]] = {
-    "non-finite": (
-        "nonfinite-input",
-        "half-precision-overflow",
-        "mask-inverted",
-        "exploding-gradient",
-        "weights-diverging",
-        "learning-rate-too-high",
-        "unnormalised-target",
-    ),
-    "half-precision-overflow": (*_TOO_FAR, *_SCALE),
-    "exploding-gradient": (
-        "half-precision-overflow",
-        "clip-ineffective",
-        "poor-initialisation",
-        *_TOO_FAR,
-        *_SCALE,
-    ),
-    "weights-diverging": ("exploding-gradient", *_TOO_FAR, *_SCALE),
-    "learning-rate-too-high": (
-        "missing-zero-grad",
-        "accumulation-unscaled",
-        "over-regularised",
-        "poor-initialisation",
-        *_SCALE,
-        *_STRUCTURE,
-    ),
-    "learning-rate-too-low": (
-        "half-precision-underflow",
-        "scheduler-stuck",
-        "clip-ineffective",
-        "accumulation-lost",
-        "over-regularised",
-        *_STRUCTURE,
-    ),
-    "update-ratio-off": (
-        "half-precision-underflow",
-        "clip-ineffective",
-        "learning-rate-too-low",
-        "over-regularised",
-        "poor-initialisation",
-        *_TOO_FAR,
-        *_LOOP,
-    ),
-    # A layer that gets no gradient keeps the units that its first weights left silent.
-    "dead-units": ("poor-initialisation", *_TOO_FAR, *_CUT_OFF, *_LOSS, *_SCALE, *_DATA),
-    # Large inputs saturate what squashes them; a layer of dead units passes nothing on.
-    "saturated-activation": ("poor-initialisation", *_TOO_FAR, *_SCALE),
-    "vanishing-gradient": (
-        "mask-inverted",
-        "dead-units",
-        "saturated-activation",
-        "activation-scale-off",
-        "half-precision-underflow",
-        "poor-initialisation",
-        *_TOO_FAR,
-        *_SCALE,
-        *_DATA,
-    ),
-    "activation-scale-off": (
-        "half-precision-overflow",
-        "poor-initialisation",
-        "weights-diverging",
-        *_TOO_FAR,
-        *_SCALE,
-    ),
-    "activation-mean-shift": (
-        "poor-initialisation",
-        "dead-units",
-        "weights-diverging",
-        *_TOO_FAR,
-        *_SCALE,
-    ),
-    "poor-initialisation": ("unnormalised-input", "pretrained-preprocessing-mismatch"),
-    "unnormalised-input": ("pretrained-preprocessing-mismatch", "dataset-mutates"),
-    "constant-input": ("dataset-mutates",),
-    "initial-loss-off-chance": ("activation-scale-off", "poor-initialisation", *_LOSS, *_SCALE),
-    "loss-term-imbalance": ("unnormalised-target", "unnormalised-input"),
-    "prediction-collapse": (*_ANYTHING, "labels-misaligned", "non-finite", "loss-term-imbalance"),
-    "labels-misaligned": tuple(name for name in _ANYTHING if name != "dead-units"),
-    "augmentation-repeats": ("labels-misaligned",),
-    "metric-disagrees": (
-        "train-mode-in-evaluation",
-        "weights-untied",
-        "label-map-mismatch",
-        "labels-misaligned",
-        "metric-implausible",
-        *_LOSS,
-    ),
-    "batch-leak": ("wrong-softmax-dim", "dimension-mixup"),
-    "future-leak": ("mask-inverted",),
-    "loss-prefers-wrong": _LOSS,
-    "custom-layer-broken": ("dimension-mixup", "batch-leak", "gradient-mismatch", "module-not-registered"),
-    "single-label-batches": ("unshuffled-data", "constant-target"),
-    "class-imbalance": ("constant-target", "unshuffled-data"),
-    "repeated-batch": ("constant-input",),
-    # A model that was replaced or kept in a list shows as parameters that nobody updates.
-    "parameter-not-in-optimizer": ("optimizer-stale", "module-not-registered"),
-    "frozen-parameters": ("optimizer-stale", "scheduler-stuck"),
-    "unused-parameter": (
-        "optimizer-stale",
-        "module-not-registered",
-        "detached-graph",
-        "half-precision-underflow",
-    ),
-    "label-map-mismatch": ("train-mode-in-evaluation", "train-val-preprocessing-mismatch"),
-    "overfitting": (
-        "train-val-preprocessing-mismatch",
-        "train-mode-in-evaluation",
-        "weights-untied",
-        "label-map-mismatch",
-        "dataset-mutates",
-        "repeated-batch",
-    ),
-    "underfitting": (*_ANYTHING, "labels-misaligned"),
-    "loss-stuck": (*_ANYTHING, "clip-ineffective", "labels-misaligned"),
-    # Labels that do not fit, or inputs of which nothing is left, tell a learner nothing.
-    "no-signal": (
-        "labels-misaligned",
-        "loader-corrupts-data",
-        "excessive-augmentation",
-        "dataset-mutates",
-        "input-ignored",
-        "constant-input",
-    ),
-    "label-noise": ("labels-misaligned", "loader-corrupts-data", "dataset-mutates"),
-    "input-ignored": (
-        "constant-input",
-        "loader-corrupts-data",
-        "dataset-mutates",
-        "mask-inverted",
-        "dead-units",
-    ),
-    "excessive-augmentation": ("labels-misaligned", "dataset-mutates"),
-    # What was tried on a snapshot: a network that can't learn a toy can't learn a batch either.
-    "toy-task-failed": (*_ANYTHING, "input-ignored"),
-    "capacity-too-small": tuple(name for name in _ANYTHING if name not in _RATE),
-    "cannot-overfit-batch": (*_ANYTHING, "input-ignored", "toy-task-failed", "capacity-too-small"),
-    "optimizer-unfit": (*_RATE, *_CUT_OFF, *_STRUCTURE, "poor-initialisation", "over-regularised"),
-    "hyperparameters-off": (*_RATE, *_STRUCTURE, "optimizer-unfit", "poor-initialisation"),
-    "loss-oscillates": ("unshuffled-data", "single-label-batches", "dataset-mutates", *_TOO_FAR),
-    # Slow for what is done to each sample, or for how many do it.
-    "slow-loader": ("loader-worker-count", *_LOADING),
-    "loader-worker-count": _LOADING,
-    "python-bound-step": ("host-sync-in-step",),
-    "train-val-leakage": ("duplicate-samples",),  # copies that a random split puts on both sides
-    "loss-spikes": (
-        "exploding-gradient",
-        "unshuffled-data",
-        "single-label-batches",
-        *_TOO_FAR,
-        *_SCALE,
-    ),
-}
+class Causes:
+    """What each check may follow from, as the checks say it: a mapping from effect to causes."""
+
+    def __init__(self, checks: Iterable[Check | type[Check]]) -> None:
+        known = list(checks)
+        self.symptoms = frozenset(check.name for check in known if check.symptom)
+        self.from_the_start = frozenset(check.name for check in known if check.from_the_start)
+        self._members = {group: list(_members(group, known)) for group in GROUPS}
+        self._causes = {check.name: self._said_by_effect(check) for check in known}
+        for check in known:
+            for effect in self._expanded(check.causes):
+                self._causes.setdefault(effect, {}).setdefault(check.name)
+
+    def of(self, effect: str) -> tuple[str, ...]:
+        """The direct causes of a check: in the order in which it names them, then those that name it."""
+        return tuple(self._causes.get(effect, ()))
+
+    def _said_by_effect(self, check: Check | type[Check]) -> dict[str, None]:
+        exempt = {check.name, *self._expanded(check.not_caused_by)}
+        return {name: None for name in self._expanded(check.caused_by) if name not in exempt}
+
+    def _expanded(self, names: Iterable[str]) -> Iterator[str]:
+        """Names of checks, for names of checks and groups."""
+        for name in names:
+            yield from self._members.get(name, (name,))
 
 
-def folded(findings: Sequence[Finding], symptoms: Collection[str] = ()) -> list[Finding]:
+def _members(group: str, checks: Sequence[Check | type[Check]]) -> Iterator[str]:
+    """The checks of a group, each group that it is made of first."""
+    for narrower in WIDER.get(group, ()):
+        yield from _members(narrower, checks)
+    yield from (check.name for check in checks if group in check.groups)
+
+
+def folded(findings: Sequence[Finding], causes: Causes) -> list[Finding]:
     """The findings with their `because`, root causes first and each followed by its effects.
 
-    A symptom that no cause in the table explains is put down to the worst fault there is: it stands
+    A symptom that none of its known causes explains is put down to the worst fault there is: it stands
     on its own only where nothing else is wrong.
     """
     found = {f.check: f for f in findings}
-    reasons = {f.check: _nearest(f.check, found) for f in findings}
-    culprits = [f for f in findings if f.check not in symptoms and _spoils_training(f)]
+    reasons = {f.check: _nearest(f.check, found, causes) for f in findings}
+    culprits = [f for f in findings if f.check not in causes.symptoms and _spoils_training(f)]
     roots = [f for f in culprits if not reasons[f.check]]
     worst = min(roots, key=lambda f: f.severity.rank, default=None)
-    for name in symptoms:
+    for name in causes.symptoms:
         if name in found and not reasons[name] and worst is not None:
             reasons[name] = [worst.check]
     explained = {name: f.with_because([found[c].id for c in reasons[name]]) for name, f in found.items()}
@@ -254,36 +77,48 @@ def _spoils_training(finding: Finding) -> bool:
     return finding.severity is not Severity.ADVICE and not finding.id.startswith(SPEED)
 
 
-def possible_causes(findings: Sequence[Finding]) -> list[str]:
+def possible_causes(findings: Sequence[Finding], causes: Causes) -> list[str]:
     """What could lie behind the findings, the nearest to the first of them first."""
     names: dict[str, None] = {}
     waiting = [finding.check for finding in findings]
     while waiting:
-        name = waiting.pop(0)
-        waiting += [cause for cause in CAUSES.get(name, ()) if cause not in names]
-        names.update(dict.fromkeys(CAUSES.get(name, ())))
+        direct = causes.of(waiting.pop(0))
+        waiting += [cause for cause in direct if cause not in names]
+        names.update(dict.fromkeys(direct))
     return list(names)
 
 
-def _nearest(name: str, found: Mapping[str, Finding]) -> list[str]:
-    """The causes found, without those that only act through another one of them."""
-    direct = [c for c in CAUSES.get(name, ()) if c in found and _may_cause(found[c], found[name])]
-    indirect = {further for cause in direct for further in _all_causes(cause, found)}
+def _nearest(name: str, found: Mapping[str, Finding], causes: Causes) -> list[str]:
+    """The causes found, without those that only act through another one of them.
+
+    Checks of the user's own may name each other in a circle: such causes act through themselves, and
+    none of them is kept.
+    """
+    direct = _found_causes(name, found, causes)
+    indirect = {further for cause in direct for further in _all_causes(cause, found, causes)}
     return [cause for cause in direct if cause not in indirect]
 
 
-def _all_causes(name: str, found: Mapping[str, Finding]) -> Iterator[str]:
-    for cause in CAUSES.get(name, ()):
-        if cause in found and _may_cause(found[cause], found[name]):
-            yield cause
-            yield from _all_causes(cause, found)
+def _found_causes(name: str, found: Mapping[str, Finding], causes: Causes) -> list[str]:
+    return [c for c in causes.of(name) if c in found and _may_cause(found[c], found[name], causes)]
 
 
-def _may_cause(cause: Finding, effect: Finding) -> bool:
+def _all_causes(name: str, found: Mapping[str, Finding], causes: Causes) -> set[str]:
+    """The causes found, and theirs."""
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        fresh = set(_found_causes(waiting.pop(), found, causes)) - seen
+        seen |= fresh
+        waiting += fresh
+    return seen
+
+
+def _may_cause(cause: Finding, effect: Finding, causes: Causes) -> bool:
     """A cause is there no later than its effect, and a mere hint explains no fault."""
     hint = cause.severity is Severity.ADVICE and effect.severity is not Severity.ADVICE
     in_time = cause.step is None or effect.step is None or cause.step <= effect.step
-    in_time |= cause.check in _FROM_THE_START
+    in_time |= cause.check in causes.from_the_start
     return in_time and not hint
 
 

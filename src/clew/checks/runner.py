@@ -9,11 +9,12 @@ import numpy as np
 
 from clew.checks import catalog
 from clew.checks.base import Check
-from clew.checks.causes import folded, possible_causes
+from clew.checks.causes import Causes, folded, possible_causes
 from clew.checks.custom_checks import broken, from_fact
 from clew.checks.ignore_rules import Rule, rules_of
 from clew.checks.proof_verdicts import proven
 from clew.checks.run_view import RunView
+from clew.checks.thresholds import in_force
 from clew.checks.trainings import PHASE, Part, parts_of
 from clew.checks.wording import listed
 from clew.records.finding import Evidence, Finding
@@ -30,10 +31,11 @@ def judge(
 ) -> Verdict:
     """Everything the checks say about the run as it is now.
 
-    `ignore` adds to what the run itself says is to be left out. Nothing raises: a check that fails
-    is not judged.
+    `ignore` adds to what the run itself says is to be left out; thresholds are those it was recorded
+    with. Nothing raises: a check that fails is not judged.
     """
-    asked = catalog.everything() if checks is None else list(checks)
+    known = catalog.everything()
+    asked = in_force(known if checks is None else checks, run)
     rules = [*rules_of(ignore), *(Rule.read(f.data) for f in run.facts("ignore"))]
     answers = _Answers(run, rules)
     for check in asked:
@@ -43,10 +45,10 @@ def judge(
         _add_recorded(answers, {check.name for check in asked})
         answers.not_judged += broken()
     _add_announced(answers, asked)
-    symptoms = {check.name for check in asked if check.symptom}
     kept, withdrawn = proven(answers.findings, run)
     answers.ruled_out += withdrawn
-    ordered = folded(kept, symptoms)
+    causes = Causes({check.name: check for check in (*known, *asked)}.values())
+    ordered = folded(kept, causes)
     roots = [f for f in ordered if not f.because]  # what follows from them is explained
     cleared = {c.name for c in asked if c.name in answers.ruled_out and _clears(c, run)}
     return Verdict(
@@ -54,7 +56,7 @@ def judge(
         tuple(answers.not_judged),
         tuple(answers.ruled_out),
         tuple(answers.ignored),
-        tuple(name for name in possible_causes(roots) if name in cleared),
+        tuple(name for name in possible_causes(roots, causes) if name in cleared),
     )
 
 
@@ -249,3 +251,10 @@ def _place(site: Site) -> str:
     if site.module is not None:
         return f"{site.module}.{site.param}" if site.param else site.module
     return f"{site.file}:{site.line}" if site.file else site.op or "elsewhere"
+
+
+def judged(view: RunView) -> Verdict:
+    """What the checks say that read what was found about the data."""
+    asked = {f"fact:{kind}" for kind in view.fact_kinds("data.")}
+    checks = [c for c in catalog.everything() if asked & {n for need in c.needs for n in need.split("|")}]
+    return judge(view, checks=checks)

@@ -21,7 +21,8 @@ from clew.cli.options import (
     time_limit_option,
 )
 from clew.cli.run import BeforeTheScript
-from clew.session.run_options import DataOptions, RunOptions
+from clew.records.data_report import DataOptions
+from clew.session.run_options import RunOptions
 
 
 @click.command(

@@ -144,7 +144,7 @@ def project_rules() -> list[Rule]:
     from clew.session import project_settings
 
     try:
-        return project_settings.project_rules(Path.cwd())
+        return list(project_settings.project_settings(Path.cwd()).rules)
     except project_settings.BadSettings as error:
         raise Refusal(str(error)) from error
 

@@ -180,7 +180,7 @@ def _show(
 def _write_graph(
     model: nn.Module, given: Any, keywords: dict[str, Any], path: Path, colour: str, expand: bool
 ) -> int:
-    from clew.labs.network.network_graph import graph
+    from clew.api.graph import graph
     from clew.render.network.graph_files import GraphFormatError, render_tree, write_graph
 
     with printing_aside():

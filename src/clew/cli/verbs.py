@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from clew import __version__
+from clew.records.version import __version__
 from clew.session.run_options import RunOptions
 from clew.store.read.run_errors import RunError
 

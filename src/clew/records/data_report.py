@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from clew.records.dataset_survey import Between, Survey
 from clew.records.finding import Finding
@@ -48,3 +49,20 @@ class Report:
     def way(self) -> Way | None:
         """The stages of the sample that was asked for."""
         return next((shown.way for shown in self.looks if shown.way is not None), None)
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """What `clew data` adds to a run."""
+
+    loader: str = ""  # its name in the script, or number; empty: all that were seen
+    samples: int = 8  # to be shown
+    sample: int | None = None  # this one, stage by stage
+    bare: bool = False  # in this process, without workers
+    measure: bool = True  # how fast, stage by stage
+    sweep: bool = False  # over workers and prefetching
+    judge: bool = True  # look through the data set
+    all: bool = False  # through all of it, not a sample
+    time_limit: float = 60.0  # seconds for all of it
+    html_path: Path | None = None
+    go_on: bool = False  # train on afterwards instead of ending the script

@@ -5,9 +5,7 @@ No torch here, so that a graph or a summary written as JSON on a cluster is draw
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from io import StringIO
 from typing import Any
 
 from clew.records.finding import Finding
@@ -148,12 +146,6 @@ class Mishap:
     line: int | None = None
     code: str = ""
 
-    def text(self) -> str:
-        """The explanation as it is drawn on a plain stream."""
-        from clew.render.network.shape_error_text import render_mishap
-
-        return _drawn(lambda paper: render_mishap(self, stream=paper))
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -188,13 +180,6 @@ class Summary:
             "parameters": self.parameters,
             "memory_total": self.memory.total,
         }
-
-    def __str__(self) -> str:
-        from clew.render.network.summary_table import render_summary
-
-        return _drawn(lambda paper: render_summary(self, stream=paper))
-
-    __repr__ = __str__  # so that a shell or notebook shows the table
 
 
 @dataclass(frozen=True)
@@ -238,13 +223,3 @@ class Graph:
     def to_json(self) -> dict[str, Any]:
         """The browser view and `--graph out.json` get this."""
         return {"version": 1, **asdict(self)}
-
-
-def _drawn(draw: Callable[[StringIO], None]) -> str:
-    """A drawing as text."""
-    from clew.render.rich_rng import undrawn
-
-    paper = StringIO()
-    with undrawn():
-        draw(paper)
-    return paper.getvalue().rstrip("\n")

@@ -12,8 +12,8 @@ def explain_failure(session: Session, error: BaseException) -> bool:
     """Whether it was one, and has been explained."""
     if session._watcher is None or session._seams is None:
         return False
+    from clew.hooks.steps.pause import unwatched
     from clew.labs.loaders.failing_sample import traced_back
-    from clew.labs.replay.replay_alarm import unwatched
     from clew.render.data.loader_failure import render_failure
     from clew.render.rich_rng import undrawn
     from clew.render.stderr_messages import to_stderr

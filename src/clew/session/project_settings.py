@@ -2,34 +2,51 @@
 
 [tool.clew]
 ignore = ["class-imbalance", { check = "dead-units", where = "gate.*", why = "sparse by design" }]
+
+[tool.clew.thresholds]
+dead-units.dead_fraction = 0.7
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clew.checks.ignore_rules import Rule
+from clew.checks.thresholds import TABLE, ThresholdSetting
+from clew.render.stderr_messages import say
 
-KNOWN = ("ignore",)
+KNOWN = ("ignore", "thresholds")
+
+_said: set[str] = set()  # by this process, about settings that can't be used
 
 
 class BadSettings(Exception):  # noqa: N818 - reads as what it is
     """A setting that can't be used; the message is one clear line."""
 
 
-def project_rules(folder: Path) -> list[Rule]:
-    """The checks to leave out by the nearest pyproject.toml that mentions Clew, upwards from a folder."""
+@dataclass(frozen=True)
+class ProjectSettings:
+    """What a project says: which findings to leave out, and where checks draw the line."""
+
+    rules: tuple[Rule, ...] = ()
+    thresholds: tuple[ThresholdSetting, ...] = ()
+
+
+def project_settings(folder: Path) -> ProjectSettings:
+    """The settings in the nearest pyproject.toml that mentions Clew, upwards from a folder."""
     for path in (parent / "pyproject.toml" for parent in (folder, *folder.parents)):
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             continue
         if "tool.clew" in text:
-            return list(_rules(path, _table(path, text)))
-    return []
+            table = _table(path, text)
+            return ProjectSettings(tuple(_rules(path, table)), tuple(_thresholds(path, table)))
+    return ProjectSettings()
 
 
 def _table(path: Path, text: str) -> dict[str, Any]:
@@ -60,3 +77,55 @@ def _rules(path: Path, table: dict[str, Any]) -> Iterator[Rule]:
             yield Rule.read(entry)
         else:
             raise BadSettings(f"{path}: tool.clew.ignore takes names, or tables with `check`, not {entry!r}")
+
+
+def _thresholds(path: Path, table: dict[str, Any]) -> Iterator[ThresholdSetting]:
+    entries = table.get("thresholds", {})
+    if not isinstance(entries, dict):
+        raise BadSettings(f"{path}: {TABLE} must be a table")
+    for check, values in entries.items():
+        if not isinstance(values, dict):
+            raise BadSettings(f"{path}: {TABLE}.{check} must be a table of thresholds, not {values!r}")
+        yield ThresholdSetting(check, values)
+
+
+def threshold_problems(thresholds: Iterable[ThresholdSetting], *, unknown: bool = True) -> list[str]:
+    """A line for each value that can't be used; without `unknown` not for checks that nobody has (yet)."""
+    problems: list[str] = []
+    for setting in thresholds:
+        from clew.checks.catalog import UnknownCheck, find  # imports every check: only if it must
+
+        try:
+            problems += setting.problems(find(setting.check))
+        except UnknownCheck as error:
+            problems += [f"{TABLE}: {error}"] if unknown else []
+    return problems
+
+
+def say_unused(
+    thresholds: Iterable[ThresholdSetting], tell: Callable[[str], None], *, unknown: bool = True
+) -> None:
+    """Say which thresholds can't be used and why: each once."""
+    for line in threshold_problems(thresholds, unknown=unknown):
+        _say_once(f"{line}; this threshold is not used", tell)
+
+
+def project_thresholds() -> tuple[ThresholdSetting, ...]:
+    """What the project of the working folder sets, for what is not a run; what can't be used is said."""
+    try:
+        found = project_settings(Path.cwd()).thresholds
+    except (BadSettings, OSError) as error:
+        _say_once(f"{error}; these settings are not used", _to_stderr)
+        return ()
+    say_unused(found, _to_stderr)
+    return found
+
+
+def _say_once(line: str, tell: Callable[[str], None]) -> None:
+    if line not in _said:
+        _said.add(line)
+        tell(line)
+
+
+def _to_stderr(line: str) -> None:
+    say(f"clew: {line}")

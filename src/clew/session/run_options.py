@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from clew.records.data_report import DataOptions
+
 SAW_NOTHING = 2  # the exit code of a check or a look at data that found nothing to look at
 FAILED_ON = 3  # the exit code of --fail-on: neither the script's 1 nor a usage error's 2
 
@@ -41,23 +43,6 @@ class ProfileOptions:
     try_limit: float = 60.0  # seconds for what is tried, and as many again for the batch sizes
     out: Path | None = None  # folder for the exported files; None: only the run's own
     formats: tuple[str, ...] = ()  # "csv", "chrome", "pstats", "speedscope", "html"
-
-
-@dataclass(frozen=True)
-class DataOptions:
-    """What `clew data` adds to a run."""
-
-    loader: str = ""  # its name in the script, or number; empty: all that were seen
-    samples: int = 8  # to be shown
-    sample: int | None = None  # this one, stage by stage
-    bare: bool = False  # in this process, without workers
-    measure: bool = True  # how fast, stage by stage
-    sweep: bool = False  # over workers and prefetching
-    judge: bool = True  # look through the data set
-    all: bool = False  # through all of it, not a sample
-    time_limit: float = 60.0  # seconds for all of it
-    html_path: Path | None = None
-    go_on: bool = False  # train on afterwards instead of ending the script
 
 
 @dataclass(frozen=True)

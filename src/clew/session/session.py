@@ -20,9 +20,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from clew.checks.ignore_rules import Rule, rules_of
+from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.hooks.entry.after_import import AfterImport
 from clew.hooks.entry.guard import INJECT, Guard
 from clew.hooks.entry.user_line import user_frame, user_line
+from clew.records import signals
 from clew.records.finding import Severity
 from clew.records.site import Site
 from clew.records.verdict import Verdict
@@ -31,6 +33,7 @@ from clew.render.run_summary import NO_STEP, RunSummary, unrecorded
 from clew.render.stderr_messages import in_short, say, to_stderr
 from clew.session.activities.activity_list import parts_of
 from clew.session.live_judge import LiveJudge, RunStopped
+from clew.session.project_settings import BadSettings, ProjectSettings, project_settings, say_unused
 from clew.session.run_meta import argv_config, git_state, rank_and_run_id, run_meta
 from clew.session.run_options import FAILED_ON, SAW_NOTHING, RunOptions
 from clew.store.read.run_errors import CannotCreate, RunError
@@ -70,6 +73,7 @@ class Session:
         self.rank, run_id = rank_and_run_id(options)
         self.meta = run_meta(options, self.rank)
         self._lost: list[str] = []
+        self._settings = ProjectSettings()
         self.recording = True  # False: there is no folder to write to
         self._verdict: Verdict | None = None
         self._closed = False
@@ -102,8 +106,7 @@ class Session:
         if self.options.args:
             values = argv_config(self.options.args)
             self._writer.fact("config", 0, {"source": "argv", "values": values})
-        for rule in self._rules():
-            self._writer.fact("ignore", 0, rule.to_json())
+        self._note_settings()
         threading.Thread(target=self._note_git, daemon=True, name="clew-git").start()
         self._say_header()
         self._importing.install()
@@ -154,15 +157,22 @@ class Session:
         """A loss or gradient is not finite: not one of the probes, which run all the time."""
         self._guarded("replay", lambda: self.alarm(where, step, state))
 
-    def _rules(self) -> list[Rule]:
-        """What is to be left out, by the command line and by the project's settings."""
-        from clew.session.project_settings import BadSettings, project_rules
+    def _note_settings(self) -> None:
+        """What is to be left out and where checks draw the line, by the command line and by the project."""
+        self._settings = self._read_settings()
+        for rule in (*rules_of(self.options.ignore), *self._settings.rules):
+            self._writer.fact("ignore", 0, rule.to_json())
+        for setting in self._settings.thresholds:
+            self._writer.fact(THRESHOLDS, 0, setting.to_json())
+        if self.rank == 0:  # a check that nobody has yet may come with the script
+            self._guarded("settings", lambda: say_unused(self._settings.thresholds, self.say, unknown=False))
 
+    def _read_settings(self) -> ProjectSettings:
         try:
-            return [*rules_of(self.options.ignore), *project_rules(Path.cwd())]
+            return project_settings(Path.cwd())
         except (BadSettings, OSError) as error:
             self.say(f"{error}; these settings are not used")
-            return rules_of(self.options.ignore)
+            return ProjectSettings()
 
     def _save_repro(self, held: HeldStep, found: Answer) -> None:
         """The step that went wrong goes into the run's folder, to be run again alone."""
@@ -199,7 +209,7 @@ class Session:
         for name, value in values.items():
             table = self._metric_tables.get((name, site))
             if table is None:
-                table = self._writer.table([f"metric.{name}"], [self._writer.site(site)])
+                table = self._writer.table([signals.METRIC.member(name)], [self._writer.site(site)])
                 self._metric_tables[name, site] = table
             self._writer.row(table, step, (float(value),))
 
@@ -310,8 +320,7 @@ class Session:
 
     def _repr_html_(self) -> str:
         """As a notebook shows it: what is known so far, or the verdict once it is closed."""
-        from clew.api.open_run import loss_points
-        from clew.render.verdict.notebook import run_html
+        from clew.render.verdict.notebook import loss_points, run_html
 
         return run_html(self.verdict, self.summary(), loss_points(self._judge.data))
 
@@ -367,6 +376,7 @@ class Session:
             return
         if self._watcher is not None and not self.options.quiet:
             self._say_unknown_rules()
+            say_unused(self._settings.thresholds, self.say)
         if any(part.report() for part in self._parts):
             return
         if self.options.json_path is not None and not any(part.writes_json for part in self._parts):
@@ -403,7 +413,7 @@ class Session:
         if not self.recording:  # which has just been said; there is nothing to see later
             return
         if self.rank == 0 and not self.options.quiet and sys.stderr is not None:
-            from clew import __version__
+            from clew.records.version import __version__
             from clew.render.verdict.verdict_terminal import header_line
 
             self.say(header_line(__version__, str(self.path), sys.stderr), prefix="")

@@ -1,8 +1,8 @@
-"""The log is the truth, the index is a cache.
+"""The log of a run, which is the truth, and the index, which is a cache.
 
-`writer` appends frames to one log per rank, `data` holds what the frames say, `reader` tails
-a run folder into it, `runs` lists and finds run folders, `index` is the viewer's rebuildable
-cache for zooming. Opening a run never executes anything from it.
+Enter at `write/log_writer.py` and `read/run_reader.py`. May import: records.
 
-Import what you need from the modules: `clew run` must not pay for SQLite or the readers.
+- `index/`: any zoom of a long series in milliseconds: a cache that can be built again
+- `read/`: reading a run folder, while it grows or long after
+- `write/`: appending to a run's log, next to free for the training thread
 """

@@ -83,10 +83,12 @@ def schemas() -> dict[str, Schema]:
             "ranks": many(WHOLE), "damage": many(TEXT), "incidents": many(TEXT),
         }
     )  # fmt: skip
+    chart = record({"title": TEXT, "together": FLAG, "large": FLAG, "robust": FLAG, "line": TEXT})
     signal = record(
         {
             "key": TEXT, "signal": TEXT, "site": named("Site"), "site_id": TEXT, "label": TEXT, "group": TEXT,
-            "rank": WHOLE, "points": WHOLE, "first": WHOLE, "last": WHOLE, "unit": TEXT, "about": TEXT,
+            "rank": WHOLE, "points": WHOLE, "first": WHOLE, "last": WHOLE, "unit": TEXT, "title": TEXT,
+            "about": TEXT, "chart": maybe(chart), "glance": FLAG,
         }
     )  # fmt: skip
     points = record(
@@ -121,6 +123,9 @@ def schemas() -> dict[str, Schema]:
     signed = record({**shown, "lo": NUMBERS, "hi": NUMBERS})
     sites = record({"sites": many(record({"site": TEXT, "label": TEXT, "stats": many(TEXT)}))})
     setting = record({"name": TEXT, "values": many(ANY), "same": FLAG})
+    compared = record(
+        {"signal": TEXT, "label": TEXT, "unit": TEXT, "place": maybe(WHOLE), "keys": many(maybe(TEXT))}
+    )
     return {
         "Site": site,
         "Run": row,
@@ -182,9 +187,7 @@ def schemas() -> dict[str, Schema]:
                     record({"name": TEXT, "values": many(maybe(OBJECT)), "spread": maybe(OBJECT)})
                 ),
                 "findings": many(record({"check": TEXT, "id": TEXT, "runs": many(maybe(OBJECT))})),
-                "signals": many(
-                    record({"signal": TEXT, "label": TEXT, "unit": TEXT, "keys": many(maybe(TEXT))})
-                ),
+                "signals": many(compared),
                 "versions": many(setting),
             }
         ),

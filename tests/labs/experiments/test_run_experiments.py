@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from clew.labs.experiments.base import CannotJudge, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.run import UnknownExperiment, chosen, plain, run_experiments
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 
 
 class Watch:

@@ -18,7 +18,7 @@ export interface Compared {
   config: { name: string; values: unknown[]; same: boolean }[];
   metrics: { name: string; values: (MetricCell | null)[]; spread: { min: number; max: number; mean: number; std: number; n: number } | null }[];
   findings: { check: string; id: string; runs: ({ severity: Severity; message: string; root: boolean; index: number } | null)[] }[];
-  signals: { signal: string; label: string; unit: string; keys: (string | null)[] }[];
+  signals: { signal: string; label: string; unit: string; place: number | null; keys: (string | null)[] }[];
   versions: { name: string; values: unknown[]; same: boolean }[];
 }
 
@@ -69,10 +69,10 @@ export function sortedRuns(rows: Record<string, Value>[], by: string): number[] 
 
 const FIRST = 4; // charts shown without being asked for
 
-/** Loss and metrics first; learning rate and times on request. */
+/** The charts with which runs are compared, in the server's order; the others are shown on request. */
 export function firstSignals(signals: Compared["signals"], most = FIRST): Compared["signals"] {
-  const rank = (s: { signal: string }) => (s.signal === "loss" ? 0 : s.signal.startsWith("metric.") ? 1 : s.signal === "grad.norm" ? 2 : s.signal === "lr" ? 3 : 9);
-  return [...signals].sort((a, b) => rank(a) - rank(b)).filter((s) => rank(s) < 9).slice(0, most);
+  const place = (s: { place: number | null }) => s.place ?? Infinity;
+  return [...signals].sort((a, b) => place(a) - place(b)).filter((s) => s.place !== null).slice(0, most);
 }
 
 /** A number with its noise; of a single point the noise is not known. */

@@ -1,6 +1,7 @@
 // Curves: loss first, then metrics, learning rate, gradients, timing and memory, then every signal there is.
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { ofRun, useApi } from "../api";
+import { chaptersOf } from "../draw/chapters";
 import { whole, withUnit } from "../format";
 import { useKeys } from "../keys";
 import { type Marker } from "../parts/chart";
@@ -156,50 +157,31 @@ function Chosen({ frame, keys }: { frame: Frame; keys: string[] }) {
   );
 }
 
-const STEP_PARTS = ["time.data", "time.forward", "time.backward", "time.optimizer"]; // the profile has all of them
-const CHAPTERS: { group: string; together?: boolean; pick?: (row: SignalRow) => boolean }[] = [
-  { group: "metric" },
-  { group: "lr", together: true },
-  { group: "grad", pick: (row) => row.signal === "grad.norm" },
-];
-
 /** The curves that every run has, in the order in which a person looks at them. */
 function Chapters({ list, frame, steps }: { list: SignalList; frame: Frame; steps: { current: number[] } }) {
-  const of = (group: string) => list.signals.filter((row) => row.group === group);
-  const loss = of("loss");
-  const parts = of("time").filter((row) => STEP_PARTS.includes(row.signal)).slice(0, 7);
-  const whole = of("time").filter((row) => row.signal === "step.time").slice(0, 1);
-  const memory = of("memory").slice(0, 8);
-  const small = CHAPTERS.flatMap(({ group, together, pick }) => {
-    const rows = of(group).filter(pick ?? (() => true)).slice(0, 12);
-    return together ? (rows.length ? [rows.slice(0, 8)] : []) : rows.map((row) => [row]);
-  });
+  const chapters = chaptersOf(list.signals);
+  const large = chapters.filter((chapter) => chapter[0]!.chart!.large);
+  const small = chapters.filter((chapter) => !chapter[0]!.chart!.large);
   useEffect(() => {
-    if (!loss.length) steps.current = [];
-  }, [loss.length]);
+    if (!large.length) steps.current = [];
+  }, [large.length]);
   return (
     <>
-      {loss.length > 0 && (
-        <ChartCard frame={frame} keys={loss.slice(0, 8).map((row) => row.key)} title="Loss" names={loss.slice(0, 8).map(phaseName)} height={300} onSteps={(known) => (steps.current = known)} />
-      )}
+      {large.map((rows) => (
+        <ChapterCard key={rows[0]!.key} rows={rows} frame={frame} height={300} onSteps={(known) => (steps.current = known)} />
+      ))}
       <div class="chart-grid two">
         {small.map((rows) => (
-          <ChartCard key={rows[0]!.key} frame={frame} keys={rows.map((row) => row.key)} title={titleOf(rows)} about={rows[0]!.about} height={190} />
+          <ChapterCard key={rows[0]!.key} rows={rows} frame={frame} height={190} />
         ))}
-        {parts.length > 0 && <ChartCard frame={frame} keys={[...whole, ...parts].map((row) => row.key)} title="Time of a step" robust names={[...whole.map(() => "whole step"), ...parts.map((row) => row.signal.slice(5))]} height={190} />}
-        {memory.length > 0 && <ChartCard frame={frame} keys={memory.map((row) => row.key)} title="Memory" names={memory.map((row) => row.label.replace(/^memory\./, ""))} height={190} />}
       </div>
     </>
   );
 }
 
-function phaseName(row: SignalRow): string {
-  return row.label === "loss" ? "training" : row.label.replace(/^loss\s*/, "") || row.label;
-}
-
-function titleOf(rows: SignalRow[]): string {
-  const row = rows[0]!;
-  if (row.group === "lr") return "Learning rate";
-  if (row.signal === "grad.norm") return "Gradient norm";
-  return row.label.replace(/^metric\./, "");
+function ChapterCard({ rows, frame, height, onSteps }: { rows: SignalRow[]; frame: Frame; height: number; onSteps?: (steps: number[]) => void }) {
+  const chart = rows[0]!.chart!;
+  const about = rows.every((row) => row.about === rows[0]!.about) ? rows[0]!.about : undefined;
+  const names = chart.together ? rows.map((row) => row.chart!.line) : undefined;
+  return <ChartCard frame={frame} keys={rows.map((row) => row.key)} title={chart.title} about={about} robust={chart.robust} names={names} height={height} onSteps={onSteps} />;
 }

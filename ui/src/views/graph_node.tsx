@@ -20,8 +20,6 @@ interface Props extends ViewProps {
   onUnfold: () => void;
 }
 
-const SHOWN = ["gradient.norm", "update.ratio", "weight.norm", "activation.mean", "activation.std", "activation.dead_fraction", "activation.saturated"];
-
 export function NodePanel({ node, id, version, found, time, open, unfolded, onToggle, onUnfold }: Props) {
   return (
     <>
@@ -102,7 +100,7 @@ interface LastValues {
 /** The module's own signals with their newest values, each a link to its chart. */
 function Statistics({ id, path, version }: { id: string; path: string; version: number }) {
   const list = useApi<SignalList>(ofRun(id, "signals"), { search: path, limit: 400 }, version);
-  const rows = (list.data?.signals ?? []).filter((s) => s.site.module === path && SHOWN.includes(s.signal)).slice(0, 24);
+  const rows = (list.data?.signals ?? []).filter((s) => s.site.module === path && s.glance).slice(0, 24);
   const keys = rows.map((r) => r.key).join();
   const values = useApi<LastValues>(rows.length ? ofRun(id, "series") : null, { keys, points: 200 }, version);
   if (!rows.length) return null;

@@ -42,6 +42,8 @@ class ActivationMeanShift(Check):
     needs = ("activation.mean", "activation.std", "loss", "fact:model")
     scope = FIT
 
+    caused_by = ("poor-initialisation", "dead-units", "weights-diverging", "step-size-faults", "scale-faults")
+
     shift: float = 10.0  # mean over standard deviation of a layer's outputs; below 1 is healthy
     window: int = 20  # sampled steps judged, the last ones
     sustained: float = 0.9  # share of the window that must be bad

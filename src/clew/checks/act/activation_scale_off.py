@@ -41,6 +41,14 @@ class ActivationScaleOff(Check):
     needs = ("activation.std", "loss", "fact:model")
     scope = FIT
 
+    caused_by = (
+        "half-precision-overflow",
+        "poor-initialisation",
+        "weights-diverging",
+        "step-size-faults",
+        "scale-faults",
+    )
+
     large: float = 100.0  # standard deviation of a hidden layer's outputs; 0.5 to 2 is meant
     window: int = 20  # sampled steps judged, the last ones
     sustained: float = 0.9  # share of the window that must be bad

@@ -39,6 +39,17 @@ class DeadUnits(Check):
     name = "dead-units"
     needs = ("activation.dead_fraction",)
 
+    groups = ("layer-faults",)
+    # A layer that gets no gradient keeps the units that its first weights left silent.
+    caused_by = (
+        "poor-initialisation",
+        "step-size-faults",
+        "wiring-faults",
+        "loss-faults",
+        "scale-faults",
+        "data-faults",
+    )
+
     # Half of a ReLU layer's outputs are zero, but hardly a unit is zero for a whole batch: one that
     # fires for one sample in ten stays silent for all of 32 with a chance of 3 %.
     dead_fraction: float = 0.5  # share of a layer's units silent for the whole batch

@@ -65,6 +65,9 @@ class PoorInitialisation(Check):
         "weight.norm|fact:experiment.poor-initialisation",
     )
 
+    groups = ("layer-faults",)
+    caused_by = ("unnormalised-input", "pretrained-preprocessing-mismatch")
+
     alike_steps: int = 8  # steps after which units that should part have parted
     large: float = 4.0  # root mean square times sqrt(fan_in); torch's default is 0.6, He's 1.4
     small: float = 0.1  # the same; GPT-2's 0.02 makes 0.5, in a small model 0.16

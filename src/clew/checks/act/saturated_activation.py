@@ -40,6 +40,10 @@ class SaturatedActivation(Check):
     name = "saturated-activation"
     needs = ("activation.saturated", "fact:structure")
 
+    groups = ("layer-faults",)
+    # Large inputs saturate what squashes them.
+    caused_by = ("poor-initialisation", "step-size-faults", "scale-faults")
+
     # Unit normal input puts 3 % of a tanh's outputs there; networks that learn well stay below half.
     share: float = 0.6  # of a layer's outputs at the flat ends
     window: int = 20  # sampled steps judged; fewer means no verdict

@@ -59,6 +59,8 @@ class HyperparametersOff(Check):
     name = "hyperparameters-off"
     needs = ("loss|fact:experiment.hyperparameters-off", "lr|fact:experiment.hyperparameters-off")
 
+    caused_by = ("rate-faults", "network-faults", "optimizer-unfit", "poor-initialisation")
+
     least: int = 2  # findings of settings, hints among them; a single one has its own fix
     below: float = 50.0  # times that the rate is below where the loss begins to fall; Adam's 1e-4 is often 30
     noise: float = 3.0  # times the wavering of the loss at rates that change nothing, that its fall exceeds

@@ -1,1 +1,4 @@
-"""Checks of the data that goes into the model."""
+"""Checks of data, ids DATA001 and up: one file each, and nothing else.
+
+The catalogue finds them here. May import: records, checks.base, checks.evidence.
+"""

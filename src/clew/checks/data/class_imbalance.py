@@ -45,6 +45,9 @@ class ClassImbalance(Check):
     name = "class-imbalance"
     needs = ("label.classes|fact:data.survey",)
 
+    groups = ("data-faults",)
+    caused_by = ("constant-target", "unshuffled-data")
+
     share: float = 0.9  # of the most frequent class: nine to one, where always saying it looks good
     samples: int = 200  # labels counted before it is judged; the share's error is then 0.02
     found: float = 0.5  # share of the rare samples predicted right, below which they are missed

@@ -50,6 +50,9 @@ class ConstantInput(Check):
         "sample.count|fact:data.survey",
     )
 
+    groups = ("data-faults",)
+    caused_by = ("dataset-mutates",)
+
     samples: int = 5  # sampled batches, all of which must be so
     batch: int = 4  # samples in a batch, from which on copies of one are no accident
     features: int = 8  # values in a sample, from which on equal ones are no accident

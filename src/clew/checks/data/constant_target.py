@@ -56,6 +56,8 @@ class ConstantTarget(Check):
         "target.given|fact:data.survey",
     )
 
+    groups = ("data-faults",)
+
     samples: int = 10  # sampled batches, all of which must hold the same value
     labels: int = 50  # targets seen in all, below which chance may do it
     epochs: float = 1.0  # passes over the loader's data: sorted data begins with one class

@@ -44,6 +44,8 @@ class DatasetMutates(Check):
     withdrawal = "later samples contradict it"
     needs = ("fact:loader|fact:experiment.dataset-mutates|fact:data.survey",)
 
+    groups = ("scale-faults",)
+
     change: float = 0.01  # of mean or standard deviation, over the larger of the two: rounding is far less
     times: int = 1  # epochs after which it had changed
 

@@ -42,6 +42,8 @@ class LabelMapMismatch(Check):
     withdrawal = "later evaluations contradict it"
     needs = ("fact:confusion", "label.accuracy")
 
+    caused_by = ("train-mode-in-evaluation", "train-val-preprocessing-mismatch")
+
     samples: int = 40  # evaluated samples before they are judged
     train: float = 0.7  # accuracy in training that shows that the model has learned
     below: float = 0.5  # accuracy in evaluation, at most this share of what a renumbering would give

@@ -50,6 +50,9 @@ class LabelsMisaligned(Check):
         "label.classes|fact:experiment.labels-misaligned",
     )
 
+    caused_by = ("learning-faults",)
+    not_caused_by = ("dead-units",)
+
     changed: float = 0.3  # share of samples that came again with another label; corrected labels are fewer
     batches: int = 3  # batches with samples that came again
     distinct: float = 0.99  # share of samples in a batch that differ: tables of few categories hold copies

@@ -48,6 +48,8 @@ class NonfiniteInput(Check):
     name = "nonfinite-input"
     needs = ("input.nonfinite|target.nonfinite|fact:nonfinite|fact:data.survey",)
 
+    groups = ("data-faults",)
+
     values: int = 1  # non-finite numbers in a batch; one is enough to spoil all weights
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -42,6 +42,8 @@ class PretrainedPreprocessingMismatch(Check):
     name = "pretrained-preprocessing-mismatch"
     needs = ("pretrained.shift", "pretrained.scale")
 
+    groups = ("scale-faults",)
+
     shift: float = 3.0  # standard deviations from the running mean, median over channels; new domains: 1
     scale: float = 3.0  # times wider or narrower than the running variance; pixels left in 0..1 make 4
     forwards: int = 1  # compared before the statistics adapt

@@ -41,6 +41,9 @@ class RepeatedBatch(Check):
     name = "repeated-batch"
     needs = ("batch.hash",)
 
+    groups = ("data-faults",)
+    caused_by = ("constant-input",)
+
     samples: int = 10  # sampled batches in a row, to the end, that must be the same
     fetched: float = 0.9  # share of the steps in which a batch was asked for
     larger: float = 4.0  # rows of the tensor that batches are cut from, over rows of the batch

@@ -42,6 +42,9 @@ class SingleLabelBatches(Check):
     name = "single-label-batches"
     needs = ("label.top_share|fact:data.survey",)
 
+    groups = ("data-faults",)
+    caused_by = ("unshuffled-data", "constant-target")
+
     samples: int = 8  # sampled batches before they are judged
     batch: int = 4  # labels in a batch; small ones hold one class by chance
     single: float = 0.9  # share of the batches that hold one class only

@@ -73,6 +73,9 @@ class TrainValLeakage(Check):
     name = "train-val-leakage"
     needs = ("eval.seen|fact:data.survey",)
 
+    # Copies that a random split puts on both sides.
+    caused_by = ("duplicate-samples",)
+
     share: float = 0.05  # of the evaluated samples, known from training; chance gives none
     seen: int = 8  # samples known from training; fewer may be accidents
     whole: float = 0.9  # from here on it is the training data itself, which may be meant

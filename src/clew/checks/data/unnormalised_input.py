@@ -70,6 +70,9 @@ class UnnormalisedInput(Check):
         "first_input.max|fact:data.survey",
     )
 
+    groups = ("scale-faults",)
+    caused_by = ("pretrained-preprocessing-mismatch", "dataset-mutates")
+
     # At a root mean square of r the first layer's curvature grows as r²: at 10 it needs a learning
     # rate a hundred times smaller than the other layers. Standardised data has 1, images in 0..1 less.
     rms: float = 10.0  # root mean square of all values of the input

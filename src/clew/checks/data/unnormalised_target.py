@@ -43,6 +43,8 @@ class UnnormalisedTarget(Check):
     name = "unnormalised-target"
     needs = ("target.mean", "target.std", "loss_input.mean", "loss_input.std")
 
+    groups = ("scale-faults",)
+
     # Adam at 1e-3 moves an output bias by 1e-3 a step: 50,000 steps for a target of 50.
     rms: float = 50.0  # root mean square of the targets
     gap: float = 10.0  # times the predictions begin smaller; the right output scale begins near 1

@@ -45,6 +45,8 @@ class UnshuffledData(Check):
     name = "unshuffled-data"
     needs = ("label.switches|fact:data.survey",)
 
+    groups = ("data-faults",)
+
     samples: int = 8  # sampled batches before the order is judged
     batch: int = 4  # labels in a batch, fewer have too few neighbours
     mixing: float = 0.25  # differing neighbours over those of a random order; random data stays above 0.7

@@ -47,6 +47,9 @@ class BatchLeak(Check):
     needs = ("fact:experiment.batch-leak",)
     confidence = "certain"
 
+    groups = ("network-faults",)
+    caused_by = ("wrong-softmax-dim", "dimension-mixup")
+
     effect: float = 1e-3  # of what the sample itself changes; rounding is a hundred times smaller
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

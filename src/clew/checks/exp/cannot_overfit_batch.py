@@ -46,6 +46,9 @@ class CannotOverfitBatch(Check):
     name = "cannot-overfit-batch"
     needs = ("fact:experiment.cannot-overfit-batch",)
 
+    # A network that can't learn a toy can't learn a batch either.
+    caused_by = ("learning-faults", "input-ignored", "toy-task-failed", "capacity-too-small")
+
     remaining: float = 0.5  # share of the way from a constant answer to the floor; who learns leaves 0.1
     accuracy: float = 0.8  # of the answers on those samples, above which it has learned something
     gain: float = 0.05  # share of its start by which a loss of unknown floor must fall

@@ -39,6 +39,9 @@ class CapacityTooSmall(Check):
     name = "capacity-too-small"
     needs = ("fact:experiment.capacity-too-small",)
 
+    caused_by = ("learning-faults",)
+    not_caused_by = ("rate-faults",)
+
     left: float = 0.5  # share of the way to the floor that the network leaves; enough capacity leaves 0.1
     right: float = 0.8  # share of right answers above which it is not too small
     share: float = 0.4  # of what the network leaves, that the wider copy leaves at most

@@ -43,6 +43,9 @@ class CustomLayerBroken(Check):
     name = "custom-layer-broken"
     needs = ("fact:experiment.custom-layer-broken",)
 
+    groups = ("network-faults",)
+    caused_by = ("dimension-mixup", "batch-leak", "gradient-mismatch", "module-not-registered")
+
     error: float = 1e-3  # of a gradient, relative; right ones come to 1e-6
     effect: float = 1e-3  # of other samples, relative to the sample's own
 

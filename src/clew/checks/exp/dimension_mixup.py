@@ -43,6 +43,8 @@ class DimensionMixup(Check):
     name = "dimension-mixup"
     needs = ("fact:experiment.dimension-mixup",)
 
+    groups = ("network-faults",)
+
     effect: float = 1e-3  # of the output; rounding in another order is ten times smaller
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

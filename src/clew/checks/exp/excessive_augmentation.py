@@ -44,6 +44,8 @@ class ExcessiveAugmentation(Check):
     name = "excessive-augmentation"
     needs = ("fact:experiment.excessive-augmentation",)
 
+    caused_by = ("labels-misaligned", "dataset-mutates")
+
     progress: float = 0.33  # share of the progress without it; flips, crops and mild noise leave 0.7 to 1
     distance: float = 0.5  # of a sample from its augmented self, over that from another sample
     learned: float = 0.1  # share of the loss that training without augmentation must bring, to compare with

@@ -51,6 +51,9 @@ class FutureLeak(Check):
     needs = ("fact:experiment.future-leak",)
     confidence = "certain"
 
+    groups = ("network-faults",)
+    caused_by = ("mask-inverted",)
+
     effect: float = 1e-3  # of what the inputs do to the outputs after them; rounding is far below
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -49,6 +49,8 @@ class GradientMismatch(Check):
     needs = ("fact:experiment.gradient-mismatch",)
     confidence = "certain"
 
+    groups = ("network-faults",)
+
     error: float = 1e-3  # relative, on which the step sizes agree; right gradients come to 1e-6
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

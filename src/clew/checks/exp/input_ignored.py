@@ -43,6 +43,8 @@ class InputIgnored(Check):
     name = "input-ignored"
     needs = ("fact:experiment.input-ignored",)
 
+    caused_by = ("constant-input", "loader-corrupts-data", "dataset-mutates", "mask-inverted", "dead-units")
+
     nothing: float = 1e-6  # change of the output, as a share of it, that rounding makes
     hardly: float = 1e-2  # the same, for inputs that are squashed; about 1 in models that learn
     gain: float = 0.02  # share of the loss that the right inputs must be worth

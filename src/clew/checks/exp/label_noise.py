@@ -48,6 +48,8 @@ class LabelNoise(Check):
     needs = ("fact:experiment.label-noise|fact:data.survey",)
     confidence = "possible"
 
+    caused_by = ("labels-misaligned", "loader-corrupts-data", "dataset-mutates")
+
     rate: float = 0.05  # share of wrong labels; well-kept data sets have 1 to 3 per cent
     errors: float = 2.0  # standard errors by which the share found must exceed half of that
     clear: float = 0.65  # share of samples with a clear prediction; where classes overlap it is 0.5 to 0.6

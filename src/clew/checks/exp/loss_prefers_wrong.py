@@ -42,6 +42,9 @@ class LossPrefersWrong(Check):
     name = "loss-prefers-wrong"
     needs = ("fact:experiment.loss-prefers-wrong",)
 
+    groups = ("network-faults",)
+    caused_by = ("loss-faults",)
+
     margin: float = 0.01  # of the losses' size: rounding and a smoothed label stay far below
     mirrored: float = 0.01  # of the loss at the target, that is left at its negative
     bound: float = -20.0  # a loss this far below zero, still falling as fast as the prediction grows

@@ -47,6 +47,16 @@ class NoSignal(Check):
     needs = ("fact:experiment.no-signal",)
     confidence = "possible"
 
+    # Labels that do not fit, or inputs of which nothing is left, tell a learner nothing.
+    caused_by = (
+        "labels-misaligned",
+        "loader-corrupts-data",
+        "excessive-augmentation",
+        "dataset-mutates",
+        "input-ignored",
+        "constant-input",
+    )
+
     deviations: float = 2.5  # of the best learner from the permuted labels, in their standard deviations
     held_out: float = 2.5  # the same for the model's loss on samples it has not seen
     by_heart: float = 5.0  # the same on samples it was trained on: it must have learned something

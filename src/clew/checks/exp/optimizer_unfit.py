@@ -44,6 +44,8 @@ class OptimizerUnfit(Check):
     name = "optimizer-unfit"
     needs = ("fact:experiment.optimizer-unfit",)
 
+    caused_by = ("rate-faults", "wiring-faults", "network-faults", "poor-initialisation", "over-regularised")
+
     seeds: int = 3  # orders of the batches in which it must be so
     behind: float = 0.25  # share of the best fall; optimizers that fit the problem reach half of each other's
     hardly: float = 0.1  # the same, below which it is more than advice

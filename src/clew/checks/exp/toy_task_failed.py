@@ -50,6 +50,8 @@ class ToyTaskFailed(Check):
     name = "toy-task-failed"
     needs = ("fact:experiment.toy-task-failed",)
 
+    caused_by = ("learning-faults", "input-ignored")
+
     failed: float = 0.8  # share of the way to the floor still ahead; networks that learn leave less than 0.1
     wrong: float = 0.75  # share of right answers that guessing between two may reach on so few samples
 

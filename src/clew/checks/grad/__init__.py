@@ -1,1 +1,4 @@
-"""TODO index."""
+"""Checks of gradients, ids GRAD001 and up: one file each, and nothing else.
+
+The catalogue finds them here. May import: records, checks.base, checks.evidence.
+"""

@@ -49,6 +49,15 @@ class ExplodingGradient(Check):
     needs = ("grad.norm",)
     scope = FIT
 
+    groups = ("layer-faults",)
+    caused_by = (
+        "half-precision-overflow",
+        "clip-ineffective",
+        "poor-initialisation",
+        "step-size-faults",
+        "scale-faults",
+    )
+
     blow_up: float = 1e3  # growth up to a NaN; gradients of one run differ by tens, hardly by a thousand
     growth: float = 100.0  # sustained growth over the first steps
     window: int = 20  # steps (of `grad.norm`), or sampled steps (along depth)

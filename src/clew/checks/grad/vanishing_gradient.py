@@ -46,6 +46,20 @@ class VanishingGradient(Check):
     name = "vanishing-gradient"
     needs = ("gradient.norm", "weight.norm", "fact:model")
 
+    groups = ("layer-faults",)
+    # A layer of dead units passes nothing on.
+    caused_by = (
+        "mask-inverted",
+        "dead-units",
+        "saturated-activation",
+        "activation-scale-off",
+        "half-precision-underflow",
+        "poor-initialisation",
+        "step-size-faults",
+        "scale-faults",
+        "data-faults",
+    )
+
     # Networks that learn (deep ReLU, residual, normalised, attention, recurrent) stay within a factor
     # of ten along their depth; five sigmoid layers already make several hundred.
     decades: float = 2.0  # powers of ten by which the gradient shrinks from last to first layer

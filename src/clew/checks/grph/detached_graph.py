@@ -49,6 +49,9 @@ class DetachedGraph(Check):
     withdrawal = "the layers have had gradients since then"
     needs = ("fact:graph|fact:loss_cut|fact:idle",)
 
+    groups = ("wiring-faults",)
+    from_the_start = True
+
     turns: int = 50  # steps in which a whole model may wait for its turn: a critic is trained first
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

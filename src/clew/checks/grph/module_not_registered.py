@@ -43,6 +43,9 @@ class ModuleNotRegistered(Check):
     withdrawal = "the optimizer has had them since then"
     needs = ("fact:graph|fact:idle",)
 
+    groups = ("wiring-faults",)
+    from_the_start = True
+
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         yield from self._nothing_registered(run)
         if any(use.stepped for use in optimizer_uses(run)):

@@ -43,6 +43,8 @@ class UnusedParameter(Check):
     name = "unused-parameter"
     needs = ("fact:graph", "fact:parameters")
 
+    caused_by = ("optimizer-stale", "module-not-registered", "detached-graph", "half-precision-underflow")
+
     steps: int = 16  # of the run; layers that are used now and then have had their turn
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

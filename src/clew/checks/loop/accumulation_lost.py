@@ -40,6 +40,8 @@ class AccumulationLost(Check):
     needs = ("grad.lost",)
     scope = PHASE
 
+    groups = ("loop-faults",)
+
     window: int = 5  # sampled optimizer steps; a trial run before the loop loses one
     sustained: float = 0.8  # share of them that lose a backward; the last of an epoch may be complete
 

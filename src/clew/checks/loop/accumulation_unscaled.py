@@ -52,6 +52,8 @@ class AccumulationUnscaled(Check):
     needs = ("loss", "fact:backward")
     scope = PHASE
 
+    groups = ("step-size-faults",)
+
     least: int = 5  # steps with several backwards
     sustained: float = 0.8  # share of the steps that have them; the last of an epoch may be alone
 

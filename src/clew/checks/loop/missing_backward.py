@@ -43,6 +43,8 @@ class MissingBackward(Check):
     needs = ("grad.norm", "grad.present")
     scope = PHASE
 
+    groups = ("loop-faults",)
+
     least: int = 5  # optimizer steps without a gradient; one or two may be a trial before the loop
     sustained: float = 0.9  # share of the steps that have the same order of events
 

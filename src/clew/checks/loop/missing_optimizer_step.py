@@ -38,6 +38,8 @@ class MissingOptimizerStep(Check):
     withdrawal = "the optimizer has stepped since then"
     needs = ("fact:optimizer_use",)
 
+    groups = ("loop-faults",)
+
     backwards: int = 20  # without a step; more than most programs accumulate, and an epoch of few
     phases: int = 200  # backwards after which an optimizer that waits for its phase has waited too long
 

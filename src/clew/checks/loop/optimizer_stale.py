@@ -42,6 +42,9 @@ class OptimizerStale(Check):
     withdrawal = "a model in use has had these parameters since then"
     needs = ("fact:optimizer_use", "fact:parameters")
 
+    groups = ("wiring-faults",)
+    from_the_start = True
+
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         forgotten = [
             (known, missing) for known in run.parameters.values() if (missing := _without_optimizer(known))

@@ -45,6 +45,8 @@ class SchedulerStuck(Check):
     needs = ("lr",)
     scope = PHASE
 
+    groups = ("rate-faults",)
+
     low: float = 1e-3  # of the highest rate; three tenfold decays, as usual, end at it
     low_share: float = 0.5  # of the run below that; usual schedules get there in the last tenth
     zero_share: float = 0.2  # of the run at exactly zero; a schedule ends at zero in its last steps

@@ -44,6 +44,8 @@ class InitialLossOffChance(Check):
     name = "initial-loss-off-chance"
     needs = ("fact:loss",)
 
+    caused_by = ("activation-scale-off", "poor-initialisation", "loss-faults", "scale-faults")
+
     # Default initialisations of healthy programs start at 1.0 to 1.5 times chance.
     times: float = 10.0  # first loss over that of chance, for classes: a warning
     noticeable: float = 4.0  # the same, for advice

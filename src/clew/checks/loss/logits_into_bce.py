@@ -44,6 +44,9 @@ class LogitsIntoBce(Check):
     needs = ("fact:loss|fact:output|fact:loss_failed",)
     scope = FIT
 
+    groups = ("loss-faults",)
+    from_the_start = True
+
     # A sigmoid reaches exactly 0 or 1 in float32 only beyond scores of 17 in size.
     ends: float = 0.05  # share of values that a clamp cut to exactly 0 or 1, median of the samples
     samples: int = 3  # sampled batches for that

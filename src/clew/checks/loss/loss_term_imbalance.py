@@ -43,6 +43,8 @@ class LossTermImbalance(Check):
     name = "loss-term-imbalance"
     needs = ("loss|fact:loss",)
 
+    caused_by = ("unnormalised-target", "unnormalised-input")
+
     # Weighted auxiliary terms of published recipes (0.01 to 1) make up one percent and more of the loss.
     share: float = 0.005  # of the whole loss, that the drowned term makes up
     unlearned: float = 0.6  # of the loss at chance, that it still has at the end

@@ -53,6 +53,9 @@ class LossUnfit(Check):
     name = "loss-unfit"
     needs = ("fact:loss|fact:loss_failed",)
 
+    groups = ("loss-faults",)
+    from_the_start = True
+
     samples: int = 5  # sampled batches, all of which must be so
     outside: float = 0.01  # share of a binary loss's targets that are not between 0 and 1
     # Labels that are equally frequent have the mean and spread of a uniform distribution; counts do not.

@@ -42,6 +42,9 @@ class RawScoresIntoNll(Check):
     needs = ("fact:loss|fact:output",)
     scope = FIT
 
+    groups = ("loss-faults",)
+    from_the_start = True
+
     # Log-probabilities have a logsumexp of 0; rounding of bfloat16 moves it by a hundredth.
     logsum: float = 0.1  # size of the logsumexp over the classes, median of a batch
     samples: int = 3  # sampled batches, all of which must be so

@@ -42,6 +42,9 @@ class SigmoidBeforeBceWithLogits(Check):
     needs = ("fact:loss|fact:output",)
     scope = FIT
 
+    groups = ("loss-faults",)
+    from_the_start = True
+
     samples: int = 3  # sampled batches, all of which must lie between 0 and 1
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

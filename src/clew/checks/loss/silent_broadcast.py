@@ -42,6 +42,9 @@ class SilentBroadcast(Check):
     needs = ("loss|fact:loss|fact:broadcast",)
     confidence = "certain"
 
+    groups = ("loss-faults",)
+    from_the_start = True
+
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         seen: set[tuple[str | None, int | None]] = set()
         for fact in run.facts("broadcast"):

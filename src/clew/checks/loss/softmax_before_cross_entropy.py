@@ -45,6 +45,9 @@ class SoftmaxBeforeCrossEntropy(Check):
     scope = FIT
     confidence = "certain"
 
+    groups = ("loss-faults",)
+    from_the_start = True
+
     simplex: float = 0.99  # share of rows that are probabilities; rounding may spoil a row
     samples: int = 3  # sampled batches, all of which must be so
 

@@ -46,6 +46,9 @@ class WrongSoftmaxDim(Check):
     needs = ("fact:loss|fact:output",)
     scope = FIT
 
+    groups = ("loss-faults",)
+    from_the_start = True
+
     samples: int = 3  # sampled batches, all of which must be so
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -44,6 +44,15 @@ class MetricDisagrees(Check):
     needs = ("fact:loss",)
     scope = FIT
 
+    caused_by = (
+        "train-mode-in-evaluation",
+        "weights-untied",
+        "label-map-mismatch",
+        "labels-misaligned",
+        "metric-implausible",
+        "loss-faults",
+    )
+
     # The logged number may be a mean over an epoch in which the model became better.
     gap: float = 0.3  # between the share of right answers in the loss and the logged accuracy
     learned: float = 0.6  # share of right answers from which on this is judged

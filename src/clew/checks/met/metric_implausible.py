@@ -43,6 +43,8 @@ class MetricImplausible(Check):
     name = "metric-implausible"
     needs = ("loss|fact:loss",)
 
+    from_the_start = True
+
     percent: float = 100.0  # a share's highest possible value
     tolerance: float = 1e-3  # of the range, for rounding
     growing: int = 10  # logged values of a loss that only grows, at least

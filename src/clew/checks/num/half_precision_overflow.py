@@ -47,6 +47,8 @@ class HalfPrecisionOverflow(Check):
     name = "half-precision-overflow"
     needs = ("activation.max", "activation.min")
 
+    caused_by = ("step-size-faults", "scale-faults")
+
     # A normalised layer's outputs rarely pass 100, and the outliers of large language models a few
     # thousand: 4 bits below the limit. The largest of a batch varies by a factor of two.
     near: float = 2.0  # bits of headroom; less is too near whether or not the values still grow

@@ -50,6 +50,8 @@ class HalfPrecisionUnderflow(Check):
     name = "half-precision-underflow"
     needs = ("gradient.zeros",)
 
+    groups = ("layer-faults",)
+
     # Gradients with a normal distribution and a standard deviation of the smallest number itself
     # come out as zero in 38 % of the cases, and none of the others is as large as 2 ** 4 of it.
     zeros: float = 0.38  # share of a gradient's elements that are zero

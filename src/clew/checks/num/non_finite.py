@@ -62,6 +62,16 @@ class NonFinite(Check):
     needs = ("loss|grad.norm|fact:nonfinite",)
     confidence = "certain"
 
+    caused_by = (
+        "nonfinite-input",
+        "half-precision-overflow",
+        "mask-inverted",
+        "exploding-gradient",
+        "weights-diverging",
+        "learning-rate-too-high",
+        "unnormalised-target",
+    )
+
     recovery: int = 3  # finite losses at the end, in a row, that show that the script skipped the NaN
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

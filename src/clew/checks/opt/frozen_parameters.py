@@ -46,6 +46,10 @@ class FrozenParameters(Check):
     needs = ("fact:parameters",)
     scope = PHASE
 
+    groups = ("wiring-faults",)
+    from_the_start = True
+    caused_by = ("optimizer-stale", "scheduler-stuck")
+
     zero_steps: int = 20  # steps at learning rate 0 from the start; a linear warm-up has one or two
     samples: int = 3  # sampled steps with a gradient and no update; one could be a skipped step
 

@@ -61,6 +61,16 @@ class LearningRateTooHigh(Check):
     )
     scope = FIT
 
+    groups = ("rate-faults", "step-size-faults")
+    caused_by = (
+        "missing-zero-grad",
+        "accumulation-unscaled",
+        "over-regularised",
+        "poor-initialisation",
+        "scale-faults",
+        "network-faults",
+    )
+
     ratio: float = 0.1  # update over weight, of the median weight; about 1e-3 is healthy
     jump: float = 0.5  # the same, of the largest of the first steps: weights half replaced in one step
     away: float = 3.0  # diverged: loss in units of its start; the noise of a healthy one hardly triples it

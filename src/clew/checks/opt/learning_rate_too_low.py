@@ -50,6 +50,16 @@ class LearningRateTooLow(Check):
     needs = tuple(f"{name}|fact:experiment.learning-rate-too-low" for name in ("loss", "update.ratio", "lr"))
     scope = FIT
 
+    groups = ("rate-faults",)
+    caused_by = (
+        "half-precision-underflow",
+        "scheduler-stuck",
+        "clip-ineffective",
+        "accumulation-lost",
+        "over-regularised",
+        "network-faults",
+    )
+
     ratio: float = 3e-4  # change over weight, of the weight that changes most; about 1e-3 is healthy
     fell: float = 0.9  # share of its start that the loss still has; training makes more progress
     rose: float = 1.1  # the same, above which it is not standing still but leaving

@@ -46,6 +46,8 @@ class MissingZeroGrad(Check):
     scope = PHASE
     confidence = "certain"
 
+    groups = ("loop-faults", "step-size-faults")
+
     least: int = 3  # stale steps; two may come from a warm-up pass before the loop
     sustained: float = 0.9  # share of the steps since the second; below it the script does zero them
 

@@ -57,6 +57,8 @@ class OverRegularised(Check):
     name = "over-regularised"
     needs = ("loss|fact:experiment.over-regularised",)
 
+    groups = ("learning-faults",)
+
     pull: float = 0.5  # decay over gradient (or over the whole update); at 1 they are in balance
     shrunk: float = 0.7  # share of their first size that the weights have left
     stuck: float = 0.9  # share of its start that the loss still has

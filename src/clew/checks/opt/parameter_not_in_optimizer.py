@@ -44,6 +44,11 @@ class ParameterNotInOptimizer(Check):
     needs = ("fact:parameters",)
     confidence = "certain"
 
+    groups = ("wiring-faults",)
+    from_the_start = True
+    # A model that was replaced or kept in a list shows as parameters that nobody updates.
+    caused_by = ("optimizer-stale", "module-not-registered")
+
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         some_root_is_optimised = any(p.optimised for p in run.parameters.values())
         for known in run.parameters.values():

@@ -53,6 +53,16 @@ class UpdateRatioOff(Check):
     needs = ("update.ratio", "gradient.norm", "weight.norm")
     scope = FIT
 
+    caused_by = (
+        "half-precision-underflow",
+        "clip-ineffective",
+        "learning-rate-too-low",
+        "over-regularised",
+        "poor-initialisation",
+        "step-size-faults",
+        "loop-faults",
+    )
+
     apart: float = 100.0  # factor between a weight's pace and that of the others
     slow: float = 1e-5  # pace below which a layer does not learn; 1e-3 is healthy
     fast: float = 0.1  # pace above which it is thrown about

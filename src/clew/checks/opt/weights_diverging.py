@@ -44,6 +44,8 @@ class WeightsDiverging(Check):
     needs = ("weight.norm", "loss", "fact:model")
     scope = FIT
 
+    caused_by = ("exploding-gradient", "step-size-faults", "scale-faults")
+
     growth: float = 10.0  # size over that at the start; healthy weights double or triple
     size: float = 1.0  # root mean square; trained weights have 0.01 to 0.3
     still: float = 1.1  # growth over the last quarter of the steps

@@ -45,6 +45,8 @@ class MaskInverted(Check):
     name = "mask-inverted"
     needs = ("loss|fact:loss|fact:experiment.mask-inverted",)
 
+    groups = ("layer-faults",)
+
     opposite: float = 0.99  # share of padded samples whose mask is the exact opposite of their padding
     samples: int = 3  # sampled forwards with padding that are needed, all of which must be so
     empty: float = 0.01  # share of samples with real tokens of which all are hidden

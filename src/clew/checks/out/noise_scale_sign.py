@@ -38,6 +38,8 @@ class NoiseScaleSign(Check):
     name = "noise-scale-sign"
     needs = ("loss|fact:loss",)
 
+    groups = ("layer-faults",)
+
     negative: float = 0.02  # share of a scale's entries that are below zero; a standard deviation has none
     samples: int = 5  # sampled forwards that are needed
     sustained: float = 0.8  # share of them that must be so

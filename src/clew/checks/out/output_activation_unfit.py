@@ -75,6 +75,9 @@ class OutputActivationUnfit(Check):
     needs = ("fact:loss|fact:output",)
     scope = FIT
 
+    groups = ("loss-faults",)
+    from_the_start = True
+
     samples: int = 5  # sampled batches that are needed
     # Noise of half the range's width around targets at its ends puts a tenth of them outside.
     outside: float = 0.1  # share of targets out of the activation's reach, median of the samples

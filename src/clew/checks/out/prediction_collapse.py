@@ -43,6 +43,8 @@ class PredictionCollapse(Check):
     needs = ("fact:loss",)
     scope = FIT
 
+    caused_by = ("learning-faults", "labels-misaligned", "non-finite", "loss-term-imbalance")
+
     settled: int = 100  # steps after which a model that learns tells samples apart
     window: int = 8  # recorded steps at the end, all of which must be so
     span: int = 50  # steps that the window covers at least

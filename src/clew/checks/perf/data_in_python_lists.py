@@ -48,6 +48,8 @@ class DataInPythonLists(Check):
     name = "data-in-python-lists"
     needs = ("fact:profile",)
 
+    groups = ("loading-faults",)
+
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
         if costs is None:

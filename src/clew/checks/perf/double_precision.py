@@ -50,6 +50,8 @@ class DoublePrecision(Check):
     name = "double-precision"
     needs = ("fact:profile",)
 
+    groups = ("loading-faults",)
+
     wide: float = 0.5  # share of a model's parameters in float64 from which on it computes in it
     touched: float = 2.5  # times that a batch's bytes are read or written for its being too wide
 

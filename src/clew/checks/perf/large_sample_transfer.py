@@ -50,6 +50,8 @@ class LargeSampleTransfer(Check):
     name = "large-sample-transfer"
     needs = ("fact:profile|fact:data.sizes",)
 
+    groups = ("loading-faults",)
+
     narrower: float = 2.0  # times smaller at least that a batch must become for a change of types to matter
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

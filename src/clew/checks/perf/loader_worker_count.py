@@ -50,6 +50,8 @@ class LoaderWorkerCount(Check):
     name = "loader-worker-count"
     needs = ("fact:profile|fact:data.sweep",)
 
+    caused_by = ("loading-faults",)
+
     near: float = 0.05  # of the best step time: the fewest workers that come this near are enough
     waiting: float = 0.1  # share of the step that waits, from which on workers must be busy all the time
     idle: float = 0.5  # share of processor time below which loading waits for disk or network

@@ -43,6 +43,8 @@ class PythonBoundStep(Check):
     name = "python-bound-step"
     needs = ("fact:profile",)
 
+    caused_by = ("host-sync-in-step",)
+
     share: float = 0.2  # of the step in Python, from which on it is worth a look
     lead: float = 0.3  # of that on the lines named, or there is no place to begin
     remains: float = 0.1  # of it that is left when it is done on whole tensors

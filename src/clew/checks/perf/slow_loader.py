@@ -41,6 +41,9 @@ class SlowLoader(Check):
     name = "slow-loader"
     needs = ("fact:profile|fact:data.speed",)
 
+    # Slow for what is done to each sample, or for how many workers do it.
+    caused_by = ("loader-worker-count", "loading-faults")
+
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         yield from slow_loader(self, run)
         costs, feeding = costs_of(run), loadings(run)

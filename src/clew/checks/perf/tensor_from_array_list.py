@@ -36,6 +36,8 @@ class TensorFromArrayList(Check):
     needs = ("fact:profile",)
     confidence = "certain"
 
+    groups = ("loading-faults",)
+
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         costs = costs_of(run)
         for built in built_tensors(run, "arrays") if costs is not None else ():

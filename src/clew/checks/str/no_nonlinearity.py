@@ -42,6 +42,8 @@ class NoNonlinearity(Check):
     name = "no-nonlinearity"
     needs = ("fact:structure",)
 
+    groups = ("layer-faults",)
+
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = [pair for pair in pairs(run) if _collapses(pair)]
         for pair in sorted(found, key=lambda p: run.depth(Site(module=p.first, root=p.root))):

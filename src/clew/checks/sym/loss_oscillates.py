@@ -46,6 +46,8 @@ class LossOscillates(Check):
     symptom = True
     confidence = "possible"
 
+    caused_by = ("unshuffled-data", "single-label-batches", "dataset-mutates", "step-size-faults")
+
     swing: float = 0.1  # median step up or down over the loss; near a minimum steps are far smaller
     upward: float = 0.25  # share of the steps that raise the loss
     level: float = 0.05  # share of its start below which nobody cares how a loss swings

@@ -44,6 +44,14 @@ class LossSpikes(Check):
     symptom = True
     confidence = "possible"
 
+    caused_by = (
+        "exploding-gradient",
+        "unshuffled-data",
+        "single-label-batches",
+        "step-size-faults",
+        "scale-faults",
+    )
+
     jump: float = 3.0  # loss over the median of its neighbourhood
     beyond: float = 10.0  # the jump in standard deviations of the noise; chance makes four
     start: float = 0.5  # share of the first losses that a spike must reach; single hard samples stay below

@@ -44,6 +44,8 @@ class LossStuck(Check):
     symptom = True
     confidence = "possible"
 
+    caused_by = ("learning-faults", "clip-ineffective", "labels-misaligned")
+
     patience: int = 100  # losses before it is judged; small models show progress in tens
     kept: float = 0.95  # share of its start that the loss still has
     chance: float = 0.9  # share of the loss at chance; less is progress

@@ -54,6 +54,15 @@ class Overfitting(Check):
     needs = ("loss",)
     scope = FIT
 
+    caused_by = (
+        "train-val-preprocessing-mismatch",
+        "train-mode-in-evaluation",
+        "weights-untied",
+        "label-map-mismatch",
+        "dataset-mutates",
+        "repeated-batch",
+    )
+
     rise: float = 1.2  # evaluation loss over its best; the noise of a validation set makes a few percent
     after: int = 3  # evaluations after the best one, all worse by half of the rise; one may be noise
     points: int = 6  # evaluations before it is judged

@@ -41,6 +41,8 @@ class Underfitting(Check):
     symptom = True
     confidence = "possible"
 
+    caused_by = ("learning-faults", "labels-misaligned")
+
     patience: int = 100  # losses before it is judged
     high: float = 0.5  # share of its start that the loss still has
     fell: float = 0.95  # the same, above which it never fell: that is loss-stuck

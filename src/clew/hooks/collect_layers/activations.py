@@ -14,10 +14,11 @@ from clew.hooks.collect_layers.step_matrix import Rows
 from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.trained_models import ModelBook, Root
-from clew.measure.stats import STAT_NAMES
+from clew.measure.nested_tensors import first_tensor
+from clew.records import signals
 from clew.records.site import Site
 
-ACTIVATION_NAMES = (*STAT_NAMES, "dead_fraction", "saturated")
+SHARES = (signals.ACTIVATION_DEAD_FRACTION, signals.ACTIVATION_SATURATED)  # after the statistics, in a row
 
 # Activation functions whose units can die, and the flat ends of those that saturate. An end
 # is where the slope is below a twentieth of its maximum: sigmoid 0.25, tanh 1.
@@ -44,7 +45,7 @@ class Activations:
     def __init__(self, sink: Sink, models: ModelBook, late: Late, histograms: Histograms) -> None:
         self._models = models
         self._histograms = histograms
-        self._rows = Rows(sink, late, "activation", ACTIVATION_NAMES)
+        self._rows = Rows(sink, late, signals.ACTIVATION, *SHARES)
         self._precision = Precision(sink)
         self._last = ""  # path of the layer that returned last
 
@@ -125,19 +126,6 @@ class Activations:
         """The forward led to no update: an evaluation without `no_grad`."""
         self._rows.discard()
         self._histograms.discard("activation")
-
-
-def first_tensor(value: Any) -> Tensor | None:
-    """The tensor in a module's output: itself, or the first in a tuple, dict or dataclass."""
-    if isinstance(value, Tensor):
-        return value
-    if isinstance(value, dict):
-        value = list(value.values())
-    elif hasattr(value, "__dataclass_fields__"):
-        value = list(vars(value).values())
-    if isinstance(value, (tuple, list)):
-        return next((t for t in (first_tensor(v) for v in value[:4]) if t is not None), None)
-    return None
 
 
 def unit_axis(enclosing: nn.Module, output: Tensor) -> int:

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from clew.hooks.entry.user_line import user_line
 from clew.measure.readable_tensors import has_values
+from clew.records import signals
+from clew.records.signal_types import names
 
 MASK_NAMES = {
     "embedding",
@@ -23,7 +25,12 @@ MASK_NAMES = {
     "masked_fill_",
     "mul",
 }
-MASK_SIGNALS = ("mask.inverted", "mask.padding", "mask.empty", "mask.future_only")
+MASK_SIGNALS = names(
+    signals.MASK_INVERTED,
+    signals.MASK_PADDING,
+    signals.MASK_EMPTY,
+    signals.MASK_FUTURE_ONLY,
+)
 HIDES = -1e3  # a score that is filled in as low as this takes an element out of a softmax
 LEAST = 3  # positions: of a smaller triangle nothing can be told
 

@@ -17,6 +17,7 @@ from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.deferred_values import Late, on_host
 from clew.measure.histogram import BINS, ROW, device_row, host_row
+from clew.records.signals import measured
 from clew.records.site import Site
 
 LEAST = 4  # steps between two that have histograms, after the first two
@@ -82,8 +83,8 @@ class Histograms:
     def _table(self, what: str, keys: tuple[Key, ...]) -> int:
         table = self._tables.get(keys)
         if table is None:
-            signals = [f"{what}.histogram.{field}" for field in FIELDS]
-            table = self._sink.table(signals, [self._sites[key] for key in keys], "f4")
+            recorded = [measured(what).histogram_name(field) for field in FIELDS]
+            table = self._sink.table(recorded, [self._sites[key] for key in keys], "f4")
             self._tables[keys] = table
         return table
 

@@ -17,6 +17,7 @@ from clew.hooks.steps.trained_models import ParameterName
 from clew.measure.kernel.addresses import Addresses
 from clew.measure.readable_tensors import has_values, stored_values
 from clew.measure.stats import STAT_NAMES
+from clew.records import signals
 
 _INF, _NAN = math.inf, math.nan
 
@@ -30,9 +31,9 @@ class ParameterStats:
     def __init__(self, sink: Sink, late: Late, histograms: Histograms) -> None:
         self._late = late
         self._histograms = histograms
-        self._gradients = Rows(sink, late, "gradient", STAT_NAMES)
-        self._weights = Rows(sink, late, "weight", STAT_NAMES)
-        self._updates = Rows(sink, late, "update", (*STAT_NAMES, "ratio"))
+        self._gradients = Rows(sink, late, signals.GRADIENT)
+        self._weights = Rows(sink, late, signals.WEIGHT)
+        self._updates = Rows(sink, late, signals.UPDATE, signals.UPDATE_RATIO)
         self._in_full = True
         self._before: list[tuple[Tensor, ParameterName, Tensor, float]] = []
         self._measured = -1  # the last step whose weights were measured

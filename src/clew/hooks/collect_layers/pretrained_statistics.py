@@ -15,11 +15,16 @@ from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.trained_models import ModelBook, Root
 from clew.measure.readable_tensors import has_values
+from clew.records import signals
+from clew.records.signal_types import names
 from clew.records.site import Site
 
 FORWARDS = 3  # of a model that are compared: with the usual momentum statistics adapt in about ten
 FEWEST = 16  # values of a channel that make a mean
-SIGNALS = ("pretrained.shift", "pretrained.scale")
+SIGNALS = names(
+    signals.PRETRAINED_SHIFT,
+    signals.PRETRAINED_SCALE,
+)
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 

@@ -10,7 +10,7 @@ from torch import nn
 from torch.compiler import is_compiling
 from torch.nn.modules import module as hooks
 
-from clew.hooks.collect_loop.batch_stats import tensors_in
+from clew.measure.nested_tensors import data_tensors
 from clew.measure.readable_tensors import shape_of
 
 Say = Callable[[str], None]
@@ -72,7 +72,7 @@ class ShapePrinter:
 
 
 def _shapes(value: Any) -> Signature:
-    return tuple(shape_of(t) for t in tensors_in(value))
+    return tuple(shape_of(t) for t in data_tensors(value))
 
 
 def _text(shapes: Signature) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,10 +18,10 @@ from clew.measure.kernel.addresses import Addresses
 from clew.measure.layer_row import Matrix, Row
 from clew.measure.plain_values import UNREADABLE
 from clew.measure.stats import STAT_NAMES, dead_fraction, resolve, tensor_stats_async, tensor_stats_at
+from clew.records.signal_types import Measured, Signal, names
 from clew.records.site import Site
 
 BINS = 32
-HIST_NAMES = tuple(f"log2hist.{k:02d}" for k in range(BINS))
 DEAD = len(STAT_NAMES)  # index of the dead share in a row that has one; the saturated share follows
 
 Named = list[tuple[Tensor, ParameterName]]
@@ -41,21 +41,21 @@ class Slots:
 class Rows:
     """A growing matrix of one row per site, of which each step fills some."""
 
-    def __init__(self, sink: Sink, late: Late, prefix: str, names: Sequence[str]) -> None:
+    def __init__(self, sink: Sink, late: Late, measured: Measured, *more: Signal) -> None:
         self._sink = sink
         self._late = late
-        self._signals = [f"{prefix}.{name}" for name in names]
-        self._hist_signals = [f"{prefix}.{name}" for name in HIST_NAMES]
+        self._signals = [*measured.names, *names(*more)]
+        self._hist_signals = [measured.log2hist_name(k) for k in range(BINS)]
         self._slots: dict[Any, int] = {}
         self._sites: list[int] = []
         self._filled: dict[int, None] = {}
         self._tables: dict[tuple[int, ...], tuple[int, int]] = {}
         self._together: weakref.WeakKeyDictionary[Addresses, Slots] = weakref.WeakKeyDictionary()
-        self._has_shares = len(names) > DEAD + 1  # room for those of dead units and of saturated values
+        self._has_shares = len(more) == 2  # room for those of dead units and of saturated values
         self._known: dict[int, Row] = {}  # of each slot: how the kernel fills it
         self._matrix = Matrix()
         self.histograms = True  # whether this step's are taken
-        self._use(np.full((16, len(names)), np.nan), np.zeros((16, BINS), dtype=np.uint8))
+        self._use(np.full((16, len(self._signals)), np.nan), np.zeros((16, BINS), dtype=np.uint8))
 
     def _use(self, values: np.ndarray[Any, Any], hist: np.ndarray[Any, Any]) -> None:
         self.values, self._hist = values, hist

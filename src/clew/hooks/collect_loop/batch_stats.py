@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,19 @@ from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.pending_rows import Pending
 from clew.hooks.steps.trained_models import Root
+from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import has_values, shape_of
-from clew.measure.stats import STAT_NAMES
+from clew.records import signals
 from clew.records.site import Site
 
-INPUT_NAMES = (*STAT_NAMES, "feature_spread")
-TARGET_NAMES = (*STAT_NAMES, "classes", "top_share", "switches")
+INPUT_NAMES = (*signals.INPUT.names, signals.INPUT_FEATURE_SPREAD.name)
+FIRST_INPUT_NAMES = (*signals.FIRST_INPUT.names, signals.FIRST_INPUT_FEATURE_SPREAD.name)
+TARGET_NAMES = (
+    *signals.TARGET.names,
+    signals.TARGET_CLASSES.name,
+    signals.TARGET_TOP_SHARE.name,
+    signals.TARGET_SWITCHES.name,
+)
 HASHED = 1 << 16  # elements of a batch that go into its content hash
 LISTED = 1 << 14  # integer targets looked at: a segmentation map has millions
 FIRST_LAYERS = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase, nn.RNNCellBase, nn.Bilinear)
@@ -34,20 +40,20 @@ class Batches:
 
     def inputs(self, root: Root, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The arguments of the root model."""
-        tensors = list(tensors_in((args, kwargs)))
+        tensors = data_tensors((args, kwargs))
         for position, tensor in enumerate(tensors[:4]):
             if tensor.is_floating_point() and has_values(tensor):
                 site = Site("", f"input[{position}]", phase="train", root=root.name)
-                self._stats("input", site, tensor)
+                self._stats(INPUT_NAMES, site, tensor)
         if tensors:
             site = Site("", phase="train", root=root.name)
-            self._pending.put(["batch.hash"], site, [content_hash(tensors[0])])
+            self._pending.put([signals.BATCH_HASH.name], site, [content_hash(tensors[0])])
 
     def first_input(self, root: Root, path: str, args: tuple[Any, ...]) -> None:
         """What reaches the first weighted layer, after any normalisation inside the model."""
-        tensor = next(tensors_in(args), None)
+        tensor = first_tensor(args)
         if tensor is not None and tensor.is_floating_point() and has_values(tensor):
-            self._stats("first_input", Site(path, phase="train", root=root.name), tensor)
+            self._stats(FIRST_INPUT_NAMES, Site(path, phase="train", root=root.name), tensor)
 
     def targets(self, site: Site, target: Tensor) -> None:
         """The targets of a loss call."""
@@ -57,33 +63,19 @@ class Batches:
         self._late.stats(target, row)
         if not target.is_floating_point() and not target.is_complex():
             row[7:] = label_order(target)
-        self._pending.put([f"target.{n}" for n in TARGET_NAMES], site, row)
+        self._pending.put(TARGET_NAMES, site, row)
 
-    def _stats(self, prefix: str, site: Site, tensor: Tensor) -> None:
-        row = np.full(len(INPUT_NAMES), np.nan)
+    def _stats(self, recorded: tuple[str, ...], site: Site, tensor: Tensor) -> None:
+        row = np.full(len(recorded), np.nan)
         self._late.stats(tensor, row)
         row[7] = feature_spread(tensor)
-        self._pending.put([f"{prefix}.{n}" for n in INPUT_NAMES], site, row)
+        self._pending.put(recorded, site, row)
 
     def commit(self, step: int) -> None:
         self._pending.commit(step)
 
     def discard(self) -> None:
         self._pending.discard()
-
-
-def tensors_in(value: Any, depth: int = 4) -> Iterator[Tensor]:
-    """Tensors nested in tuples, lists, dicts and packed sequences, in order."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, nn.utils.rnn.PackedSequence):
-        yield value.data
-    elif depth and isinstance(value, dict):
-        for item in value.values():
-            yield from tensors_in(item, depth - 1)
-    elif depth and isinstance(value, (tuple, list)):
-        for item in value:
-            yield from tensors_in(item, depth - 1)
 
 
 def batch_size(tensor: Tensor) -> int:

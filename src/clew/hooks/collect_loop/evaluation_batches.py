@@ -20,14 +20,16 @@ from clew.hooks.collect_loop.batch_samples import (
     labels_of,
     predicted_labels,
 )
-from clew.hooks.collect_loop.batch_stats import tensors_in
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.entry.variable_names import names_in_callers
 from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.trained_models import Root
+from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.measure.stats import STAT_NAMES
+from clew.records import signals
+from clew.records.signal_types import names
 from clew.records.site import Site
 
 if TYPE_CHECKING:
@@ -38,7 +40,13 @@ MOST_AT_FIRST = 64  # of the first three: a part of the set may be known from tr
 EVERY_SECTION = 16  # of the first ones; later those with a number that is a power of two
 MOST_CLASSES = 64  # of a confusion matrix
 INPUTS = 2  # of the model's arguments that are measured
-EVAL_SIGNALS = ["eval.source", "eval.samples", "eval.seen", "eval.known"]
+EVAL_INPUT_SIGNALS = signals.EVAL_INPUT.names
+EVAL_SIGNALS = names(
+    signals.EVAL_SOURCE,
+    signals.EVAL_SAMPLES,
+    signals.EVAL_SEEN,
+    signals.EVAL_KNOWN,
+)
 
 
 class Evaluations:
@@ -71,7 +79,7 @@ class Evaluations:
         self._paired, self._last = True, None
         if not wanted:
             return
-        tensors = list(tensors_in((args, kwargs)))
+        tensors = data_tensors((args, kwargs))
         if not tensors:
             return
         source = self._source(root, tensors[0])
@@ -107,7 +115,7 @@ class Evaluations:
     def _source(self, root: Root, tensor: Tensor) -> int:
         """The loader's number; without a loader a number for what the program calls the input."""
         batch = self._feeding.batch
-        delivered = any(shape_of(t)[:1] == shape_of(tensor)[:1] for t in tensors_in(batch))
+        delivered = any(shape_of(t)[:1] == shape_of(tensor)[:1] for t in data_tensors(batch))
         loader = self._feeding.loader if delivered else None
         names = [] if loader is not None else names_in_callers(tensor)
         key = (root.name, loader, *names[:1])
@@ -126,7 +134,7 @@ class Evaluations:
                 row = np.full(len(STAT_NAMES), np.nan)
                 self._late.stats(tensor, row)
                 site = Site("", f"input[{position}]", phase="eval", root=root.name)
-                self._write([f"eval_input.{name}" for name in STAT_NAMES], site, row)
+                self._write(EVAL_INPUT_SIGNALS, site, row)
 
     def _samples(self, root: Root, tensors: list[Tensor], source: int) -> None:
         """How many of the samples training has seen before."""
@@ -141,12 +149,12 @@ class Evaluations:
 
     def _pair(self, root: Root, source: int, output: Any) -> bool:
         """Compare the output with the loader's labels, if there is no doubt which they are."""
-        first = next(tensors_in(output), None)
+        first = first_tensor(output)
         if self._feeding.batch is None or first is None or not is_readable(first):
             return False
         candidates = [
             t
-            for t in tensors_in(self._feeding.batch)
+            for t in data_tensors(self._feeding.batch)
             if not t.is_floating_point() and shape_of(t)[:1] == first.shape[:1] and labels_of(t) is not None
         ]
         if len(candidates) != 1:
@@ -165,12 +173,12 @@ class Evaluations:
                 counts[pair] = counts.get(pair, 0) + 1
         return True
 
-    def _write(self, signals: list[str], site: Site, row: Any) -> None:
+    def _write(self, recorded: tuple[str, ...], site: Site, row: Any) -> None:
         step, write = self._step() - 1, self._sink.row  # of the step that it follows
         if step < 0:
             return
-        key = (signals[0], site)
+        key = (recorded[0], site)
         table = self._tables.get(key)
         if table is None:
-            table = self._tables[key] = self._sink.table(signals, [self._sink.site(site)])
+            table = self._tables[key] = self._sink.table(recorded, [self._sink.site(site)])
         self._late.then(lambda: write(table, step, row))

@@ -14,9 +14,15 @@ from torch import nn
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.trained_models import Root
+from clew.records import signals
+from clew.records.signal_types import names
 from clew.records.site import Site
 
-SIGNALS = ["mode.evaluation", "evaluation.forwards", "evaluation.batches"]
+SIGNALS = names(
+    signals.MODE_EVALUATION,
+    signals.EVALUATION_FORWARDS,
+    signals.EVALUATION_BATCHES,
+)
 DEEPEST = 12  # frames looked through for a torch function that wants training mode
 
 

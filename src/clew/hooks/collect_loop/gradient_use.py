@@ -13,6 +13,7 @@ from torch import Tensor
 from clew.hooks.collect_loop.optimizers import OptimizerBook, OptimizerState, was_cleared
 from clew.hooks.entry.sink import Sink
 from clew.measure.readable_tensors import has_values
+from clew.records import signals
 
 SMALL = 4096  # elements of a parameter that is copied to see whether it has changed
 
@@ -113,7 +114,9 @@ class UsedGradients:
         table = self._tables.get(state.index)
         if table is None:
             site = self.sink.site(state.place)
-            table = self._tables[state.index] = self.sink.table(["grad.lost", "grad.present"], [site])
+            table = self._tables[state.index] = self.sink.table(
+                [signals.GRAD_LOST.name, signals.GRAD_PRESENT.name], [site]
+            )
         self.sink.row(table, step, (float(lost), present))
         self._tallies[state.index] = Tally(_witness(state))
 

@@ -20,7 +20,7 @@ from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.pending_rows import Pending
 from clew.measure.readable_tensors import has_values, shape_of
-from clew.measure.stats import STAT_NAMES
+from clew.records import signals
 from clew.records.site import Site
 
 LOSSES = (
@@ -46,7 +46,7 @@ LOSSES = (
     "multilabel_soft_margin_loss",
 )
 ELEMENTWISE = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}  # they broadcast silently
-INPUT_NAMES = (*STAT_NAMES, "simplex")
+INPUT_NAMES = (*signals.LOSS_INPUT.names, signals.LOSS_INPUT_SIMPLEX.name)
 MOST_FACTS = 20  # per loss call: ragged batches change the shape every time
 WALKED = 200  # autograd nodes between loss and model looked at for a broadcast
 WALKS = 8  # sampled steps in which that is done: the shapes of a program don't change their kind
@@ -109,7 +109,9 @@ class Losses:
         for site, (total, count) in self._eval.items():
             table = self._eval_tables.get(site)
             if table is None:
-                table = self._eval_tables[site] = self._sink.table(["loss"], [self._sink.site(site)])
+                table = self._eval_tables[site] = self._sink.table(
+                    [signals.LOSS.name], [self._sink.site(site)]
+                )
             self._sink.row(table, step, (total / count,))
         self._eval.clear()
 
@@ -186,7 +188,7 @@ class Losses:
         self._late.stats(prediction.detach(), row)
         if kind in ("cross_entropy", "nll_loss"):
             self._late.number(simplex_share(prediction), partial(row.__setitem__, 7))
-        self._pending.put([f"loss_input.{n}" for n in INPUT_NAMES], site, row)
+        self._pending.put(INPUT_NAMES, site, row)
 
 
 def grows(prediction: tuple[int, ...], target: tuple[int, ...]) -> bool:

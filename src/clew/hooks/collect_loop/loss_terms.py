@@ -17,9 +17,14 @@ from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.pending_rows import Pending
 from clew.measure.readable_tensors import has_values
+from clew.records import signals
+from clew.records.signal_types import names
 from clew.records.site import Site
 
-TERM_SIGNALS = ["term.share", "term.value"]
+TERM_SIGNALS = names(
+    signals.TERM_SHARE,
+    signals.TERM_VALUE,
+)
 WALKED = 200  # nodes between the loss and its terms
 MOST = 16  # loss calls of a step
 

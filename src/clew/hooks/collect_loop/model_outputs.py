@@ -19,21 +19,23 @@ from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.deferred_values import Late, on_host
 from clew.hooks.steps.pending_rows import Pending
 from clew.measure.readable_tensors import has_values, shape_of
+from clew.records import signals
+from clew.records.signal_types import names
 from clew.records.site import Site
 
-OUTPUT_NAMES = (
-    "loss_call.value",
-    "loss_call.chance",
-    "loss_input.axis",
-    "loss_input.logsum",
-    "loss_input.ends",
-    "prediction.top_share",
-    "prediction.classes",
-    "prediction.accuracy",
-    "prediction.target_top_share",
-    "prediction.spread",
-    "target.outside",
-    "target.whole",
+OUTPUT_NAMES = names(
+    signals.LOSS_CALL_VALUE,
+    signals.LOSS_CALL_CHANCE,
+    signals.LOSS_INPUT_AXIS,
+    signals.LOSS_INPUT_LOGSUM,
+    signals.LOSS_INPUT_ENDS,
+    signals.PREDICTION_TOP_SHARE,
+    signals.PREDICTION_CLASSES,
+    signals.PREDICTION_ACCURACY,
+    signals.PREDICTION_TARGET_TOP_SHARE,
+    signals.PREDICTION_SPREAD,
+    signals.TARGET_OUTSIDE,
+    signals.TARGET_WHOLE,
 )
 CLASSES = ("cross_entropy", "nll_loss")
 BINARY = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
@@ -71,7 +73,7 @@ class Outputs:
             row[:] = values.numpy()
         else:
             self._late.add(values, partial(_fill, row))
-        self._pending.put(list(OUTPUT_NAMES), site, row)
+        self._pending.put(OUTPUT_NAMES, site, row)
 
     def _fact(self, site: Site, kind: str, prediction: Tensor, origin: Origin) -> None:
         """Once for each place and activation."""
@@ -100,15 +102,15 @@ def outputs_row(
 ) -> Tensor:
     """The numbers of `OUTPUT_NAMES`; NaN where one makes no sense for this loss."""
     values: dict[str, Any] = {
-        "loss_call.value": mean_value(kind, result, target, given),
-        "loss_call.chance": chance(kind, prediction, target, given),
+        signals.LOSS_CALL_VALUE.name: mean_value(kind, result, target, given),
+        signals.LOSS_CALL_CHANCE.name: chance(kind, prediction, target, given),
     }
     samples = max(MOST * len(prediction) // prediction.numel(), 2) if prediction.dim() else 1
     if target.dim() and prediction.dim() and len(target) == len(prediction):
         prediction, target = prediction[:samples], target[:samples]
     prediction = prediction.float()
     if prediction.dim() >= 2:
-        values["loss_input.axis"] = normalised_axis(prediction)
+        values[signals.LOSS_INPUT_AXIS.name] = normalised_axis(prediction)
     if kind in CLASSES:
         values.update(class_numbers(kind, prediction, target, given))
     elif kind in BINARY and prediction.shape == target.shape:
@@ -181,7 +183,7 @@ def class_numbers(kind: str, scores: Tensor, target: Tensor, given: dict[str, An
     axis = class_axis(scores)
     numbers: dict[str, Any] = {}
     if kind == "nll_loss":
-        numbers["loss_input.logsum"] = scores.logsumexp(axis).abs().median()
+        numbers[signals.LOSS_INPUT_LOGSUM.name] = scores.logsumexp(axis).abs().median()
     if scores.shape[axis] < 2:
         return numbers
     guess = scores.argmax(axis)
@@ -190,8 +192,9 @@ def class_numbers(kind: str, scores: Tensor, target: Tensor, given: dict[str, An
         target = target.argmax(axis)
     if target.shape == guess.shape and not target.is_floating_point():
         known = target != given.get("ignore_index", -100)
-        numbers["prediction.accuracy"] = ((guess == target) & known).sum() / known.sum().clamp(min=1)
-        numbers["prediction.target_top_share"] = spread_over_classes(target)["prediction.top_share"]
+        right = (guess == target) & known
+        numbers[signals.PREDICTION_ACCURACY.name] = right.sum() / known.sum().clamp(min=1)
+        numbers[signals.PREDICTION_TARGET_TOP_SHARE.name] = _top_share(target)
     return numbers
 
 
@@ -199,12 +202,16 @@ def spread_over_classes(labels: Tensor) -> dict[str, Any]:
     """Share of the most frequent label, and how many different ones there are."""
     ordered = labels.reshape(-1)[:LISTED].sort().values
     if ordered.numel() < 2:
-        return {"prediction.top_share": NAN, "prediction.classes": NAN}
+        return {signals.PREDICTION_TOP_SHARE.name: NAN, signals.PREDICTION_CLASSES.name: NAN}
     top = (ordered == ordered.mode().values).float().mean()
     return {
-        "prediction.top_share": top,
-        "prediction.classes": 1 + (ordered[1:] != ordered[:-1]).sum(),
+        signals.PREDICTION_TOP_SHARE.name: top,
+        signals.PREDICTION_CLASSES.name: 1 + (ordered[1:] != ordered[:-1]).sum(),
     }
+
+
+def _top_share(labels: Tensor) -> Any:
+    return spread_over_classes(labels)[signals.PREDICTION_TOP_SHARE.name]
 
 
 def binary_numbers(kind: str, values: Tensor, target: Tensor) -> dict[str, Any]:
@@ -212,10 +219,10 @@ def binary_numbers(kind: str, values: Tensor, target: Tensor) -> dict[str, Any]:
     middle = 0.5 if kind == "binary_cross_entropy" else 0.0
     guess, truth = (values > middle).long(), (target > 0.5).long()
     numbers = spread_over_classes(guess)
-    numbers["prediction.accuracy"] = (guess == truth).float().mean()
-    numbers["prediction.target_top_share"] = spread_over_classes(truth)["prediction.top_share"]
-    numbers["loss_input.ends"] = ((values == 0) | (values == 1)).float().mean()
-    numbers["target.outside"] = ((target < -MARGIN) | (target > 1 + MARGIN)).float().mean()
+    numbers[signals.PREDICTION_ACCURACY.name] = (guess == truth).float().mean()
+    numbers[signals.PREDICTION_TARGET_TOP_SHARE.name] = _top_share(truth)
+    numbers[signals.LOSS_INPUT_ENDS.name] = ((values == 0) | (values == 1)).float().mean()
+    numbers[signals.TARGET_OUTSIDE.name] = ((target < -MARGIN) | (target > 1 + MARGIN)).float().mean()
     return numbers
 
 
@@ -224,10 +231,10 @@ def regression_numbers(values: Tensor, target: Tensor, origin: Origin) -> dict[s
     low, high = origin.limits()
     margin = MARGIN * ((high - low) if np.isfinite(high - low) else target.abs().mean())
     numbers: dict[str, Any] = {
-        "target.outside": ((target < low - margin) | (target > high + margin)).float().mean(),
-        "target.whole": (target == target.round()).float().mean(),
+        signals.TARGET_OUTSIDE.name: ((target < low - margin) | (target > high + margin)).float().mean(),
+        signals.TARGET_WHOLE.name: (target == target.round()).float().mean(),
     }
     if values.dim() and len(values) > 1:
         apart = target.std(0).mean()
-        numbers["prediction.spread"] = values.std(0).mean() / apart.clamp(min=1e-30)
+        numbers[signals.PREDICTION_SPREAD.name] = values.std(0).mean() / apart.clamp(min=1e-30)
     return numbers

@@ -17,8 +17,11 @@ from clew.hooks.steps.trained_models import ModelBook, ParameterName
 from clew.measure.gradient_norm import GradientNorm
 from clew.measure.kernel.addresses import Addresses
 from clew.measure.readable_tensors import has_values
+from clew.records import signals
+from clew.records.signal_types import names
 from clew.records.site import Site
 
+SOUNDNESS_SIGNALS = names(signals.GRAD_STALE, signals.GRAD_BACKWARDS)
 MOST_GROUPS = 8
 
 
@@ -149,7 +152,7 @@ class OptimizerBook:
         """Where that is written: the norm, and the rate of so many groups."""
         groups = min(state.groups, MOST_GROUPS)
         if state.table is None:
-            state.table = self._table(state, ["grad.norm", *_rate_names(groups)])
+            state.table = self._table(state, [signals.GRAD_NORM.name, *_rate_names(groups)])
         return state.table, groups
 
     def write_rates(self, state: OptimizerState, rates: Sequence[Any], step: int) -> None:
@@ -159,15 +162,15 @@ class OptimizerBook:
             state.rates = self._table(state, _rate_names(len(rates)))
         self._sink.row(state.rates, step, tuple(map(float, rates)))
 
-    def _table(self, state: OptimizerState, signals: list[str]) -> int:
-        return self._sink.table(signals, [self._sink.site(state.place)])
+    def _table(self, state: OptimizerState, recorded: list[str]) -> int:
+        return self._sink.table(recorded, [self._sink.site(state.place)])
 
     def write_soundness(self, state: OptimizerState, step: int) -> None:
         """What is recorded on sampled steps: are there old gradients among those used?"""
         stale = state.dirty and state.backwards > 0 and state.steps > 0
         if state.soundness is None:
             site = self._sink.site(state.place)
-            state.soundness = self._sink.table(["grad.stale", "grad.backwards"], [site])
+            state.soundness = self._sink.table(SOUNDNESS_SIGNALS, [site])
         self._sink.row(state.soundness, step, (float(stale), float(state.backwards)))
 
     # -- is there an old gradient in what backward() adds to? --
@@ -226,7 +229,7 @@ def rates_of(optimizer: Optimizer) -> list[Any]:
 
 
 def _rate_names(groups: int) -> list[str]:
-    return ["lr", *(f"lr.{n}" for n in range(1, groups))]
+    return [signals.LR.name, *(signals.LR_GROUP.member(n) for n in range(1, groups))]
 
 
 def was_cleared(parameter: Tensor, identity: int, version: int) -> bool:

@@ -22,8 +22,11 @@ from clew.hooks.collect_loop.optimizers import OptimizerState
 from clew.hooks.entry.probes import Probes
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.light_rows import STEP
+from clew.records import signals
+from clew.records.signal_types import names
 from clew.records.site import Site
 
+CLIP_SIGNALS = names(signals.CLIP_NORM, signals.CLIP_LIMIT)
 MOST_BETWEEN = 12  # frames from a step to the one that it calls: decorators, and a function or two
 
 
@@ -197,8 +200,7 @@ def watch_clipping(probes: Probes) -> None:
         site = Site(op="clip", file=file, line=line, phase="train")
         table = tables.get(site)
         if table is None:
-            signals = ["clip.norm", "clip.limit"]
-            table = tables[site] = watcher.sink.table(signals, [watcher.sink.site(site)])
+            table = tables[site] = watcher.sink.table(CLIP_SIGNALS, [watcher.sink.site(site)])
         value = float("nan") if norm is None else norm
         watcher.clock.defer(value, lambda step, v: watcher.sink.row(table, step, (v, float(limit))))
 

@@ -14,6 +14,7 @@ from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.deferred_values import Late, on_host
 from clew.hooks.steps.pending_rows import Pending
 from clew.hooks.steps.trained_models import ModelBook, Root
+from clew.records import signals
 from clew.records.site import Site
 
 NAMES = frozenset(MASK_NAMES | NOISE_NAMES)
@@ -48,24 +49,24 @@ class FunctionCalls:
             self._masks.called(name, args, kwargs)
 
     def _noise_scaled(self, scale: Tensor, line: Line) -> None:
-        self._put(["noise.negative"], "noise", negative_share(scale).reshape(1), line)
+        self._put((signals.NOISE_NEGATIVE.name,), "noise", negative_share(scale).reshape(1), line)
 
     def _masked(self, name: str, numbers: Tensor, line: Line) -> None:
-        self._put(list(MASK_SIGNALS), name, numbers, line)
+        self._put(MASK_SIGNALS, name, numbers, line)
 
-    def _put(self, signals: list[str], op: str, values: Tensor, line: Line) -> None:
+    def _put(self, recorded: tuple[str, ...], op: str, values: Tensor, line: Line) -> None:
         if self._place is None or self._rows >= MOST_ROWS:
             return
         self._rows += 1
         root, module = self._place
         path = self._models.path_of(root, module)
         site = Site(path, op, line[0], line[1], phase="train", root=root.name)
-        row = np.full(len(signals), np.nan)
+        row = np.full(len(recorded), np.nan)
         if on_host(values):
             row[:] = values.numpy()
         else:
             self._late.add(values, partial(_fill, row))
-        self._pending.put(signals, site, row)
+        self._pending.put(recorded, site, row)
 
     def commit(self, step: int) -> None:
         self._rows = 0

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from clew.hooks.collect_loop.batch_stats import FIRST_LAYERS, batch_size, tensors_in
+from clew.hooks.collect_loop.batch_stats import FIRST_LAYERS, batch_size
 from clew.hooks.seams.activation_functions import ActivationCalls, ActivationMode
 from clew.hooks.steps.trained_models import Root
+from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import shape_of
 
 if TYPE_CHECKING:
@@ -182,17 +183,17 @@ class Forwards:
         self.awaiting[root.index] = (root, module.training)
         watcher.batch = (args, kwargs)
         watcher.holding.after_forward(module, args, kwargs)
-        first = next(tensors_in((args, kwargs)), None)
+        first = first_tensor((args, kwargs))
         watcher.clock.pending_batch = 0 if first is None else batch_size(first)
         for observer in watcher.observers:
             observer.forward(root, module, args, kwargs, output)
         if measured and not module._modules:
             watcher.activations.module_output(root, module, output)
         if measured and watcher.in_full:
-            watcher.structure.end(tensors_in(output))
+            watcher.structure.end(data_tensors(output))
             watcher.batches.inputs(root, args, kwargs if isinstance(kwargs, dict) else {})
             watcher.feeding.training(root, args, kwargs)
-            self.heads = [(t.grad_fn, shape_of(t)) for t in tensors_in(output) if t.grad_fn is not None]
+            self.heads = [(t.grad_fn, shape_of(t)) for t in data_tensors(output) if t.grad_fn is not None]
         if root.announced < 0 or (root.order and root.announced == 0):
             fact = watcher.models.model_fact(root)
             if fact is not None:

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from clew.hooks.collect_layers.loss_graph import GraphBook
 from clew.hooks.collect_layers.weight_ties import Ties
-from clew.hooks.collect_loop.batch_stats import tensors_in
 from clew.hooks.collect_loop.evaluation_sections import Evaluations
 from clew.hooks.collect_loop.gradient_use import UsedGradients
 from clew.hooks.collect_loop.optimizer_upkeep import Upkeep
@@ -21,6 +20,7 @@ from clew.hooks.collect_loop.schedulers import Schedulers
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.trained_models import ModelBook, Root
+from clew.measure.nested_tensors import data_tensors
 
 NAME = "loop"
 
@@ -59,7 +59,7 @@ class Loop:
         """On a sampled step; `batch` holds the arguments of the last root that ran."""
         wanted = self.graph.wants_input_gradients
         if wanted is None:
-            wanted = any(t.requires_grad for t in tensors_in(batch))
+            wanted = any(t.requires_grad for t in data_tensors(batch))
         self.gradients.after_backward(wanted)
 
     def stepped(self, state: OptimizerState, step: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ class Pending:
         self._tables: dict[tuple[str, Site], int] = {}
         self._rows: list[tuple[int, Any]] = []
 
-    def put(self, signals: list[str], site: Site, values: Any) -> None:
+    def put(self, signals: Sequence[str], site: Site, values: Any) -> None:
         """A row of these signals at this site; its values may still be on their way."""
         key = (signals[0], site)
         table = self._tables.get(key)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from clew.measure.nested_tensors import data_tensors
 from clew.measure.plain_values import is_nonfinite
 
 MOST_CALLS = 4  # of models before one backward; with more of them (an evaluation) none are held
@@ -114,7 +115,7 @@ class Holding:
         """What the models were given that has been written to since."""
         found: list[torch.Tensor] = []
         for (_, args, kwargs), before in zip(self.calls, self._versions, strict=True):
-            given = list(_tensors((*args, *kwargs.values())))
+            given = data_tensors((*args, *kwargs.values()))
             now = versions_of(given)
             found += [t for t, new, old in zip(given, now, before, strict=False) if new != old]
         return found
@@ -123,7 +124,7 @@ class Holding:
         """Which arguments of the models are NaN or infinite, and not computed with gradients."""
         names: dict[str, None] = {}
         for _, args, kwargs in self.calls:
-            for number, tensor in enumerate(_tensors((*args, *kwargs.values()))):
+            for number, tensor in enumerate(data_tensors((*args, *kwargs.values()))):
                 if tensor.grad_fn is None and is_nonfinite(tensor):
                     names[f"input[{number}]"] = None
         return list(names)
@@ -196,7 +197,7 @@ def has_graph(values: Iterable[Any]) -> bool:
 
 def versions_of(values: Iterable[Any]) -> Versions:
     """How often each tensor among the values has been written to."""
-    return tuple([version_of(tensor) for tensor in _tensors(values)])
+    return tuple([version_of(tensor) for tensor in data_tensors(tuple(values))])
 
 
 def version_of(tensor: torch.Tensor) -> int:
@@ -204,18 +205,6 @@ def version_of(tensor: torch.Tensor) -> int:
         return tensor._version
     except RuntimeError:  # an inference tensor does not count
         return -1
-
-
-def _tensors(values: Iterable[Any]) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            found.append(value)
-        elif isinstance(value, (tuple, list)):
-            found += _tensors(value)
-        elif isinstance(value, dict):
-            found += _tensors(value.values())
-    return found
 
 
 def same_state(old: Any, new: Any) -> bool:

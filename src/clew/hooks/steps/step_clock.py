@@ -13,20 +13,22 @@ from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Array, Sink
 from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.step_pattern import Pattern
+from clew.records import signals
+from clew.records.signal_types import names
 from clew.records.site import Site
 
-STEP_SIGNALS = (
-    "wall",
-    "step.time",
-    "time.data",
-    "time.forward",
-    "time.backward",
-    "time.optimizer",
-    "time.rest",
-    "time.clew",
-    "batch.size",
-    "memory.rss",
-    "events.pattern",
+STEP_SIGNALS = names(
+    signals.WALL,
+    signals.STEP_TIME,
+    signals.TIME_DATA,
+    signals.TIME_FORWARD,
+    signals.TIME_BACKWARD,
+    signals.TIME_OPTIMIZER,
+    signals.TIME_REST,
+    signals.TIME_CLEW,
+    signals.BATCH_SIZE,
+    signals.MEMORY_RSS,
+    signals.EVENTS_PATTERN,
 )
 MEMORY_EVERY = 0.25  # seconds between two readings of the process memory
 
@@ -124,7 +126,7 @@ class StepClock:
         table = self._mode_tables.get(root)
         if table is None:
             site = self._sink.site(Site("", phase="train", root=root))
-            table = self._mode_tables[root] = self._sink.table(["mode.training"], [site])
+            table = self._mode_tables[root] = self._sink.table([signals.MODE_TRAINING.name], [site])
         return table
 
 

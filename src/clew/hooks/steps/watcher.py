@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from clew.hooks.collect_layers.activations import Activations, first_tensor
+from clew.hooks.collect_layers.activations import Activations
 from clew.hooks.collect_layers.layer_histograms import Histograms
 from clew.hooks.collect_layers.layer_structure import Structure
 from clew.hooks.collect_layers.parameter_inventory import owners_of, parameters_fact
@@ -44,7 +44,9 @@ from clew.hooks.steps.sampling_budget import Sampler
 from clew.hooks.steps.step_clock import StepClock
 from clew.hooks.steps.step_pattern import Pattern
 from clew.hooks.steps.trained_models import ModelBook
+from clew.measure.nested_tensors import first_tensor
 from clew.measure.stats import TEAM
+from clew.records import signals
 from clew.records.site import Site
 
 INVENTORY_AFTER = 3  # steps until every optimizer of a usual program has stepped once
@@ -228,7 +230,7 @@ class Watcher:
         table = self._loss_tables.get(where)
         if table is None:
             site = Site(op="backward", file=where[0], line=where[1], phase="train")
-            table = self._loss_tables[where] = self.sink.table(["loss"], [self.sink.site(site)])
+            table = self._loss_tables[where] = self.sink.table([signals.LOSS.name], [self.sink.site(site)])
         return table
 
     def _write_loss(self, table: int, where: tuple[str | None, int | None], step: int, value: float) -> None:

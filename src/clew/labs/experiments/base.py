@@ -6,12 +6,12 @@ check of the same name reads it there; so a verdict read back later is the same.
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from clew.labs.snapshot.time_limit import Clock
 from clew.records.codec import json_float
 
 if TYPE_CHECKING:
@@ -19,19 +19,6 @@ if TYPE_CHECKING:
 
 DONE, UNJUDGED = "done", "unjudged"
 MOST_POINTS = 400  # of a plotted line
-
-
-class CannotJudge(Exception):  # noqa: N818 - reads as what it is: `raise CannotJudge("no loader")`
-    """The question can't be asked of this program: why, and the line of code that would change that."""
-
-    def __init__(self, reason: str, hint: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.hint = hint
-
-
-class OutOfTime(Exception):  # noqa: N818
-    """The time given to the experiment is used up."""
 
 
 @dataclass(frozen=True)
@@ -64,30 +51,6 @@ class Result:
     data: Mapping[str, Any]  # JSON's own types; numbers may be non-finite
     plots: Sequence[Plot] = ()
     exhibits: Sequence[Mapping[str, Any]] = ()  # samples, as `clew.labs.snapshot.sample_exhibits` makes them
-
-
-@dataclass
-class Clock:
-    """The time an experiment has; `now` is replaced in tests."""
-
-    limit: float  # seconds
-    now: Callable[[], float] = time.monotonic
-    on_progress: Callable[[float], None] | None = None
-    began: float = field(default=0.0)
-
-    def start(self) -> None:
-        self.began = self.now()
-
-    @property
-    def left(self) -> float:
-        return self.limit - (self.now() - self.began)
-
-    def tick(self, done: float = 0.0) -> None:
-        """Call at least once per training step: says how far it is (0 to 1), ends what takes too long."""
-        if self.on_progress is not None:
-            self.on_progress(done)
-        if self.left <= 0:
-            raise OutOfTime
 
 
 @dataclass(frozen=True)

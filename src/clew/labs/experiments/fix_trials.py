@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clew.hooks.entry.sink import Sink
-from clew.labs.experiments.base import CannotJudge, Clock
 from clew.labs.experiments.tools.fix_proof import provable, prove
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 MOST = 4  # findings whose fixes are tried: the first ones are the root causes
 SHARE = 0.5  # of the time left that one trial may use if another comes after it

@@ -10,13 +10,13 @@ import difflib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
-from clew.hooks.entry.user_line import USER, kind_of
-from clew.labs.experiments.base import DONE, UNJUDGED, CannotJudge, Clock, Experiment, OutOfTime, Result
+from clew.labs.experiments.base import DONE, UNJUDGED, Experiment, Result
 from clew.labs.experiments.experiment_list import EXPERIMENTS
+from clew.labs.snapshot.failure import failure
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.records.codec import json_float
 
 TIME_LIMIT = 120.0  # seconds in all
@@ -24,7 +24,6 @@ LARGEST_SHARE = 0.25  # of the limit that one experiment may take
 LEAST = 0.2  # seconds below which none is begun
 NO_TIME = "no time left"
 MORE_TIME = "give it more: --time-limit {seconds:.0f}"
-MOST_TEXT = 240  # characters of an error that are shown
 
 Record = Callable[[str, dict[str, Any]], None]  # a fact's kind and its content
 Progress = Callable[[int, int, str, float], None]  # how many are done, of how many, which runs, how far it is
@@ -127,23 +126,6 @@ def _tried(experiment: Experiment, subject: Subject, clock: Clock, time_limit: f
         return outcome(UNJUDGED, f"not finished after {clock.limit:.0f} s", more)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code may fail in any way
         return outcome(UNJUDGED, failure(error))
-
-
-def failure(error: BaseException) -> str:
-    """One line for an exception: the user's code failed the second time, or the experiment itself did."""
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    text = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    users = _passed_user_code(error.__traceback__)
-    what = "running your step a second time failed" if users else "the experiment itself failed"
-    return f"{what}: {text[:MOST_TEXT]}"
-
-
-def _passed_user_code(trace: TracebackType | None) -> bool:
-    while trace is not None:
-        if kind_of(trace.tb_frame.f_code.co_filename) == USER:
-            return True
-        trace = trace.tb_next
-    return False
 
 
 def plain(value: Any) -> Any:

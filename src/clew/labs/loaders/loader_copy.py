@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.loaders.dataset_stages import datasets_in
 from clew.labs.snapshot.dataset_copy import copied
 from clew.labs.snapshot.held_step import Autocast, Rng
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.undisturbed import undisturbed
 
 MOST_OWNERS = 64  # objects whose attributes are kept

@@ -24,7 +24,7 @@ from clew.labs.network.network_inputs import Feed
 from clew.labs.network.trace.op_tracer import Op, Trace, writes_of
 from clew.labs.network.visitor import op_name
 from clew.labs.snapshot.module_state import Keeper, state_of, storage_key, untouched
-from clew.labs.snapshot.nested_tensors import replaced, tensors_in
+from clew.measure.nested_tensors import map_tensors, tensors_in
 
 # What takes tensors of two devices also on a GPU: indices and lengths may be on the CPU.
 _MAY_MIX = {
@@ -82,7 +82,7 @@ def _creates(op: Op) -> bool:
 def device_literal(model: nn.Module, given: Feed) -> Literal | None:
     """The first tensor that met others on another device; raises Unfollowed if it can't be told."""
     held = list(_held(model))
-    inputs = list(tensors_in((given.args, given.kwargs)))
+    inputs = tensors_in((given.args, given.kwargs))
     followed = _Followed(held)
     error: Exception | None = None
     with ExitStack() as stack:
@@ -218,7 +218,7 @@ def _moved(model: nn.Module, given: Feed) -> tuple[Any, Any]:
         for value in module.__dict__.values():  # an RNN keeps its weights in a list, too
             if isinstance(value, list):
                 value[:] = [move(t) if isinstance(t, Tensor) and id(t) in state else t for t in value]
-    return replaced(given.args, move), replaced(given.kwargs, move)
+    return map_tensors(given.args, move), map_tensors(given.kwargs, move)
 
 
 def _on_meta(tensor: Tensor) -> Tensor:

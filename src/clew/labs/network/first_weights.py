@@ -16,7 +16,7 @@ from clew.labs.network.network_inputs import Feed
 from clew.labs.network.trace.op_tracer import Call, Trace
 from clew.labs.network.trace.traced_forward import for_real
 from clew.labs.network.traced_structure import makes_afresh
-from clew.labs.snapshot.nested_tensors import tensors_in
+from clew.measure.nested_tensors import tensors_in
 from clew.records.network import INPUT
 
 ROWS = 64  # of a weight, from which its size is estimated

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.snapshot.nested_tensors import DEEPEST, described, tensors_in
+from clew.labs.snapshot.tensor_info import described
+from clew.measure.nested_tensors import named_tensors, tensors_in
 from clew.records.network import TensorInfo
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71)
@@ -51,9 +52,9 @@ class Feed:
         """Every tensor, with the forward's name for it; a single argument is the input."""
         for number, value in enumerate(self.args):
             known = self.arguments[number] if number < len(self.arguments) else f"input {number}"
-            yield from _labelled(known if len(self.args) + len(self.kwargs) > 1 else "input", value)
+            yield from named_tensors(known if len(self.args) + len(self.kwargs) > 1 else "input", value)
         for name, value in self.kwargs.items():
-            yield from _labelled(name, value)
+            yield from named_tensors(name, value)
 
     def described(self) -> Iterator[tuple[str, TensorInfo]]:
         """The same without values, and with the names that sizes have."""
@@ -62,26 +63,6 @@ class Feed:
             names = self.names.get(id(tensor), ())
             written = tuple(n or str(s) for n, s in zip(names, info.shape, strict=False))
             yield label, replace(info, dims=written)
-
-
-def _labelled(label: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Tensor]]:
-    """In the order of `tensors_in`."""
-    if isinstance(value, Tensor):
-        yield label, value
-    elif depth < DEEPEST:
-        for name, part in _named_parts(value):
-            yield from _labelled(f"{label}{name}", part, depth + 1)
-
-
-def _named_parts(value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        yield from ((f".{key}", part) for key, part in value.items())
-    elif isinstance(value, tuple) and hasattr(value, "_fields"):
-        yield from ((f".{key}", part) for key, part in zip(value._fields, value, strict=True))
-    elif isinstance(value, (list, tuple)):
-        yield from ((f"[{number}]", part) for number, part in enumerate(value))
-    elif is_dataclass(value) and not isinstance(value, type):
-        yield from ((f".{f.name}", getattr(value, f.name, None)) for f in fields(value))
 
 
 def arguments_of(function: Any) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ from clew.labs.network.trace.op_tracer import Call, Trace
 from clew.labs.network.trace.sibling_groups import Tree, fold
 from clew.labs.network.trace.traced_forward import can_compute, for_real, forward, unwrapped
 from clew.labs.network.trace.value_statistics import statistics_of
-from clew.labs.snapshot.nested_tensors import described, dtype_name, tensors_in, with_names
+from clew.labs.snapshot.tensor_info import described, dtype_name, with_names
+from clew.measure.nested_tensors import tensors_in
 from clew.records.network import Memory, ModuleRow, Statistics, Summary, TensorInfo
 
 # Tensors that an optimizer keeps beside each parameter.

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 from clew.labs.network.trace.measured_values import histogram, measured, read_values
-from clew.labs.snapshot.nested_tensors import dtype_name
+from clew.labs.snapshot.tensor_info import dtype_name
 from clew.records.network import Statistics
 
 _plain: dict[str, Any] = {}  # torch's own, while ours are in their places

@@ -13,9 +13,10 @@ from torch.nn.modules import module as hooks
 from torch.utils.weak import WeakIdKeyDictionary
 
 from clew.labs.replay.nested_calls import Call, Edge
-from clew.labs.snapshot.finite_values import bad_indices, bad_rows, is_bad, result_kind, stats_of, tensors_of
+from clew.labs.snapshot.finite_values import bad_indices, bad_rows, is_bad, result_kind, stats_of
 from clew.labs.snapshot.held_step import Culprit
 from clew.labs.snapshot.users_step.replay_lines import code_at, in_replay, line_now
+from clew.measure.nested_tensors import tensors_in
 
 _FIX = "trace with level='op' to see which operation inside it produces the value"
 
@@ -69,7 +70,7 @@ class LayerLens:
         self._running.append(Call(module, None if outermost else self._running[-1]))
 
     def _look_at_inputs(self, args: Any) -> None:
-        for number, tensor in enumerate(tensors_of(args)):
+        for number, tensor in enumerate(tensors_in(args)):
             if is_bad(tensor) and not any(tensor is known for known in self._known):
                 self._known.append(tensor)
                 kind = "NaN" if result_kind(tensor) == "nan" else "infinite values"
@@ -98,7 +99,7 @@ class LayerLens:
         call = self._running.pop()
         if self._again:
             return  # what it shows has been seen
-        call.inputs, outputs = list(tensors_of((args, kwargs))), list(tensors_of(output))
+        call.inputs, outputs = tensors_in((args, kwargs)), tensors_in(output)
         call.line = line_now(2)
         bad_inputs = [t for t in call.inputs if is_bad(t)]
         bad = [t for t in outputs if is_bad(t)]

@@ -18,10 +18,11 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from clew.labs.snapshot.finite_values import can_be_bad, dense, has_nan, is_bad, result_kind, tensors_of
+from clew.labs.snapshot.finite_values import can_be_bad, dense, has_nan, is_bad, result_kind
 from clew.labs.snapshot.inplace_writes import overwrites, written
 from clew.labs.snapshot.op_names import is_custom, node_name, op_name
 from clew.labs.snapshot.users_step.replay_lines import Line, called_by_clew, line_now
+from clew.measure.nested_tensors import tensors_in
 
 MADE, CONSTANT, BATCH, PARAMETER = "made", "constant", "batch", "parameter"
 MOST_EVENTS = 400  # a net that has gone wrong makes as many as it has operations
@@ -148,7 +149,7 @@ class Microscope(TorchDispatchMode):
             self._paths.update({id(m): (name, path) for path, m in module.named_modules()})
             self._keep.append(module)  # an identity is one only while its owner lives
         if not self._stack:
-            first = next((t for t in tensors_of(args) if t.dim()), None)
+            first = next((t for t in tensors_in(args) if t.dim()), None)
             self.batch = self.batch if first is None else len(first)
         known = self._paths.get(id(module))
         self._stack.append(known or (self._stack[-1] if self._stack else None))
@@ -164,7 +165,7 @@ class Microscope(TorchDispatchMode):
         if self._among_users and called_by_clew():
             return func(*args, **kwargs)
         targets = written(func, args, kwargs)
-        inputs = [t for t in tensors_of((args, kwargs)) if can_be_bad(t)]
+        inputs = [t for t in tensors_in((args, kwargs)) if can_be_bad(t)]
         before = {id(t): not overwrites(func) and is_bad(t) for t in targets}
         for tensor in targets:
             if self._before_write is not None and _key(tensor) not in self._own:
@@ -174,7 +175,7 @@ class Microscope(TorchDispatchMode):
         # An in-place operation is shown with what it was given.
         kept = {id(t): t.detach().clone() for t in targets if can_be_bad(t) and not overwrites(func)}
         result = func(*args, **kwargs)
-        outputs = list(tensors_of(result)) or targets
+        outputs = tensors_in(result) or targets
         given = {_key(t) for t in inputs}
         for output in outputs:
             key = _key(output)
@@ -189,7 +190,7 @@ class Microscope(TorchDispatchMode):
                 continue
             if not fresh and not targets:
                 continue  # a view
-            seen = tuple(kept.get(id(t), t) for t in tensors_of((args, kwargs)))
+            seen = tuple(kept.get(id(t), t) for t in tensors_in((args, kwargs)))
             self._bad_output(spot, phase, inner, args, inputs, seen, output, before, origins_before)
         return result
 

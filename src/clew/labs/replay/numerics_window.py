@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clew.api.trace_numerics import NumericsReport, trace_numerics
 from clew.hooks.entry.sink import Sink
+from clew.labs.replay.numerics_report import NumericsReport, NumericsTrace
 from clew.labs.replay.replay_alarm import plain
 
 
@@ -12,7 +12,7 @@ class TraceWindow:
 
     def __init__(self, sink: Sink, level: str, first: int, last: int | None) -> None:
         self._sink = sink
-        self._trace = trace_numerics(level=level)
+        self._trace = NumericsTrace(None, nan=True, inf=True, level=level, allow=())
         self._first, self._last = first, last
         self._inside = False
         self._steps: list[int] = []  # of those that are written

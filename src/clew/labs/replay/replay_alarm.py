@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from clew.hooks.collect_loop.optimizers import OptimizerState
-from clew.hooks.entry.user_line import USER, kind_of
 from clew.hooks.steps.nonfinite_alarm import nonfinite_names
+from clew.hooks.steps.pause import distributed, unwatched
 from clew.hooks.steps.replay_inputs import Holding
 from clew.hooks.steps.trained_models import unwrap
 from clew.labs.replay.step_replay import Answer, answer
 from clew.labs.snapshot.held_step import Autocast, Culprit, HeldStep, Rng, RootCall
-from clew.labs.snapshot.users_step.loss_origin import returned_from
+from clew.labs.snapshot.users_step.loss_origin import frame_of, returned_from
 from clew.labs.snapshot.users_step.replay_lines import Line
 from clew.records.codec import json_float
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from clew.hooks.steps.watcher import Watcher
 
 MOST_REPLAYS = 2  # in a run: once for the loss, once for the gradients
 SEVERAL = "with several processes a step is not replayed: the others would wait for it"
-NOBODY = -1  # no thread has this number
 
 
 class Alarm:
@@ -52,18 +45,6 @@ class Alarm:
             for listener in self.listeners:
                 listener(held, found)
         held.frame = held.delivered = None
-
-
-@contextmanager
-def unwatched(watcher: Watcher) -> Iterator[None]:
-    """The seams look away: what runs now is not the user's step."""
-    watcher.plain.settle()
-    thread, inside = watcher.thread, watcher.in_backward
-    watcher.thread, watcher.in_backward = NOBODY, True
-    try:
-        yield
-    finally:
-        watcher.thread, watcher.in_backward = thread, inside
 
 
 def to_fact(where: str, found: Answer) -> dict[str, Any]:
@@ -131,21 +112,3 @@ def _root_call(watcher: Watcher, module: Any, args: Any, kwargs: Any) -> RootCal
     root = watcher.models.root_of(module)
     name = root.name if root is not None else type(unwrap(module)).__name__
     return RootCall(name, module, args, kwargs)
-
-
-def frame_of(line: Line) -> FrameType | None:
-    """The running function that this line is in, if it has not returned."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        code = frame.f_code
-        here = code.co_filename == line[0] and kind_of(code.co_filename) == USER
-        if here and any(number == line[1] for _, _, number in code.co_lines()):
-            return frame
-        frame = frame.f_back
-    return None
-
-
-def distributed() -> bool:
-    """Running a step again on one of several processes could leave the others waiting."""
-    there = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return there and torch.distributed.get_world_size() > 1

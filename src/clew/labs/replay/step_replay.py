@@ -22,8 +22,8 @@ from clew.hooks.steps.trained_models import unwrap
 from clew.labs.replay.culprits import Mended, Suspect, guilty, suspects
 from clew.labs.replay.microscope import BATCH, CONSTANT, PARAMETER, Microscope
 from clew.labs.replay.replayed_calls import SameCalls
-from clew.labs.replay.tensor_provenance import computed_by, named_tensors
-from clew.labs.snapshot.finite_values import can_be_bad, has_nan, is_bad, tensors_of
+from clew.labs.replay.tensor_provenance import computed_by, variable_tensors
+from clew.labs.snapshot.finite_values import can_be_bad, has_nan, is_bad
 from clew.labs.snapshot.held_step import Culprit, HeldStep
 from clew.labs.snapshot.loss_gradients import gradients
 from clew.labs.snapshot.undisturbed import undisturbed
@@ -31,6 +31,7 @@ from clew.labs.snapshot.users_step.loss_origin import user_frames
 from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe_to_put_back
 from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES
+from clew.measure.nested_tensors import tensors_in
 
 MOST_FRAMES = 4  # functions whose variables may name a tensor
 _EAGER = "the compiled model was replayed without the compiler"
@@ -272,7 +273,7 @@ def _models_again(held: HeldStep, scope: Microscope) -> Found:
         if any(leaf is DERIVED for leaf in tree_leaves((call.args, call.kwargs))):
             continue  # its input was made by another model
         output = unwrap(call.module)(*call.args, **call.kwargs)
-        bad += [t for t in tensors_of(output) if is_bad(t)]
+        bad += [t for t in tensors_in(output) if is_bad(t)]
     return Found(bad, reason="" if bad else "the model's own forward is finite in the replay")
 
 
@@ -281,12 +282,12 @@ BOUNDARIES.update((_recipe_again.__code__, _models_again.__code__))
 
 def _name_tensors(scope: Microscope, held: HeldStep, made: Recipe | None) -> None:
     """Tell the microscope what the batch is, by argument or by the name of the user's variable."""
-    given = [t for call in held.calls for t in tensors_of((call.args, call.kwargs))]
+    given = [t for call in held.calls for t in tensors_in((call.args, call.kwargs))]
     named = [(_name_of(t, held), t) for t in given if t.grad_fn is None]
     named += [(n, t) for n, t in _variables(held) if t.grad_fn is None and not t.requires_grad]
     if made is not None:
         named += [
-            (n, t) for n, t in named_tensors(made.namespace) if t.grad_fn is None and not t.requires_grad
+            (n, t) for n, t in variable_tensors(made.namespace) if t.grad_fn is None and not t.requires_grad
         ]
     for name, tensor in named:
         if can_be_bad(tensor) and is_bad(tensor) and not scope.knows(tensor):
@@ -296,7 +297,7 @@ def _name_tensors(scope: Microscope, held: HeldStep, made: Recipe | None) -> Non
 def _variables(held: HeldStep) -> list[tuple[str, Tensor]]:
     """Of the function that calls `backward()`, then of those that have called it."""
     frames = itertools.islice(user_frames(held.frame), MOST_FRAMES)
-    return [pair for frame in frames for pair in named_tensors(frame.f_locals)]
+    return [pair for frame in frames for pair in variable_tensors(frame.f_locals)]
 
 
 def _name_of(tensor: Tensor, held: HeldStep) -> str:
@@ -305,7 +306,7 @@ def _name_of(tensor: Tensor, held: HeldStep) -> str:
     same = [name for name, other in variables if other is tensor]
     same += [name for name, other in variables if other is tensor._base]
     for call in held.calls:
-        given = enumerate(tensors_of((call.args, call.kwargs)))
+        given = enumerate(tensors_in((call.args, call.kwargs)))
         same += [f"input[{number}]" for number, other in given if other is tensor]
     return same[0] if same else "a tensor"
 
@@ -316,7 +317,7 @@ def is_mask(tensor: Tensor) -> bool:
 
 
 def _batch_size(held: HeldStep) -> int | None:
-    first = next((t for c in held.calls for t in tensors_of((c.args, c.kwargs)) if t.dim()), None)
+    first = next((t for c in held.calls for t in tensors_in((c.args, c.kwargs)) if t.dim()), None)
     return int(first.shape[0]) if first is not None else None
 
 

@@ -10,28 +10,32 @@ from typing import Any
 
 from torch import Tensor
 
-from clew.labs.snapshot.finite_values import is_bad, tensors_of
+from clew.labs.snapshot.finite_values import is_bad
 from clew.labs.snapshot.users_step.loss_origin import where_made
 from clew.labs.snapshot.users_step.loss_recipe import Recipe
 from clew.labs.snapshot.users_step.program_slice import Slicer
 from clew.labs.snapshot.users_step.purity import ImpureError
+from clew.measure.nested_tensors import named_tensors, tensors_in
 
 # They move values or put them side by side; what is not finite after them was not so before.
 _WORDS = """to cuda cpu float double half bfloat16 long int type view reshape squeeze unsqueeze permute
 transpose t flatten contiguous clone detach pin_memory requires_grad_ expand repeat numpy tensor as_tensor
 from_numpy stack cat concat pad pad_sequence next iter enumerate zip list tuple dict getattr"""
 _MOVES = set(_WORDS.split())
+MOST_PARTS = 64  # of a list or dictionary that is looked into
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.AugAssign)
 
 
-def named_tensors(values: Mapping[str, Any], depth: int = 2) -> Iterator[tuple[str, Tensor]]:
+def variable_tensors(values: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
     """The tensors among a function's variables, and in their lists and dictionaries: `batch['x']`."""
     for name, value in list(values.items()):
-        if isinstance(value, Tensor):
-            yield name, value
-        elif depth and isinstance(value, (dict, list, tuple)) and len(value) <= 64:
-            items = value.items() if isinstance(value, dict) else enumerate(value)
-            yield from named_tensors({f"{name}[{key!r}]": item for key, item in items}, depth - 1)
+        if isinstance(value, (Tensor, dict, list, tuple)):
+            yield from named_tensors(name, value, write=_as_code, depth=2, most=MOST_PARTS)
+
+
+def _as_code(container: Any, key: Any) -> str:
+    """How the program itself may write it."""
+    return f"[{key!r}]" if isinstance(container, (dict, list)) or type(key) is int else f".{key}"
 
 
 def computed_by(name: str, frame: FrameType | None, line: int | None, made: Recipe | None) -> ast.stmt | None:
@@ -61,13 +65,13 @@ def _computes(statement: ast.stmt, name: str, scope: Mapping[str, Any]) -> bool:
         and isinstance(node.ctx, ast.Load)
         and _holds_tensors(scope.get(node.id))
     }
-    if any(other != name and any(map(is_bad, tensors_of(value))) for other, value in operands.items()):
+    if any(other != name and any(map(is_bad, tensors_in(value))) for other, value in operands.items()):
         return False
     return bool(operands) and any(_is_operation(node) for node in ast.walk(statement))
 
 
 def _holds_tensors(value: Any) -> bool:
-    return isinstance(value, (Tensor, dict, list, tuple)) and next(tensors_of(value), None) is not None
+    return isinstance(value, (Tensor, dict, list, tuple)) and bool(tensors_in(value))
 
 
 def _is_operation(node: ast.AST) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
 import inspect
 import random
 from collections.abc import Iterator, Sequence
@@ -17,15 +18,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 from torch.utils.data import IterableDataset
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from clew.hooks.entry.user_line import USER, kind_of
-from clew.labs.experiments.base import CannotJudge, OutOfTime
 from clew.labs.snapshot.held_step import Autocast, Rng
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, OutOfTime
 from clew.labs.snapshot.undisturbed import undisturbed
+from clew.measure.nested_tensors import map_tensors
 
 MOST_BYTES = 512 * 2**20  # of arrays copied with a dataset
 DEPTH = 6  # of datasets inside datasets, and of their lists
@@ -133,13 +134,11 @@ def written_at(function: Any) -> list[Any] | None:
 
 def owned(value: Any) -> Any:
     """The same with copies of all tensors and arrays: a dataset may reuse its memory."""
-    return tree_map(_own, value)
+    return map_tensors(value, _own, kinds=(Tensor, np.ndarray))
 
 
 def _own(leaf: Any) -> Any:
-    if isinstance(leaf, Tensor):
-        return leaf.detach().clone()
-    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+    return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf.copy()
 
 
 def seeded(number: int) -> None:
@@ -148,3 +147,34 @@ def seeded(number: int) -> None:
     )  # torch.manual_seed takes milliseconds, and queues calls for CUDA
     random.seed(number)
     np.random.seed(number % 2**32)
+
+
+def stored_arrays(dataset: Any) -> dict[str, bytes]:
+    """The arrays that a dataset holds, by name, as a sum of their bytes."""
+    return {name: _digest(array) for name, array in _arrays(dataset, "", DEPTH, set())}
+
+
+def _arrays(value: Any, name: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    if depth < 0 or id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, (Tensor, np.ndarray)):
+        yield name, value
+    elif isinstance(value, (list, tuple)):
+        for n, part in enumerate(value):
+            if isinstance(part, (Tensor, np.ndarray, list, tuple, dict)):
+                yield from _arrays(part, f"{name}[{n}]", depth - 1, seen)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _arrays(part, f"{name}.{key}" if name else str(key), depth - 1, seen)
+    elif isinstance(getattr(value, "__dict__", None), dict):
+        yield from _arrays(vars(value), name, depth - 1, seen)
+
+
+def _digest(array: Any) -> bytes:
+    if isinstance(array, Tensor):
+        plain = array.detach().cpu().contiguous()
+        array = plain.view(torch.uint8).numpy() if plain.dim() else plain.reshape(1).view(torch.uint8).numpy()
+    if array.dtype == object:
+        return b""
+    return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=8).digest()

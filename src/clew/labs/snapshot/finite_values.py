@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 from clew.labs.snapshot.held_step import InputStats
 from clew.measure.plain_values import readable
 
 MOST_ELEMENTS = 8  # indices that are named
-
-
-def tensors_of(value: Any) -> Iterator[Tensor]:
-    """All tensors in nested arguments."""
-    return (leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor))
 
 
 def can_be_bad(tensor: Tensor) -> bool:

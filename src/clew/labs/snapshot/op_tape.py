@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from clew.labs.snapshot.nested_tensors import tensors_in
 from clew.labs.snapshot.op_names import op_name
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES, Line, line_now
+from clew.measure.nested_tensors import tensors_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

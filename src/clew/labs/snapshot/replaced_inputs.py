@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
 
 from clew.labs.snapshot.subject import Subject
+from clew.measure.nested_tensors import map_tensors, tensors_in
 
 
 @dataclass
@@ -27,8 +27,8 @@ def inputs_replaced(subject: Subject, size: int, change: Callable[[Tensor], Tens
     """Every outermost model gets changed tensors; what another model has computed is left alone."""
     note = Replaced()
 
-    def replace(leaf: Any) -> Any:
-        dim = None if not isinstance(leaf, Tensor) or leaf.requires_grad else _by_sample(leaf, size)
+    def replace(leaf: Tensor) -> Tensor:
+        dim = None if leaf.requires_grad else _by_sample(leaf, size)
         if dim is None:
             return leaf
         made = change(leaf.movedim(dim, 0)).movedim(0, dim)
@@ -37,7 +37,7 @@ def inputs_replaced(subject: Subject, size: int, change: Callable[[Tensor], Tens
         return made
 
     def before(_: nn.Module, args: Any, kwargs: Any) -> Any:
-        return tree_map(replace, args), tree_map(replace, kwargs)
+        return map_tensors(args, replace), map_tensors(kwargs, replace)
 
     handles = [m.register_forward_pre_hook(before, with_kwargs=True) for m in subject.models.values()]
     try:
@@ -87,5 +87,5 @@ def noise(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
 
 def numbers_in(outputs: Any) -> list[Tensor]:
     """The tensors of real numbers that a model has given, without their graph."""
-    leaves = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, Tensor)]
+    leaves = tensors_in(outputs)
     return [leaf.detach().float() for leaf in leaves if leaf.is_floating_point()]

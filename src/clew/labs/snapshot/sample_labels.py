@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET, Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 
 CLASSES, NUMBERS, TAGS = "classes", "numbers", "tags"
 MOST_CLASSES = 200

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from clew.labs.experiments.base import CannotJudge, Clock
 from clew.labs.snapshot.dataset_copy import owned, reading, source
 from clew.labs.snapshot.step_batch import Batch, joined
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 MOST = 2000  # samples drawn
 SECONDS = 8.0  # spent on drawing them

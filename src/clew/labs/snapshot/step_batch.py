@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from clew.measure.nested_tensors import map_tensors, tensors_in
 
 INPUT = "input"  # goes into a model
 TARGET = "target"  # goes into the loss
@@ -29,7 +30,7 @@ class Batch:
     @classmethod
     def of(cls, values: Mapping[str, Any], roles: Mapping[int, str], indices: Any = None) -> Batch:
         """`roles` is by the id of a tensor. The samples lie along the first dimension of the inputs."""
-        found = [leaf for leaf in tree_flatten(dict(values))[0] if isinstance(leaf, Tensor)]
+        found = tensors_in(dict(values))
         kinds = tuple(roles.get(id(t), OTHER) for t in found)
         fed = [t for t, role in zip(found, kinds, strict=True) if role in (INPUT, BOTH) and t.dim()]
         size = int(fed[0].shape[0]) if fed else max((int(t.shape[0]) for t in found if t.dim()), default=0)
@@ -38,7 +39,7 @@ class Batch:
 
     def tensors(self, *roles: str) -> list[Tensor]:
         """The tensors of these roles, of all without any."""
-        found = [leaf for leaf in tree_flatten(dict(self.values))[0] if isinstance(leaf, Tensor)]
+        found = tensors_in(dict(self.values))
         return [t for t, role in zip(found, self.roles, strict=True) if not roles or role in roles]
 
     @property
@@ -62,10 +63,9 @@ class Batch:
         return replace(cut, size=len(index), indices=kept)
 
     def _each(self, change: Callable[[Tensor, str, int | None], Tensor]) -> Batch:
-        leaves, shape = tree_flatten(dict(self.values))
         facts = iter(zip(self.roles, self.dims, strict=True))
-        changed = [change(leaf, *next(facts)) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-        return replace(self, values=tree_unflatten(changed, shape))
+        values = map_tensors(dict(self.values), lambda tensor: change(tensor, *next(facts)))
+        return replace(self, values=values)
 
 
 def joined(batches: Sequence[Batch]) -> Batch:

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.snapshot.fork import Fork, State
 from clew.labs.snapshot.held_step import Autocast
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.time_limit import CannotJudge
 
 STEP_HINT = "pass the step as a function: clew.examine(model, step=lambda batch: loss, batch_or_loader=batch)"
 

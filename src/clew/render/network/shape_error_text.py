@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import IO
 
 from clew.records.network import Frame, Mishap
+from clew.render.rich_rng import undrawn
 from clew.render.safe_text import neutral, short_path
 from clew.render.screen import Screen
 
@@ -37,6 +39,14 @@ def render_mishap(mishap: Mishap, *, stream: IO[str] | None = None, width: int |
     _row(screen, "given", mishap.given)
     _row(screen, "fix", mishap.suggestion, "bold")
     screen.rule()
+
+
+def mishap_text(mishap: Mishap) -> str:
+    """The explanation as it is drawn on a plain stream."""
+    paper = StringIO()
+    with undrawn():
+        render_mishap(mishap, stream=paper)
+    return paper.getvalue().rstrip("\n")
 
 
 def _draw_frame(screen: Screen, depth: int, frame: Frame, last: bool) -> None:

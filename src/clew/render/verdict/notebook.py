@@ -5,6 +5,11 @@ Everything in it may come from a stranger's run, so all of it is escaped; colour
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clew.store.read.run_data import RunData
+
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -109,3 +114,17 @@ def _curve(loss: Points) -> str:
         f'<text x="0" y="{HEIGHT + 15}" font-size="11" fill="currentColor" opacity=".6">'
         f"loss {finite[0][1]:.3g} → {finite[-1][1]:.3g}, steps {left:.0f}–{right:.0f}</text></svg>"
     )
+
+
+SHOWN = 400  # points of the loss that a small picture can show
+
+
+def loss_points(data: RunData) -> list[tuple[float, float]]:
+    """The training loss, at most a few hundred points, the smallest and the largest among them."""
+    from clew.checks.series import Series
+
+    for site, steps, values in data.series("loss"):
+        if site.phase != "eval" and len(values):
+            kept = Series("loss", site, steps, values).evidence("", SHOWN)
+            return list(zip(map(float, kept.steps), kept.values, strict=True))
+    return []

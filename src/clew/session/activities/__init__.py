@@ -1,1 +1,28 @@
-"""TODO index."""
+"""What a run may do besides being recorded and judged.
+
+Enter at `activity_list.py`. May import: as session.
+
+- `activity`: the moments of a run at which its parts are asked to do something. Here nobody does anything
+- `activity_list`: which parts a run has, by what was asked for
+- `data_inspection`: `clew data` in a recorded run: the first steps are watched, and the pipelines looked
+  at
+- `faster_steps`: `clew profile --try` and `--batch-sizes`: when the run is over, the step is tried in
+  other ways
+- `first_steps`: the first steps of a script: captured, looked at between two of them, and the script
+  ended or let go on
+- `fix_proofs`: `clew run --prove`, and the end of `clew check`: the fixes of what was found are tried on
+  a snapshot
+- `graph_activity`: `--graph`: the models are drawn in the first steps, one more forward each
+- `graph_recording`: `clew run --graph`: the graph of a model, from its first training forward run again
+  on the side
+- `leak_watch`: whether the memory of the run grows, and who holds what grows: in every run, and closely
+  in a profile
+- `numerics_trace`: `--trace-numerics`: some steps in which every operation is looked at
+- `preflight_experiments`: `clew check` in a recorded run: the first steps are captured and experimented
+  on
+- `print_shapes`: `--print-shapes`: what goes into each layer and comes out, once and whenever it changes
+- `profile_recording`: `clew profile` in a recorded run: windows between the steps, and a profile put
+  together at the end
+- `user_checks`: the user's own checks: what they say is written down, for readers of the run who do not
+  have them
+"""

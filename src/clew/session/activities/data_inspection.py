@@ -9,19 +9,19 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from clew.records.data_report import DataOptions
 from clew.render.rich_rng import undrawn
 from clew.render.stderr_messages import say, to_stderr
 from clew.session.activities.first_steps import FirstSteps, aside, observe, watch_first_steps, write_report
-from clew.session.run_options import DataOptions
 
 if TYPE_CHECKING:
-    from clew.api.data import DataReport
     from clew.hooks.entry.guard import Guard
     from clew.hooks.seams.torch_hooks import Seams
     from clew.hooks.steps.watcher import Watcher
     from clew.labs.loaders.program_loaders import Collector
     from clew.labs.loaders.workerless_loader import Bare
     from clew.labs.snapshot.users_step.step_capture import Capture
+    from clew.records.data_report import Report
     from clew.records.verdict import Verdict
     from clew.session.session import Session
 
@@ -39,7 +39,7 @@ class DataRun(FirstSteps):
         self._collector: Collector | None = None
         self._capture: Capture | None = None
         self._bare: Bare | None = None
-        self.found: DataReport | None = None
+        self.found: Report | None = None
 
     @property
     def saw_nothing(self) -> bool:
@@ -77,8 +77,8 @@ class DataRun(FirstSteps):
         return self._collector is not None and bool(self._collector.delivered or self._collector.made)
 
     def _conduct(self) -> None:
-        from clew.api.data import conduct
         from clew.labs.loaders.program_loaders import NoSuchLoader, chosen, found_in
+        from clew.labs.loaders.run import conduct
 
         assert self._collector is not None
         assert self._watcher is not None
@@ -123,8 +123,10 @@ class DataRun(FirstSteps):
     def render(self) -> None:
         """On stderr."""
         if self.found is not None and self._speaks:
+            from clew.render.data.data_terminal import render_data
+
             with undrawn():
-                self._judged().render(stream=to_stderr())
+                render_data(self._judged(), stream=to_stderr())
 
     def _write_files(self) -> None:
         """`--json` and `--html`."""
@@ -136,7 +138,7 @@ class DataRun(FirstSteps):
         write_report(self._session.options.json_path, lambda p: write_json(p, report_json(report)))
         write_report(self.options.html_path, lambda p: p.write_text(page(report), encoding="utf-8"))
 
-    def _write_run_files(self, found: DataReport, step: int) -> None:
+    def _write_run_files(self, found: Report, step: int) -> None:
         """What the browser's view of the data shows (docs/api.md)."""
         session = self._session
         if session.rank != 0 or not session.recording:
@@ -160,12 +162,12 @@ class DataRun(FirstSteps):
         return self._verdict() if self.found is not None else None
 
     def _verdict(self) -> Verdict:
-        from clew.api.data import judged
         from clew.checks.run_view import RunView
+        from clew.checks.runner import judged
 
         _ = self._session.verdict  # which sees to it that all facts are there
         return judged(RunView(self._session._judge.data))
 
-    def _judged(self) -> DataReport:
+    def _judged(self) -> Report:
         assert self.found is not None
         return replace(self.found, verdict=self._verdict(), what=self._session.summary().script)

@@ -75,7 +75,7 @@ class FirstSteps(Part):
 @contextlib.contextmanager
 def aside(watcher: Watcher, progress: Any) -> Iterator[None]:
     """Between two steps, unseen; it is no part of any step, and no part of the budget."""
-    from clew.labs.replay.replay_alarm import unwatched
+    from clew.hooks.steps.pause import unwatched
 
     began = perf_counter()
     try:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from torch.nn.modules import module as global_hooks
 
+from clew.hooks.steps.pause import distributed, unwatched
 from clew.hooks.steps.replay_inputs import DERIVED, Call
 from clew.hooks.steps.trained_models import Root
 from clew.labs.network.network_graph import graph_of_call
 from clew.labs.network.shape_errors.shape_error import ForwardError
 from clew.labs.network.trace.traced_forward import unwrapped
-from clew.labs.replay.replay_alarm import SEVERAL, distributed, unwatched
+from clew.labs.replay.replay_alarm import SEVERAL
 from clew.labs.snapshot.held_step import Autocast, Rng
 from clew.labs.snapshot.undisturbed import is_users, undisturbed
 from clew.records.network import Graph

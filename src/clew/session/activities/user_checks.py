@@ -18,10 +18,11 @@ class OwnChecks(Part):
         from clew.checks.custom_checks import own_checks, to_fact
         from clew.checks.run_view import RunView
         from clew.checks.runner import ask
+        from clew.checks.thresholds import in_force
 
         checks = own_checks()
         if checks:
             session._writer.flush()
             run = RunView(session._judge.data)
-            for check in checks:
+            for check in in_force(checks, run):
                 session._writer.fact("custom_check", session.step, to_fact(check, *ask(check, run)))

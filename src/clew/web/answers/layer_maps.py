@@ -11,6 +11,17 @@ import numpy as np
 
 from clew.checks.evidence.recorded_facts import rows as rows_in
 from clew.checks.evidence.recorded_facts import text, whole
+from clew.records.signal_types import HISTOGRAM, Measured, Signal
+from clew.records.signals import (
+    ACTIVATION,
+    ACTIVATION_DEAD_FRACTION,
+    ACTIVATION_SATURATED,
+    GRADIENT,
+    MEASURED,
+    UPDATE,
+    UPDATE_RATIO,
+    WEIGHT,
+)
 from clew.records.site import Site
 from clew.store.index.pyramid import grouped
 from clew.store.index.series_index import Envelope, site_key
@@ -19,7 +30,7 @@ from clew.store.write.row_blocks import Array
 from clew.web.answers.series_catalogue import Entry
 from clew.web.answers.signed_histograms import has_signed, signed_histograms
 from clew.web.runs.opened_run import OpenRun
-from clew.web.series_names import HISTOGRAM, site_id, site_label, unit_of
+from clew.web.series_names import site_id, site_label
 from clew.web.strict_json import rounded
 
 BINS = 32
@@ -33,34 +44,48 @@ FLOAT32 = 3.4028234663852886e38
 class Stat(NamedTuple):
     """A statistic that can be mapped."""
 
-    stat: str
-    label: str
+    signal: Signal
     scale: str  # log, linear, share, diverging
-    good: list[float] | None = None  # where it usually lies when all is well
+    good: tuple[float, float] | None = None  # where it usually lies when all is well
+
+    @property
+    def label(self) -> str:
+        """Its title, and what it means where the title does not say it."""
+        title = self.signal.title[0].lower() + self.signal.title[1:]
+        own = self.signal.name in EXPLAINED
+        return f"{title}: {self.signal.meaning.partition(';')[0]}" if own else title
+
+    def to_json(self) -> dict[str, Any]:
+        good = list(self.good) if self.good is not None else None
+        named = {"stat": self.signal.name, "label": self.label, "scale": self.scale, "good": good}
+        return {**named, "unit": self.signal.unit}
+
+
+def _headroom_signal(of: Measured) -> Signal:
+    """Made when it is asked for, from the largest magnitude and the layer's number format."""
+    meaning = "bits left until the number format overflows"
+    return Signal(f"{of.prefix}.headroom", of.group, f"{of.title} headroom", meaning, "bits")
 
 
 STATS = (
-    Stat("gradient.norm", "gradient norm", "log"),
-    Stat(
-        "update.ratio", "update ratio: size of the update divided by size of the weight", "log", [1e-4, 1e-2]
-    ),
-    Stat(
-        "activation.dead_fraction", "dead share: units that are zero for the whole batch", "share", [0, 0.4]
-    ),
-    Stat("activation.std", "activation standard deviation", "log"),
-    Stat("activation.mean", "activation mean", "diverging"),
-    Stat("activation.saturated", "saturated share: at the flat ends of the activation", "share", [0, 0.4]),
-    Stat("activation.headroom", "activation headroom: bits left until the number format overflows", "linear"),
-    Stat("gradient.headroom", "gradient headroom: bits left until the number format overflows", "linear"),
-    Stat("activation.zeros", "activation zeros", "share"),
-    Stat("activation.nonfinite", "activations that are NaN or infinite", "log"),
-    Stat("gradient.std", "gradient standard deviation", "log"),
-    Stat("gradient.zeros", "gradient zeros", "share"),
-    Stat("gradient.nonfinite", "gradients that are NaN or infinite", "log"),
-    Stat("weight.norm", "weight norm", "log"),
-    Stat("weight.std", "weight standard deviation", "log"),
-    Stat("update.norm", "update norm", "log"),
+    Stat(GRADIENT.norm, "log"),
+    Stat(UPDATE_RATIO, "log", (1e-4, 1e-2)),
+    Stat(ACTIVATION_DEAD_FRACTION, "share", (0, 0.4)),
+    Stat(ACTIVATION.std, "log"),
+    Stat(ACTIVATION.mean, "diverging"),
+    Stat(ACTIVATION_SATURATED, "share", (0, 0.4)),
+    Stat(_headroom_signal(ACTIVATION), "linear"),
+    Stat(_headroom_signal(GRADIENT), "linear"),
+    Stat(ACTIVATION.zeros, "share"),
+    Stat(ACTIVATION.nonfinite, "log"),
+    Stat(GRADIENT.std, "log"),
+    Stat(GRADIENT.zeros, "share"),
+    Stat(GRADIENT.nonfinite, "log"),
+    Stat(WEIGHT.norm, "log"),
+    Stat(WEIGHT.std, "log"),
+    Stat(UPDATE.norm, "log"),
 )
+EXPLAINED = {stat.signal.name for stat in STATS} - {name for entry in MEASURED for name in entry.names}
 HOW = "no layer statistics were recorded: they start with the first sampled training step"
 
 
@@ -69,15 +94,16 @@ def layers_answer(
 ) -> dict[str, Any]:
     """The map of one statistic, with the list of those offered."""
     with run.lock:
-        offered = [s for s in STATS if _recorded(run, s.stat, rank)]
+        offered = [s for s in STATS if _recorded(run, s.signal.name, rank)]
     if not offered:
         return {"missing": HOW, "stats": []}
-    listed = [{**s._asdict(), "unit": unit_of(s.stat)} for s in offered]
-    chosen = next((s for s in offered if s.stat == stat), None if stat else offered[0])
+    listed = [s.to_json() for s in offered]
+    chosen = next((s for s in offered if s.signal.name == stat), None if stat else offered[0])
     if chosen is None:
         return {"missing": f"{stat} was not recorded in this run", "stats": listed}
-    about = {"stats": listed, "stat": chosen.stat, "unit": unit_of(chosen.stat), "scale": chosen.scale}
-    return {**about, **_map(run, rank, chosen.stat, lo, hi, columns)}
+    signal = chosen.signal
+    about = {"stats": listed, "stat": signal.name, "unit": signal.unit, "scale": chosen.scale}
+    return {**about, **_map(run, rank, signal.name, lo, hi, columns)}
 
 
 def _recorded(run: OpenRun, stat: str, rank: int) -> bool:

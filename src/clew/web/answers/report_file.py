@@ -20,7 +20,6 @@ from clew.web.answers.series_catalogue import Entry
 from clew.web.answers.series_points import named, shape
 from clew.web.page import STATIC, escaped, index_file, policy
 from clew.web.runs.opened_run import OpenRun
-from clew.web.series_names import LAYERED, group_of
 from clew.web.strict_json import dumps, rounded
 
 PATIENCE = 600.0  # seconds for a verdict
@@ -103,7 +102,7 @@ def _at_least(desk: Desk, names: Sequence[str], level: Detail) -> int:
 
 
 def _points(entry: Entry, level: Detail) -> int:
-    return max(level.layer_points if group_of(entry.signal) in LAYERED else level.points, 50)
+    return max(level.layer_points if entry.known.group.layered else level.points, 50)
 
 
 def _about(content: Content, level: Detail, notes: str, limit: int, title: str) -> dict[str, Any]:
@@ -165,7 +164,7 @@ def _chosen(run: OpenRun, level: Detail, evidence: set[str]) -> tuple[list[Entry
     kept = [
         entry
         for entry in everything
-        if group_of(entry.signal) not in LAYERED
+        if not entry.known.group.layered
         or entry.key in evidence
         or (level.layer_points and (level.every_layer or entry.signal in LAYER_SIGNALS))
     ]

@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from clew.records.signals import LOSSES, METRICS, known_as
 from clew.store.index.series_index import Envelope
 from clew.web.answers.run_rows import row
 from clew.web.runs.judge_process import Judged
 from clew.web.runs.opened_run import OpenRun
 from clew.web.runs.run_library import Glance
-from clew.web.series_names import group_of, unit_of
 
 MOST_RUNS = 50
 TAIL = 100  # last points of a metric whose spread is its noise
-COMPARED = ("loss", "metric", "lr", "grad", "clip", "time", "memory", "batch")
 
 Named = tuple[str, Glance, Judged]
 Opener = Callable[[str], AbstractContextManager[OpenRun]]
@@ -73,7 +72,7 @@ def _metrics(run: OpenRun) -> dict[str, Any]:
     """Loss and metrics by label: last value, extremes, and the noise of the tail."""
     found: dict[str, Any] = {}
     for entry in run.catalogue.search(rank=run.rank(None), hist=False):
-        if group_of(entry.signal) in ("loss", "metric"):
+        if entry.known.group in (LOSSES, METRICS):
             label = entry.label.removeprefix("metric.")
             found.setdefault(label, numbers(run, entry))
     return found
@@ -157,7 +156,7 @@ def _shared_keys(run: OpenRun) -> dict[str, tuple[str, str]]:
     """By label the signal and key of every series that is not a layer's."""
     found: dict[str, tuple[str, str]] = {}
     for entry in run.catalogue.search(rank=run.rank(None), hist=False):
-        if group_of(entry.signal) in COMPARED:
+        if entry.known.group.compared:
             found.setdefault(entry.label, (entry.signal, entry.key))
     return found
 
@@ -169,7 +168,9 @@ def _signal_rows(keys: Sequence[dict[str, tuple[str, str]]]) -> list[dict[str, A
         cells = [each.get(label) for each in keys]
         known = [cell for cell in cells if cell is not None]
         if len(known) > 1:
-            signal = known[0][0]
+            signal = known_as(known[0][0])
             row_keys = [cell[1] if cell is not None else None for cell in cells]
-            found.append({"signal": signal, "label": label, "unit": unit_of(signal), "keys": row_keys})
+            place = signal.chart.compared if signal.chart is not None else None
+            row = {"signal": signal.name, "label": label, "unit": signal.unit, "place": place}
+            found.append({**row, "keys": row_keys})
     return found

@@ -8,20 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clew.records.signal_types import Signal, is_histogram
+from clew.records.signals import known_as
 from clew.records.site import Site
 from clew.store.index.series_index import Index
-from clew.web.series_names import (
-    LAYERED,
-    about,
-    group_of,
-    group_rank,
-    is_histogram,
-    place_label,
-    series_key,
-    site_id,
-    site_label,
-    unit_of,
-)
+from clew.web.series_names import group_rank, place_label, series_key, site_id, site_label
 
 
 @dataclass
@@ -36,7 +27,13 @@ class Entry:
     label: str
     bands: list[int]
 
+    @property
+    def known(self) -> Signal:
+        """What the register says of its signal."""
+        return known_as(self.signal)
+
     def to_json(self, extents: dict[int, tuple[int, int, int]]) -> dict[str, Any]:
+        known = self.known
         spans = [extents[band] for band in self.bands if band in extents]
         return {
             "key": self.key,
@@ -44,14 +41,37 @@ class Entry:
             "site": self.site.to_json(),
             "site_id": site_id(self.site_key),
             "label": self.label,
-            "group": group_of(self.signal),
+            "group": known.group.name,
             "rank": self.rank,
             "points": sum(rows for rows, _, _ in spans),
             "first": min((first for _, first, _ in spans), default=0),
             "last": max((last for _, _, last in spans), default=0),
-            "unit": unit_of(self.signal),
-            "about": about(self.signal),
+            "unit": known.unit,
+            "title": known.title,
+            "about": known.meaning.replace("`", ""),
+            "chart": self.chart(),
+            "glance": known.glance,
         }
+
+    def chart(self) -> dict[str, Any] | None:
+        """The chart at the top of the page that shows the series, and what the series is called there."""
+        known = self.known
+        if known.chart is None:
+            return None
+        title = known.chart.title or f"{known.title}{self.label.removeprefix(self.signal)}"
+        return {
+            "title": title,
+            "together": known.chart.together,
+            "large": known.chart.large,
+            "robust": known.chart.robust,
+            "line": self._line(),
+        }
+
+    def _line(self) -> str:
+        known, where = self.known, self.label.removeprefix(self.signal)
+        if known.chart is not None and known.chart.by_place:
+            return where.strip() or known.line
+        return f"{known.line or self.signal}{where}"
 
 
 class Catalogue:
@@ -126,9 +146,9 @@ class Catalogue:
         return self._shown
 
     def _order(self, entry: Entry) -> tuple[Any, ...]:
-        group = group_of(entry.signal)
-        depth = self._depth(entry.site) if group in LAYERED else 0
-        return group_rank(group), group, depth, entry.site_key, _signal_order(entry.signal), entry.rank
+        group = entry.known.group
+        depth = self._depth(entry.site) if group.layered else 0
+        return group_rank(group), group.name, depth, entry.site_key, _signal_order(entry.signal), entry.rank
 
     def _look(self) -> None:
         """Find series that have become worth showing; one that has a finite value keeps it."""
@@ -167,7 +187,7 @@ class Catalogue:
             if (rank is None or entry.rank == rank)
             and (not wanted or entry.key in wanted)
             and (hist or wanted or not is_histogram(entry.signal))
-            and (not group or group_of(entry.signal) == group)
+            and (not group or entry.known.group.name == group)
             and all(word in _haystack(entry) for word in words)
         ]
 
@@ -184,7 +204,6 @@ def _signal_order(signal: str) -> tuple[int, str]:
 
 def groups_of(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     """How many series each chapter has, in order."""
-    counts = Counter(group_of(entry.signal) for entry in entries)
-    return [
-        {"name": name, "count": counts[name]} for name in sorted(counts, key=lambda n: (group_rank(n), n))
-    ]
+    counts = Counter(entry.known.group for entry in entries)
+    ordered = sorted(counts, key=lambda group: (group_rank(group), group.name))
+    return [{"name": group.name, "count": counts[group]} for group in ordered]

@@ -11,7 +11,6 @@ from clew.store.index.series_index import Envelope
 from clew.web.answers.axes import Axis
 from clew.web.answers.series_catalogue import Entry, groups_of
 from clew.web.runs.opened_run import OpenRun
-from clew.web.series_names import unit_of
 from clew.web.strict_json import marks, rounded
 
 MOST_KEYS = 50
@@ -70,7 +69,7 @@ def named(entry: Entry) -> dict[str, Any]:
         "signal": entry.signal,
         "site": entry.site.to_json(),
         "label": entry.label,
-        "unit": unit_of(entry.signal),
+        "unit": entry.known.unit,
     }
 
 

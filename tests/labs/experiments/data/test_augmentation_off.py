@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset
 
 from clew.checks.exp.excessive_augmentation import ExcessiveAugmentation as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.data.augmentation_off import ExcessiveAugmentation
 from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 
 

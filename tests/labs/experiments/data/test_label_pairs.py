@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
 from clew.checks.data.labels_misaligned import LabelsMisaligned as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.data.label_pairs import LabelsMisaligned
 from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 
 

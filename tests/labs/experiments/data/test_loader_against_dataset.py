@@ -15,10 +15,10 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, default_collate
 
 from clew.checks.exp.loader_corrupts_data import LoaderCorruptsData as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.data.loader_against_dataset import LoaderCorruptsData
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.records.finding import Finding
 
 

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from clew.checks.exp.no_signal import NoSignal as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.data.permuted_labels import NoSignal
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 
 

@@ -12,9 +12,9 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from clew.checks.data.dataset_mutates import DatasetMutates as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.data.reread_samples import DatasetMutates
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 
 
 class Readings(Dataset[Any]):

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 from clew.checks.exp.label_noise import LabelNoise as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.data.suspect_labels import LabelNoise
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 
 

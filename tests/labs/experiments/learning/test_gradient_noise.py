@@ -7,9 +7,9 @@ from subjects import HEALTHY, batches, judged, mlp, tried, two_towers
 from torch import nn
 
 from clew.checks.mode.batch_size_unfit import BatchSizeUnfit as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.learning.gradient_noise import BatchSizeUnfit
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Severity
 

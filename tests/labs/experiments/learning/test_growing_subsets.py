@@ -12,9 +12,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 from clew.checks.adv.too_few_examples import TooFewExamples as Check
-from clew.labs.experiments.base import CannotJudge, Result
+from clew.labs.experiments.base import Result
 from clew.labs.experiments.learning.growing_subsets import TooFewExamples
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 
 

@@ -7,9 +7,9 @@ from subjects import HEALTHY, batches, diabetes, digits, judged, mlp, tried, win
 from torch import Tensor, nn
 
 from clew.checks.exp.cannot_overfit_batch import CannotOverfitBatch as Check
-from clew.labs.experiments.base import CannotJudge, Clock, OutOfTime
 from clew.labs.experiments.learning.overfit_batch import CannotOverfitBatch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Severity
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from clew.checks.exp.batch_leak import BatchLeak as Check
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.network.batch_independence import BatchLeak
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Finding
 

@@ -15,9 +15,10 @@ from torch.utils.checkpoint import checkpoint
 from clew.checks.exp.gradient_mismatch import GradientMismatch as Check
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask
-from clew.labs.experiments.base import CannotJudge, Result
+from clew.labs.experiments.base import Result
 from clew.labs.experiments.network.finite_differences import GradientMismatch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 
 

@@ -11,9 +11,9 @@ from subjects import HEALTHY, judged, tried
 from torch import Tensor, nn
 
 from clew.checks.exp.future_leak import FutureLeak as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.network.future_inputs import FutureLeak
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 
 

@@ -13,9 +13,9 @@ from subjects import HEALTHY, judged, mlp, tried
 from torch import Tensor, nn
 
 from clew.checks.exp.loss_prefers_wrong import LossPrefersWrong as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.network.loss_minimum import LossPrefersWrong
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 
 Loss = Callable[[Any, Tensor], Tensor]

@@ -9,9 +9,9 @@ from subjects import HEALTHY, critic, digits, judged, tried
 from torch import Tensor, nn
 
 from clew.checks.exp.input_ignored import InputIgnored as Check
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.experiments.network.swapped_inputs import InputIgnored
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 
 

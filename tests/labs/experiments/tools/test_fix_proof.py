@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-from clew.labs.experiments.base import CannotJudge, Clock
 from clew.labs.experiments.tools.fix_proof import helped, prove
 from clew.labs.experiments.tools.fixes import REPAIRS
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Proof
 

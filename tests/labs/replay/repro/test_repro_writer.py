@@ -177,7 +177,7 @@ def test_finite_values_of_a_step_that_never_showed_the_failure_are_no_success(tm
 def test_a_step_that_could_not_be_tried_is_known_once_it_has_shown_the_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.labs.replay.replay_alarm.distributed", lambda: True)
+    monkeypatch.setattr("clew.hooks.steps.pause.distributed", lambda: True)
     noted = write(tmp_path, bad_step(), NOTHING)
     assert (noted["shown"], noted["reason"]) == (
         None,

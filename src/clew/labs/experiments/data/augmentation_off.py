@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.random_transforms import is_random, without_random_transforms
 from clew.labs.experiments.tools.reference_learners import features
 from clew.labs.snapshot.dataset_copy import Source, reading, source
@@ -22,6 +22,7 @@ from clew.labs.snapshot.sample_labels import inputs_of
 from clew.labs.snapshot.sample_pool import Form, captured, cut, form_of, joined_raw
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Result
+from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.tools.reference_learners import features, learners, scores
 from clew.labs.snapshot.sample_exhibits import exhibits
 from clew.labs.snapshot.sample_labels import CLASSES, inputs_of, labels_of
 from clew.labs.snapshot.sample_pool import captured, drawn_alone, pool, rows_as_bytes
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 MOST_SHOWN = 6
 SHOWN_DIGITS = 4

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Result
+from clew.labs.experiments.base import Experiment, Result
 from clew.labs.snapshot.dataset_copy import Source, owned, reading, source, written_at
 from clew.labs.snapshot.sample_fields import MADE, Field, column, parts, relation
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 
 @dataclass(frozen=True)

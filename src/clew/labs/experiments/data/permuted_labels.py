@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.labelled_samples import Material, chance, material, relabelled, split
 from clew.labs.experiments.tools.reference_learners import accuracy, scores
 from clew.labs.snapshot.fork import Fork
@@ -17,6 +17,7 @@ from clew.labs.snapshot.sample_labels import CLASSES
 from clew.labs.snapshot.sample_pool import cut
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 
 @dataclass(frozen=True)

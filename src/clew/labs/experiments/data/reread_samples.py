@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Plot, Result
-from clew.labs.snapshot.dataset_copy import DEPTH, Source, reading, source, written_at
+from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.snapshot.dataset_copy import Source, reading, source, stored_arrays, written_at
 from clew.labs.snapshot.sample_fields import column, parts
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 
 @dataclass(frozen=True)
@@ -59,14 +56,14 @@ class DatasetMutates(Experiment):
     ) -> tuple[list[list[dict[str, Tensor]]], list[dict[str, bytes]]]:
         """All samples once in every round, and the stored arrays before the first and after the last."""
         rounds: list[list[dict[str, Tensor]]] = []
-        before = _stored(origin.dataset)
+        before = stored_arrays(origin.dataset)
         with reading():
             for number in range(self.times):
                 clock.tick(number / self.times)
                 rounds.append([_sample(origin, index) for index in indices])
         if not rounds[0][0]:
             raise CannotJudge("the dataset's samples contain no numbers")
-        return rounds, [before, _stored(origin.dataset)]
+        return rounds, [before, stored_arrays(origin.dataset)]
 
 
 def _sample(origin: Source, index: int) -> dict[str, Tensor]:
@@ -88,34 +85,3 @@ def _differs(first: list[dict[str, Tensor]], later: list[dict[str, Tensor]]) -> 
 def _statistics(samples: list[dict[str, Tensor]], name: str) -> tuple[float, float]:
     values = torch.cat([s[name].flatten() for s in samples if name in s])
     return float(values.mean()), float(values.std(correction=0))
-
-
-def _stored(dataset: Any) -> dict[str, bytes]:
-    """The arrays that a dataset holds, by name, as a sum of their bytes."""
-    return {name: _digest(array) for name, array in _arrays(dataset, "", DEPTH, set())}
-
-
-def _arrays(value: Any, name: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    if depth < 0 or id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, (Tensor, np.ndarray)):
-        yield name, value
-    elif isinstance(value, (list, tuple)):
-        for n, part in enumerate(value):
-            if isinstance(part, (Tensor, np.ndarray, list, tuple, dict)):
-                yield from _arrays(part, f"{name}[{n}]", depth - 1, seen)
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            yield from _arrays(part, f"{name}.{key}" if name else str(key), depth - 1, seen)
-    elif isinstance(getattr(value, "__dict__", None), dict):
-        yield from _arrays(vars(value), name, depth - 1, seen)
-
-
-def _digest(array: Any) -> bytes:
-    if isinstance(array, Tensor):
-        plain = array.detach().cpu().contiguous()
-        array = plain.view(torch.uint8).numpy() if plain.dim() else plain.reshape(1).view(torch.uint8).numpy()
-    if array.dtype == object:
-        return b""
-    return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=8).digest()

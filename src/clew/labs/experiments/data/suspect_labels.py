@@ -13,12 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.labelled_samples import Material, chance, material
 from clew.labs.experiments.tools.reference_learners import accuracy
 from clew.labs.snapshot.sample_exhibits import exhibits
 from clew.labs.snapshot.sample_labels import CLASSES
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 MOST_SHOWN = 8
 MOST_LISTED = 100

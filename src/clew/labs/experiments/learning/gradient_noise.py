@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.short_training import Setting, train, trained
 from clew.labs.snapshot.fork import Fork, Seen
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 GROUPS = 4  # of batches, whose mean gradients are compared with each other
 

@@ -7,12 +7,13 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, OutOfTime, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.labelled_samples import split
 from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.sample_pool import Pool, cut, pool
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 
 
 @dataclass(frozen=True)

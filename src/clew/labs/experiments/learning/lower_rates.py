@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from clew.labs.experiments.base import Clock, Experiment, Result
+from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.tools.rate_races import SEEDS, Races
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import Clock
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.short_training import Look, Setting, dropouts, few, look, scale, train
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 CACHE = "overfit"
 # As the program trains, then with all that disturbs switched off, then at other rates; Adam at last,

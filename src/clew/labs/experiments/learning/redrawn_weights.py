@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from clew.labs.experiments.base import Clock, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.rate_races import SEEDS, Races, level
 from clew.labs.experiments.tools.short_training import Setting, train
 from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import Clock
 
 WEIGHTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 

@@ -7,11 +7,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.short_training import Look, Setting, dropouts, look, many, scale, train
 from clew.labs.experiments.tools.toy_tasks import TASKS, WORDS, target_of, values_of
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 PLAN = (Setting.calm(), Setting.calm("Adam", 1e-2), Setting.calm(rate=10.0), Setting.calm("Adam", 1e-3))
 

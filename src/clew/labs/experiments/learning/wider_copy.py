@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 from torch.optim import Adam
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.learning.toy_ladder import reference, remaining
 from clew.labs.experiments.tools.short_training import Look, Setting, dropouts, look, many, scale, train
 from clew.labs.experiments.tools.wider_layers import hidden_width, order_of_layers, widen
 from clew.labs.snapshot.step_batch import BOTH, Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 UNKNOWN = "the lowest possible loss is not known"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.sample_leaks import Leak, Looking, leak_of, meant, time_first_module
 from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import evaluating, few_samples, model_calls, samples_known
 
 TIME_FIRST = "it is unknown which dimension holds the samples: the data may be time-first"

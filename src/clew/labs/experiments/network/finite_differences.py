@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, OutOfTime, Result
+from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.tools.autograd_functions import (
     Applied,
     checked,
@@ -25,6 +25,7 @@ from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.op_tape import Tape
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.labs.snapshot.users_step.model_calls import few_samples
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES, Line
 

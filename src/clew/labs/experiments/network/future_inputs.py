@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.causal_sequence import Timeline, causal_sequence, has_causal_mask
 from clew.labs.experiments.tools.sample_leaks import SEED
 from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.nested_tensors import tensors_in
 from clew.labs.snapshot.op_tape import Place, distance, first_difference, plain_kernels, taped
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import (
     ModelCall,
     evaluating,
@@ -23,6 +23,7 @@ from clew.labs.snapshot.users_step.model_calls import (
     model_calls,
     sample_dim,
 )
+from clew.measure.nested_tensors import tensors_in
 
 NOT_CAUSAL = "nothing shows that the model should be causal (targets shifted by one, a causal mask)"
 

@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.prediction_match import CLASSES, LOGITS, VALUES, Match, matched
 from clew.labs.snapshot.fork import Fork, Seen
-from clew.labs.snapshot.nested_tensors import replaced, tensors_in
 from clew.labs.snapshot.op_tape import Place, taped
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.measure.nested_tensors import map_tensors, tensors_in
 
 SEED = 3
 SHARES = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0)  # of the way to the target
@@ -62,7 +63,7 @@ class _Trial:
         self._batch = batch
         seen = self._observed()
         self._root, output = _only_call(seen)
-        self._outputs = list(tensors_in(output))
+        self._outputs = tensors_in(output)
         self.match = _match(seen, self._outputs, batch)
         self._number = next(n for n, t in enumerate(self._outputs) if t is self.match.output)
         self.start = self.at(self.match.output.detach())
@@ -88,8 +89,8 @@ class _Trial:
 
     def _replacing(self, new: Tensor) -> Any:
         def hook(_: nn.Module, __: Any, output: Any) -> Any:
-            wanted = list(tensors_in(output))[self._number]
-            return replaced(output, lambda t: new if t is wanted else t)
+            wanted = tensors_in(output)[self._number]
+            return map_tensors(output, lambda t: new if t is wanted else t)
 
         return hook
 

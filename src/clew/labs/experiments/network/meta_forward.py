@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from clew.hooks.entry.user_line import user_frame
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Result
+from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.tools.float64_step import double_state
 from clew.labs.network.device_literals import Unfollowed, device_literal, place_of
 from clew.labs.network.network_inputs import Feed
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import ModelCall, evaluating, few_samples, model_calls
 
 _TYPES = ("dtype", "scalar type", "same type", "Double", "double")  # how torch words that two types met

@@ -10,16 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, OutOfTime, Result
+from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.network.finite_differences import padding_rows
 from clew.labs.experiments.tools.directional_derivative import WRONG, Comparison, compared, drawn, jitter
 from clew.labs.experiments.tools.float64_step import Doubling, in_double
 from clew.labs.experiments.tools.sample_leaks import Looking, leak_of, meant
 from clew.labs.experiments.tools.user_modules import OwnModule, own_modules
 from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.nested_tensors import replaced, tensors_in
 from clew.labs.snapshot.op_tape import differ
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.labs.snapshot.users_step.model_calls import (
     ModelCall,
     evaluating,
@@ -27,6 +27,7 @@ from clew.labs.snapshot.users_step.model_calls import (
     sample_dim,
     samples_known,
 )
+from clew.measure.nested_tensors import map_tensors, tensors_in
 
 SEED = 7
 _REGISTERED = ("_parameters", "_buffers", "_modules")
@@ -183,7 +184,7 @@ def _compared(
             known[id(tensor)] = (tensor, tensor.detach().double().clone().requires_grad_())
         return known[id(tensor)][1]
 
-    args, kwargs = replaced(own.call.args, leaf), replaced(own.call.kwargs, leaf)
+    args, kwargs = map_tensors(own.call.args, leaf), map_tensors(own.call.kwargs, leaf)
     parameters = {n: p for n, p in module.named_parameters() if p.requires_grad and p.numel()}
     jitter([*parameters.values(), *(t for _, t in known.values())], generator)
     weights: list[Tensor] = []

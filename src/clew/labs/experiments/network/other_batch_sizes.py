@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from clew.hooks.entry.user_line import user_frame
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Result
+from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.network.batch_independence import TIME_FIRST
 from clew.labs.experiments.tools.sample_leaks import SEED, Looking, leak_of, meant, time_first_module
 from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.nested_tensors import tensors_in
 from clew.labs.snapshot.op_tape import Place, distance, first_difference, taped
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import (
     evaluating,
     few_samples,
@@ -26,6 +26,7 @@ from clew.labs.snapshot.users_step.model_calls import (
     samples_known,
     sizes_taken,
 )
+from clew.measure.nested_tensors import tensors_in
 
 _SHAPES = (
     "shape",

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from clew.hooks.collect_layers.attention_masks import padding_of
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, Result
+from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.tools.sample_leaks import SEED
 from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.nested_tensors import tensors_in
 from clew.labs.snapshot.op_tape import Place, first_difference, plain_kernels, taped
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import (
     ModelCall,
     evaluating,
@@ -23,6 +23,7 @@ from clew.labs.snapshot.users_step.model_calls import (
     model_calls,
     sample_dim,
 )
+from clew.measure.nested_tensors import tensors_in
 
 LEAST = 4  # real tokens of a sample: of fewer it can't be told which are read
 LONGEST = 64  # positions that are shaken one by one

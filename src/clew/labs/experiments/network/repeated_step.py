@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clew.labs.experiments.base import Clock, Experiment, Result
+from clew.labs.experiments.base import Experiment, Result
 from clew.labs.snapshot.fork import Fork, State
-from clew.labs.snapshot.nested_tensors import tensors_in
 from clew.labs.snapshot.op_tape import Entry, Place, differ, taped
 from clew.labs.snapshot.plain_state import PlainState
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import Clock
 from clew.labs.snapshot.users_step.model_calls import model_calls
+from clew.measure.nested_tensors import tensors_in
 
 SEED = 2
 MOST = 32  # samples: enough to see a difference

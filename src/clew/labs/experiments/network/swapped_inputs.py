@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from clew.labs.experiments.base import CannotJudge, Clock, Experiment, OutOfTime, Plot, Result
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.replaced_inputs import (
     drawn_samples,
@@ -25,6 +25,7 @@ from clew.labs.snapshot.replaced_inputs import (
 from clew.labs.snapshot.sample_pool import captured, cut
 from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 
 Change = Callable[[torch.Generator], Callable[[Tensor], Tensor]]
 

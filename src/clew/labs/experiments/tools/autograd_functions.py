@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from clew.labs.experiments.tools.directional_derivative import UNSURE, WRONG, Comparison, compared, drawn
-from clew.labs.snapshot.nested_tensors import tensors_in
+from clew.measure.nested_tensors import tensors_in
 
 _MEANT = re.compile(
     r"ste$|straight|revers|quant|binar|round|sign|surrogate|spike|scale_?grad|grad_?scal", re.I

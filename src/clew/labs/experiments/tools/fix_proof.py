@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-from clew.labs.experiments.base import CannotJudge, Clock, OutOfTime
 from clew.labs.experiments.tools.fixes import REPAIRS, Variant
 from clew.labs.experiments.tools.trial_loop import Loop, ends_at
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.records.finding import Proof
 
 HORIZONS = (30, 90, 270)  # steps: each is tried if the one before it told nothing

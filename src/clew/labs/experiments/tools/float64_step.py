@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map
 
 from clew.labs.snapshot.step_batch import BOTH, INPUT, OTHER, TARGET, Batch
 from clew.labs.snapshot.users_step.replay_lines import Line, line_now
+from clew.measure.nested_tensors import map_tensors
 
 _LOW = (torch.float32, torch.float16, torch.bfloat16)
 _CASTS = ("float", "half", "bfloat16")
@@ -46,8 +46,8 @@ class Doubling(TorchFunctionMode):
             return args[0].double()
         if name.endswith("_") or name in _WRITES:
             cast = _doubled if not args or not _is_low(args[0]) else _like(args[0])
-            return func(*args[:1], *tree_map(cast, args[1:]), **tree_map(cast, kwargs))
-        return func(*tree_map(_doubled, args), **tree_map(_doubled, kwargs))
+            return func(*args[:1], *map_tensors(args[1:], cast), **map_tensors(kwargs, cast))
+        return func(*map_tensors(args, _doubled), **map_tensors(kwargs, _doubled))
 
     def _note(self, func: Any, name: str, args: Any) -> None:
         tracked = args and isinstance(args[0], Tensor) and args[0].requires_grad

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clew.labs.experiments.base import CannotJudge, Clock
 from clew.labs.experiments.tools.reference_learners import Learner, features, learners
 from clew.labs.snapshot.sample_labels import CLASSES, Labels, inputs_of, labels_of
 from clew.labs.snapshot.sample_pool import pool
 from clew.labs.snapshot.step_batch import TARGET, Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 MOST = 800  # samples for the learners: their cost grows with the cube
 

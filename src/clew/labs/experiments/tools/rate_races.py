@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.labs.experiments.base import CannotJudge, Clock, Plot
+from clew.labs.experiments.base import Plot
 from clew.labs.experiments.tools.short_training import OWN, Setting, dropouts, look, train
 from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.records.codec import json_float
 
 SEEDS = 3  # orders of the batches, and random numbers

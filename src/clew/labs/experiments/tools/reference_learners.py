@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d
 
-from clew.labs.experiments.base import CannotJudge
+from clew.labs.snapshot.time_limit import CannotJudge
 
 MOST_FEATURES = 1024  # of an input; more are averaged or left out
 BUCKETS = 512  # of words

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.experiments.base import Clock
 from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.nested_tensors import tensors_in
 from clew.labs.snapshot.op_tape import Place, distance, first_difference, plain_kernels, taped
+from clew.labs.snapshot.time_limit import Clock
 from clew.labs.snapshot.users_step.model_calls import ModelCall, Others, sample_dim
+from clew.measure.nested_tensors import tensors_in
 
 SEED = 11
 Change = Callable[[Tensor], Tensor]

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.overrides import TorchFunctionMode
 
-from clew.labs.experiments.base import CannotJudge, Clock
 from clew.labs.experiments.tools.loss_bounds import bounds
 from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import Batch, joined
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 RIVALS: dict[str, Callable[..., Optimizer]] = {
     "SGD": lambda parameters, lr: SGD(parameters, lr=lr, momentum=0.9),

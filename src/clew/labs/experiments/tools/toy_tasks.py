@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET, Batch
+from clew.labs.snapshot.time_limit import CannotJudge
 
 CONSTANT, TWO, COPY, LINEAR = "constant", "two samples", "copy", "linear rule"
 WORDS = {

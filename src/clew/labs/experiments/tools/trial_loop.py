@@ -12,10 +12,10 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from clew.labs.experiments.base import Clock
 from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import Clock
 
 Around = Callable[[], contextlib.AbstractContextManager[Any]]
 JUDGED = 4  # batches on which the loss is taken at the end

@@ -12,10 +12,10 @@ from torch import nn
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.experiments.tools.autograd_functions import source_of
 from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.nested_tensors import replaced
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.model_calls import ModelCall, model_calls
+from clew.measure.nested_tensors import map_tensors
 
 MOST = 24  # modules that are tried; the layers of a deep net are alike
 
@@ -80,7 +80,7 @@ def _noting(found: dict[int, OwnModule], wanted: dict[int, tuple[str, str]]) -> 
     def noted(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if id(module) not in found:
             root, path = wanted[id(module)]
-            own = replaced((args, kwargs), lambda t: t.detach())
+            own = map_tensors((args, kwargs), lambda t: t.detach())
             found[id(module)] = OwnModule(root, path, ModelCall(root, module, own[0], own[1], output))
 
     return noted

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import nn
 
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 CARRIERS = (nn.Linear, *CONVOLUTIONS, nn.RNNBase, nn.Embedding, nn.EmbeddingBag)

@@ -19,8 +19,8 @@ import torch
 
 from clew.labs.loaders.field_values import Leaf, taken_apart
 from clew.labs.loaders.pipeline import Pipeline
-from clew.labs.loaders.survey.content_hash import content, stored
-from clew.labs.snapshot.dataset_copy import seeded
+from clew.labs.loaders.survey.content_hash import content
+from clew.labs.snapshot.dataset_copy import seeded, stored_arrays
 from clew.records.dataset_survey import Mutation
 
 PROBES = 6  # samples that are read several times
@@ -75,7 +75,7 @@ def reader(pipeline: Pipeline, indices: Sequence[int]) -> Reader:
     """Probe a few samples. Must be called within `pipeline.reading()`."""
     dataset = pipeline._parts()[0]
     steadily = _steadily(pipeline, dataset)
-    before = stored(dataset)
+    before = stored_arrays(dataset)
     first = _contents(steadily, indices)
     other = _contents(lambda index: pipeline.sample(index, seed=SEED + 1 + index), indices)
     again = _contents(steadily, indices)
@@ -86,7 +86,9 @@ def reader(pipeline: Pipeline, indices: Sequence[int]) -> Reader:
         bare = _bare_reading(dataset, indices)
         how = SAME if bare is None else BARE
         return Reader(pipeline, SEEDED, bare or steadily, how=how, probes=probes)
-    changed = tuple(name for name, digest in stored(dataset).items() if before.get(name, digest) != digest)
+    changed = tuple(
+        name for name, digest in stored_arrays(dataset).items() if before.get(name, digest) != digest
+    )
     if changed:
         why = "reading a sample changes it"
         return Reader(pipeline, STEADY, None, why, _course(steadily, indices, changed))

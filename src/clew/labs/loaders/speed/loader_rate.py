@@ -16,11 +16,11 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader
 
 from clew.labs.loaders.pipeline import ITERABLE, MAP, CannotRead, Pipeline
+from clew.measure.nested_tensors import tensors_in
 from clew.records.loader_speed import Rate
 
 STRETCHES = 8  # into which the time is cut for the spread
@@ -314,4 +314,4 @@ def samples_in(batch: Any) -> int:
 
 
 def tensors_bytes(batch: Any) -> int:
-    return sum(leaf.nbytes for leaf in tree_leaves(batch) if isinstance(leaf, Tensor))
+    return sum(tensor.nbytes for tensor in tensors_in(batch))

@@ -10,11 +10,11 @@ from time import perf_counter
 
 from torch import nn
 
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.loaders.pipeline import Pipeline
 from clew.labs.loaders.speed.loader_rate import rate_of, samples_in
 from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.call_arguments import Split, called, split
 from clew.records.loader_speed import Rate
 

@@ -13,11 +13,10 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from torch import Tensor
-from torch.utils._pytree import tree_map
 from torch.utils.data import DataLoader, Dataset
 
 from clew.labs.loaders.speed.loader_rate import PATIENCE, has_accelerator, samples_in, tensors_bytes
+from clew.measure.nested_tensors import map_tensors
 from clew.records.loader_speed import Moving
 
 FEWEST, MOST = 4, 200  # batches
@@ -56,7 +55,7 @@ def _shallow(samples: list[Any]) -> list[Any]:
 def piped_bytes(batch: Any) -> int:
     """Of all but the tensors, pickled."""
     try:
-        bare = tree_map(lambda leaf: None if isinstance(leaf, Tensor) else leaf, batch)
+        bare = map_tensors(batch, lambda _: None)
         written = io.BytesIO()
         pickle.Pickler(written, pickle.HIGHEST_PROTOCOL).dump(bare)
         return written.tell()

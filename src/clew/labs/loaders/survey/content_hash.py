@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.labs.experiments.data.reread_samples import _stored
 from clew.labs.loaders.field_values import Array, Leaf
 
 SIDE = 16  # of the thumbnail that stands for a picture
@@ -24,11 +23,6 @@ MOST_RUNS = 1 << 14  # shingles of a text
 LARGEST = 1 << 16  # values of a sample that are sketched, evenly spaced
 
 Floats = npt.NDArray[np.float32]
-
-
-def stored(dataset: Any) -> dict[str, bytes]:
-    """A digest of every array that a dataset holds, by name."""
-    return _stored(dataset)
 
 
 def content(leaves: Iterable[Leaf]) -> bytes:

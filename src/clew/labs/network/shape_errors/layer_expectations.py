@@ -13,14 +13,16 @@ from torch.nn.modules.conv import _ConvNd
 from clew.labs.network.shape_errors.channel_expectations import batch_norm, convolution, group_norm
 from clew.labs.network.shape_errors.mismatch import Maker, Mismatch, last_size_source, shape_text
 from clew.labs.network.shape_errors.recurrent_expectations import wrong_dimensions, wrong_state
-from clew.labs.snapshot.nested_tensors import dtype_name, tensors_in
+from clew.labs.snapshot.tensor_info import dtype_name
+from clew.measure.nested_tensors import tensors_in
 
 
 def expectation(
     layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], before: Maker | None
 ) -> Mismatch | None:
     """The mismatch between a layer and its inputs; None if this layer's rules are not known, or are kept."""
-    x = next(tensors_in((args, kwargs)), None)
+    given = tensors_in((args, kwargs))
+    x = given[0] if given else None
     if x is None:
         return None
     if isinstance(layer, nn.Embedding):

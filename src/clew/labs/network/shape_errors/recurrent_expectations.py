@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from clew.labs.network.shape_errors.mismatch import Mismatch, shape_text, sizes_text
-from clew.labs.snapshot.nested_tensors import tensors_in
+from clew.measure.nested_tensors import tensors_in
 
 
 def wrong_dimensions(layer: nn.RNNBase, x: Tensor) -> Mismatch | None:

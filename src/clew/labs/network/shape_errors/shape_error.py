@@ -19,7 +19,8 @@ from clew.labs.network.shape_errors.line_tensors import argument_names, judge, t
 from clew.labs.network.shape_errors.loss_expectations import LOSSES, loss_mismatch
 from clew.labs.network.shape_errors.mismatch import Maker, Mismatch
 from clew.labs.network.shape_errors.torch_messages import message_mismatch
-from clew.labs.snapshot.nested_tensors import described, tensors_in
+from clew.labs.snapshot.tensor_info import described
+from clew.measure.nested_tensors import tensors_in
 from clew.records.network import INPUT, Frame, Mishap, TensorInfo
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class ForwardError(RuntimeError):
     """A forward that failed; `mishap` says where, with what shapes, and what would help."""
 
     def __init__(self, mishap: Mishap) -> None:
-        super().__init__(f"{mishap.suggestion or mishap.error}\n{mishap.text()}")
+        super().__init__(mishap.suggestion or mishap.error)
         self.mishap = mishap
 
 

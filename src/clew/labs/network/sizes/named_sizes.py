@@ -19,7 +19,7 @@ from clew.labs.network.sizes.size_fits import at, fitted, symbol
 from clew.labs.network.sizes.size_formulas import in_a_shape, size_words
 from clew.labs.network.trace.op_tracer import Call, Trace
 from clew.labs.network.trace.traced_forward import converter, without_computing
-from clew.labs.snapshot.nested_tensors import replaced, tensors_in
+from clew.measure.nested_tensors import map_tensors, tensors_in
 
 Sizes = list[tuple[Any, ...]]  # of each tensor of an output; numbers, or formulas of the names
 Written = list[tuple[str, ...]]
@@ -85,7 +85,7 @@ class Symbols:
             names = feed.names.get(id(tensor))
             return self._symbolic(fake, tensor, names) if names and any(names) else plain(tensor)
 
-        args, kwargs = replaced(feed.args, convert), replaced(feed.kwargs, convert)
+        args, kwargs = map_tensors(feed.args, convert), map_tensors(feed.kwargs, convert)
         trace = without_computing(model, args, kwargs, ops=False, mode=fake, on_call=self._note)
         self.error = trace.error
         self._raw[RESULT] = [tuple(t.shape) for t in tensors_in(trace.result)]

@@ -14,7 +14,7 @@ from clew.labs.network.sizes.resized_forward import other_sizes, resized
 from clew.labs.network.sizes.size_fits import Sizes
 from clew.labs.network.trace.op_tracer import Trace
 from clew.labs.network.trace.traced_forward import without_computing
-from clew.labs.snapshot.nested_tensors import with_names
+from clew.labs.snapshot.tensor_info import with_names
 from clew.records.network import TensorInfo
 
 Ways = dict[tuple[int, int], str]  # a size here and at other sizes: how it is written

@@ -13,7 +13,8 @@ from clew.labs.network.network_inputs import Feed
 from clew.labs.network.sizes.size_fits import Sizes
 from clew.labs.network.trace.op_tracer import Call, Trace
 from clew.labs.network.trace.traced_forward import can_compute, for_real, without_computing
-from clew.labs.snapshot.nested_tensors import described, replaced, tensors_in
+from clew.labs.snapshot.tensor_info import described
+from clew.measure.nested_tensors import map_tensors, tensors_in
 
 ENOUGH = 2  # other sizes of a name: with the first they show whether a size follows it in a straight line
 MOST_TRIED = 10  # sizes per name; a model that fails at so many works for one only
@@ -104,7 +105,7 @@ def resized(feed: Feed, sizes: Sizes) -> tuple[Any, Any]:
                 tensor = tensor.detach().index_select(dim, places)
         return tensor
 
-    return replaced(feed.args, resize), replaced(feed.kwargs, resize)
+    return map_tensors(feed.args, resize), map_tensors(feed.kwargs, resize)
 
 
 def other_sizes(size: int, taken: set[int]) -> Iterator[int]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from clew.labs.snapshot.nested_tensors import replaced
+from clew.measure.nested_tensors import map_tensors
 
 # Ops that take whole numbers from fake tensors and not from real ones.
 _FLOATS_ONLY = {
@@ -57,7 +57,7 @@ def _small(tensors: list[Tensor]) -> bool:
 
 def _try(func: Any, args: Any, kwargs: Any) -> None:
     with _disable_current_modes(), torch.no_grad():
-        func(*replaced(list(args), _real), **replaced(kwargs, _real))
+        func(*map_tensors(list(args), _real), **map_tensors(kwargs, _real))
 
 
 def _real(tensor: Tensor) -> Tensor:

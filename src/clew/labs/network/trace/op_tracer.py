@@ -26,7 +26,8 @@ from clew.hooks.entry.user_line import user_line
 from clew.labs.network.trace.dtype_rules import refuse_types
 from clew.labs.network.trace.flops import flops_of
 from clew.labs.snapshot.module_state import Keeper, storage_key
-from clew.labs.snapshot.nested_tensors import described, storage_bytes, tensors_in
+from clew.labs.snapshot.tensor_info import described, storage_bytes
+from clew.measure.nested_tensors import tensors_in
 from clew.records.network import INPUT, TensorInfo
 
 _SILENT = {"prim", "profiler"}  # namespaces of ops that compute nothing
@@ -149,7 +150,7 @@ class Tracer(TorchDispatchMode):
     def watch(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Trace:
         """Run the function; what it raises is kept, not raised."""
         trace = self.trace
-        given = list(tensors_in((args, kwargs)))
+        given = tensors_in((args, kwargs))
         self.given = {id(t): n for n, t in enumerate(given)}
         for tensor in given:
             key = storage_key(tensor)
@@ -163,7 +164,7 @@ class Tracer(TorchDispatchMode):
             except Exception as error:  # noqa: BLE001 - the caller explains it
                 trace.error = error
         self.settle()
-        results = list(tensors_in(trace.result))
+        results = tensors_in(trace.result)
         trace.makers = tuple(self._maker(t) for t in results)
         trace.outputs = tuple(map(described, results))
         trace.mark_feeding()
@@ -187,7 +188,7 @@ class Tracer(TorchDispatchMode):
 
     def _enter(self, module: nn.Module, args: Any) -> None:
         self.settle()
-        tensors = list(tensors_in(args))
+        tensors = tensors_in(args)
         file, line = user_line(2)
         call = Call(
             index=len(self.trace.calls),
@@ -225,7 +226,7 @@ class Tracer(TorchDispatchMode):
             return  # it raised: hooks are then called with no result
         self.settle()
         call.done = True
-        tensors = list(tensors_in(output))
+        tensors = tensors_in(output)
         call.outputs = tuple(map(described, tensors))
         call.makes = tuple(self._maker(t) for t in tensors)
         if self._on_call is not None:
@@ -268,7 +269,7 @@ class Tracer(TorchDispatchMode):
         if not places:
             return []
         values = [args[n] if n < len(args) else kwargs.get(name) for n, name in places]
-        written = list(tensors_in(values))
+        written = tensors_in(values)
         for tensor in written:
             self._keeper.before_write(tensor)
         return written
@@ -282,7 +283,7 @@ class Tracer(TorchDispatchMode):
             call.flops += flops
         trace = self.trace
         read = [*tensors_in(args), *tensors_in(tuple(kwargs.values()))]
-        made = list(tensors_in(out))
+        made = tensors_in(out)
         file, line = user_line(3)
         op = Op(
             index=len(trace.ops),

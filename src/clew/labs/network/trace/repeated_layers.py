@@ -33,7 +33,8 @@ from clew.labs.network.trace.module_kinds import (
 )
 from clew.labs.network.trace.op_tracer import Call, Op, Save, Tracer
 from clew.labs.snapshot.module_state import attributes_of, storage_key, unchanged
-from clew.labs.snapshot.nested_tensors import described, tensors_in
+from clew.labs.snapshot.tensor_info import described
+from clew.measure.nested_tensors import map_tensors, tensors_in
 from clew.records.network import INPUT
 
 _TORCHS = ("fake_mode", "constant", "pytype", "dispatch_keys", "real_tensor")
@@ -93,7 +94,7 @@ class Repeats:
         kind = self._kinds.of(module)  # asked at each call: what calls it may have changed it
         if kind is None or self._failed.get(kind, 0) >= _TRIES:
             return forward(*args, **kwargs)
-        inputs = list(tensors_in((args, kwargs)))
+        inputs = tensors_in((args, kwargs))
         try:
             way = (kind, self._shape(args), self._shape(kwargs), self._relations(inputs), _surroundings())
         except NotPlainError:
@@ -212,7 +213,7 @@ class Repeats:
             return Made(copy, op, key)
 
         self._shape(output)  # or it holds what we can't build
-        return rebuilt(output, Tensor, keep)
+        return map_tensors(output, keep)
 
     def _closed(self, seen: Seen) -> bool:
         """Whether it read and wrote nothing but its inputs, its state and what it made itself."""
@@ -299,7 +300,7 @@ class Repeats:
             storages[part.storage] = storage_key(tensor)
             return tensor
 
-        return rebuilt(seen.output, (Input, Made), make)
+        return map_tensors(seen.output, make, kinds=(Input, Made))
 
     @contextmanager
     def _unwatched(self) -> Iterator[None]:
@@ -332,17 +333,6 @@ def _copied(thing: Any) -> Any:
     copy = object.__new__(type(thing))
     copy.__dict__.update(thing.__dict__)
     return copy
-
-
-def rebuilt(value: Any, kinds: Any, change: Callable[[Any], Any]) -> Any:
-    """The same dicts, lists and tuples with everything of these kinds changed."""
-    if isinstance(value, kinds):
-        return change(value)
-    if isinstance(value, dict):
-        return {k: rebuilt(v, kinds, change) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(rebuilt(v, kinds, change) for v in value)
-    return value
 
 
 def _looks(tensor: Tensor) -> Hashable:

@@ -21,7 +21,7 @@ from clew.labs.network.trace.forward_lines import within_the_forward
 from clew.labs.network.trace.op_tracer import Call, Trace, Tracer
 from clew.labs.network.trace.repeated_layers import Repeats
 from clew.labs.snapshot.module_state import state_of, untouched
-from clew.labs.snapshot.nested_tensors import replaced, tensors_in
+from clew.measure.nested_tensors import map_tensors, tensors_in
 
 _LOGGERS = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
 WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
@@ -107,7 +107,7 @@ def without_computing(
         stack.enter_context(collecting_later())
         convert = convert or converter(fake)
         aliases = swap_state(root, convert) if root is not None else {}
-        given = replaced(args, convert), replaced(kwargs, convert)
+        given = map_tensors(args, convert), map_tensors(kwargs, convert)
         stack.enter_context(fake)
         tracer = Tracer(root, keeper, ops=ops, aliases=aliases, on_call=on_call, fake=True)
         repeat = repeat and ops and on_call is None and root is not None

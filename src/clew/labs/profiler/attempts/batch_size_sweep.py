@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from clew.labs.experiments.base import CannotJudge
+from clew.hooks.steps.pause import distributed
 from clew.labs.profiler.attempts.paired_rounds import LEAST_ROUNDS, spread, steps_of_half
 from clew.labs.profiler.attempts.step_changes import as_it_is
 from clew.labs.profiler.attempts.step_memory import Held, available, memory_of_step
 from clew.labs.profiler.attempts.trainee import SLOW, Trainee, trainee
-from clew.labs.replay.replay_alarm import distributed
 from clew.labs.snapshot.step_batch import Batch, joined
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.records.tried_changes import BatchSizes, SizeRow
 
 TIME_LIMIT = 60.0  # seconds in all

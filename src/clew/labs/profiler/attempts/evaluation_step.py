@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.profiler.attempts.paired_rounds import Half
 from clew.labs.profiler.attempts.same_results import evaluating, model_calls
 from clew.labs.profiler.attempts.trainee import Trainee
+from clew.labs.snapshot.time_limit import CannotJudge
 
 
 def evaluation_halves(trainee: Trainee, now: Callable[[], float]) -> tuple[Half, Half]:

@@ -16,7 +16,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from clew.labs.experiments.base import CannotJudge
+from clew.hooks.steps.pause import distributed
 from clew.labs.profiler.attempts import compiled_step
 from clew.labs.profiler.attempts.evaluation_step import evaluation_halves
 from clew.labs.profiler.attempts.paired_rounds import (
@@ -30,9 +30,9 @@ from clew.labs.profiler.attempts.paired_rounds import (
 from clew.labs.profiler.attempts.same_results import NOT_COMPARED, Comparison, model_calls
 from clew.labs.profiler.attempts.step_changes import Change, as_it_is, changes
 from clew.labs.profiler.attempts.trainee import SLOW, Trainee, Way, trainee
-from clew.labs.replay.replay_alarm import distributed
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
 from clew.records.tried_changes import COMPILE, NO_GRADIENTS, Attempt
 
 TIME_LIMIT = 60.0  # seconds in all

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
 
 from clew.labs.profiler.attempts.trainee import Trainee, Way
 from clew.labs.snapshot.step_batch import Batch
+from clew.measure.nested_tensors import map_tensors, tensors_in
 
 LAST_BIT = 2.0**-23  # of a float32, relative
 REACH = 20.0  # times the difference that the last bit makes
@@ -130,20 +130,20 @@ def model_calls(trainee: Trainee, batch: Batch) -> list[tuple[str, Any, Any]]:
 
 def _cut(tree: Any) -> Any:
     """Without graphs: a model may be given what another one made."""
-    return tree_map(lambda leaf: leaf.detach() if isinstance(leaf, Tensor) else leaf, tree)
+    return map_tensors(tree, lambda tensor: tensor.detach())
 
 
 def _outputs(trainee: Trainee, way: Way, calls: Sequence[tuple[str, Any, Any]]) -> list[Tensor]:
     found: list[Tensor] = []
     with torch.no_grad(), way.within():
         for name, args, kwargs in calls:
-            leaves = tree_leaves(trainee.subject.models[name](*args, **kwargs))
+            leaves = tensors_in(trainee.subject.models[name](*args, **kwargs))
             found += [t.detach().double().clone() for t in leaves if _compares(t)]
     return found
 
 
-def _compares(leaf: Any) -> bool:
-    return isinstance(leaf, Tensor) and leaf.is_floating_point() and leaf.layout is torch.strided
+def _compares(leaf: Tensor) -> bool:
+    return leaf.is_floating_point() and leaf.layout is torch.strided
 
 
 def _jitter(parameters: Sequence[Tensor]) -> None:

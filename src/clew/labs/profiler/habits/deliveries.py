@@ -20,6 +20,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter, _SingleP
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.patches import Patches
 from clew.hooks.steps.watcher import Watcher
+from clew.measure.nested_tensors import instances_in
 
 LOOKED_AT = 1 << 22  # elements of a batch whose range is looked at
 COPIED = 1 << 26  # bytes that are moved to see how long moving takes
@@ -138,7 +139,7 @@ class Deliveries:
 
 def describe(delivery: Delivery, batch: Any, *, moved: bool) -> None:
     """Types and sizes of a batch, and how long it takes to move one of its size."""
-    found = list(_arrays_in(batch))
+    found = instances_in(batch, (Tensor, np.ndarray))
     delivery.parts = [part(array) for array in found[:16]]
     delivery.samples = next((int(a.shape[0]) for a in found if a.ndim), 0)
     total = sum(p["bytes"] for p in delivery.parts)
@@ -147,17 +148,6 @@ def describe(delivery: Delivery, batch: Any, *, moved: bool) -> None:
         pickled = all(isinstance(a, np.ndarray) for a in found)
         delivery.move = moving(total, pickled)
         delivery.narrow_move = moving(narrow, pickled) if narrow < total else delivery.move
-
-
-def _arrays_in(batch: Any, depth: int = 4) -> Iterator[Tensor | np.ndarray[Any, Any]]:
-    if isinstance(batch, (Tensor, np.ndarray)):
-        yield batch
-    elif depth and isinstance(batch, dict):
-        for value in batch.values():
-            yield from _arrays_in(value, depth - 1)
-    elif depth and isinstance(batch, (list, tuple)):
-        for value in batch:
-            yield from _arrays_in(value, depth - 1)
 
 
 def part(array: Tensor | np.ndarray[Any, Any]) -> dict[str, Any]:

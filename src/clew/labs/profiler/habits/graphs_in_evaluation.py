@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.hooks.collect_loop.batch_stats import tensors_in
 from clew.hooks.entry.patches import Patches
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.trained_models import Root
 from clew.hooks.steps.watcher import Watcher
+from clew.measure.nested_tensors import tensors_in
 
 
 @dataclass

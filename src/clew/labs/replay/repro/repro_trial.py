@@ -15,10 +15,10 @@ from clew.hooks.steps.trained_models import unwrap
 from clew.labs.replay.repro.importable_names import live
 from clew.labs.replay.repro.rebuilt_step import SavedStep
 from clew.labs.replay.repro.saved_step import statements_of
-from clew.labs.snapshot.finite_values import tensors_of
 from clew.labs.snapshot.held_step import Autocast, HeldStep, Rng
 from clew.labs.snapshot.inplace_writes import Journal, written
 from clew.labs.snapshot.undisturbed import undisturbed
+from clew.measure.nested_tensors import tensors_in
 
 _FINITE = "replayed from the saved state, the values are finite"
 
@@ -64,9 +64,9 @@ class _Writes(TorchDispatchMode):
         for tensor in written(func, args, kwargs):
             if _storage(tensor) not in self._own:
                 self._journal.note(tensor)
-        given = {_storage(tensor) for tensor in tensors_of((args, kwargs))}
+        given = {_storage(tensor) for tensor in tensors_in((args, kwargs))}
         result = func(*args, **kwargs)
-        self._own.update({_storage(tensor) for tensor in tensors_of(result)} - given)
+        self._own.update({_storage(tensor) for tensor in tensors_in(result)} - given)
         return result
 
 
@@ -92,7 +92,7 @@ def _owners(held: HeldStep) -> Iterator[nn.Module]:
 
 
 def _why_not(held: HeldStep) -> str | None:
-    from clew.labs.replay.replay_alarm import distributed
+    from clew.hooks.steps.pause import distributed
 
     if distributed():
         return "it was one of several processes, and the others would wait"

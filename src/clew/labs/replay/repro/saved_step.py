@@ -14,9 +14,10 @@ from clew.labs.replay.microscope import BATCH, CONSTANT, Microscope
 from clew.labs.replay.repro.rebuilt_step import Again, SavedStep
 from clew.labs.replay.repro.saved_sources import CannotRebuild, definitions
 from clew.labs.replay.step_replay import Answer, is_mask
-from clew.labs.snapshot.finite_values import can_be_bad, is_bad, tensors_of
+from clew.labs.snapshot.finite_values import can_be_bad, is_bad
 from clew.labs.snapshot.users_step.loss_recipe import LOSS
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES
+from clew.measure.nested_tensors import tensors_in
 
 
 def replay_saved(folder: Path, models: dict[str, nn.Module] | None = None) -> tuple[Again, Answer]:
@@ -86,14 +87,14 @@ def _compiled(recipe: dict[str, Any]) -> Any:
 def _name_batch(scope: Microscope, saved: SavedStep) -> None:
     named = [(name, value) for name, value in saved.names.items() if isinstance(value, Tensor)]
     for _, args, kwargs in saved.calls:
-        named += [(f"input[{n}]", t) for n, t in enumerate(tensors_of((args, kwargs)))]
+        named += [(f"input[{n}]", t) for n, t in enumerate(tensors_in((args, kwargs)))]
     for name, tensor in named:
         if can_be_bad(tensor) and is_bad(tensor) and not scope.knows(tensor):
             scope.name_tensors(CONSTANT if is_mask(tensor) else BATCH, [(name, tensor)])
 
 
 def _batch_size(saved: SavedStep) -> int | None:
-    first = next((t for _, a, k in saved.calls for t in tensors_of((a, k)) if t.dim()), None)
+    first = next((t for _, a, k in saved.calls for t in tensors_in((a, k)) if t.dim()), None)
     return int(first.shape[0]) if first is not None else None
 
 

@@ -7,12 +7,11 @@ itself, so that no loss is judged that is not theirs.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from clew.records.errors import CannotExamine
 
@@ -134,7 +133,3 @@ def own_loss(output: Any) -> Tensor | None:
         return output if output.numel() == 1 else None
     found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     return found if isinstance(found, Tensor) else None
-
-
-def tensors(tree: Any) -> Sequence[Tensor]:
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]

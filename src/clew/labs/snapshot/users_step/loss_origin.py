@@ -18,6 +18,7 @@ from typing import Any
 
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.snapshot.users_step.purity import UNKNOWN, ImpureError, Purity, definition_of, stored
+from clew.labs.snapshot.users_step.replay_lines import Line
 
 BACKWARDS = ("backward", "manual_backward")
 ELSEWHERE = "the loss was computed in another function"
@@ -257,3 +258,15 @@ def _entered(place: Place, before: Before) -> tuple[Place, Before] | None:
 
 def _is_backward(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr in BACKWARDS
+
+
+def frame_of(line: Line) -> FrameType | None:
+    """The running function that this line is in, if it has not returned."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        here = code.co_filename == line[0] and kind_of(code.co_filename) == USER
+        if here and any(number == line[1] for _, _, number in code.co_lines()):
+            return frame
+        frame = frame.f_back
+    return None

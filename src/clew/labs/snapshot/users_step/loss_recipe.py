@@ -18,7 +18,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from clew.hooks.steps.trained_models import unwrap
-from clew.labs.snapshot.finite_values import is_bad, tensors_of
+from clew.labs.snapshot.finite_values import is_bad
 from clew.labs.snapshot.users_step.loss_origin import (
     ELSEWHERE,
     Made,
@@ -29,6 +29,7 @@ from clew.labs.snapshot.users_step.loss_origin import (
 )
 from clew.labs.snapshot.users_step.program_slice import Slicer, filled
 from clew.labs.snapshot.users_step.purity import ImpureError, Purity
+from clew.measure.nested_tensors import tensors_in
 
 LOSS = "__clew_loss__"
 _RANDOM = re.compile(
@@ -216,7 +217,7 @@ def _assigned(loss: ast.expr) -> ast.stmt:
 def _is_bad(value: Any) -> bool:
     if not isinstance(value, (Tensor, dict, list, tuple)):
         return False
-    return any(is_bad(tensor) for tensor in tensors_of(value))
+    return any(is_bad(tensor) for tensor in tensors_in(value))
 
 
 def _named(made: Made, delivered: Any, slicer: Slicer) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.experiments.base import CannotJudge
 from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.nested_tensors import replaced, tensors_in
 from clew.labs.snapshot.step_batch import TARGET, Batch, joined
 from clew.labs.snapshot.subject import Subject
+from clew.labs.snapshot.time_limit import CannotJudge
+from clew.measure.nested_tensors import map_tensors, tensors_in
 
 COUNTS = (7, 11, 13, 5, 17, 19, 23, 3, 29, 31, 4, 6, 8, 9, 10)  # samples to try with; primes first
 LEAST = 3  # samples: one that is looked at, two others
@@ -35,11 +35,11 @@ class ModelCall:
     output: Any
 
     def tensors(self) -> list[Tensor]:
-        return list(tensors_in((self.args, self.kwargs)))
+        return tensors_in((self.args, self.kwargs))
 
     def changed(self, change: Callable[[Tensor], Tensor]) -> ModelCall:
         """The same call with every tensor that goes in changed."""
-        return replace(self, args=replaced(self.args, change), kwargs=replaced(self.kwargs, change))
+        return replace(self, args=map_tensors(self.args, change), kwargs=map_tensors(self.kwargs, change))
 
     def again(self) -> Any:
         return self.module(*self.args, **self.kwargs)
@@ -109,7 +109,7 @@ def _plain_call(subject: Subject, batch: Batch) -> ModelCall:
 
 def _plain(value: Any) -> Any:
     """Leaves of their own: what made them is another model's business."""
-    return replaced(value, lambda t: t.detach())
+    return map_tensors(value, lambda t: t.detach())
 
 
 @contextmanager

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_structure
 
-from clew.hooks.collect_loop.batch_stats import tensors_in
 from clew.hooks.entry.user_line import user_line
+from clew.hooks.steps.pause import distributed, unwatched
 from clew.hooks.steps.trained_models import Root, unwrap
-from clew.labs.experiments.run import failure
-from clew.labs.replay.replay_alarm import distributed, unwatched
+from clew.labs.snapshot.failure import failure
 from clew.labs.snapshot.fork import State
 from clew.labs.snapshot.held_step import Autocast, Rng
 from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
@@ -30,6 +29,7 @@ from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.labs.snapshot.users_step.sample_dims import sample_dims
 from clew.labs.snapshot.users_step.step_function import Happened, Step, Unknown, calling_frame, candidates
 from clew.labs.snapshot.users_step.tensor_roles import Flow
+from clew.measure.nested_tensors import map_tensors, tensors_in
 
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
@@ -144,7 +144,7 @@ class Capture:
         self._reader = reader = Unknown()
         values = reader.read(self._happened)
         if values is not None:
-            self._roles, self._shape = reader.roles, tree_flatten(values)[1]
+            self._roles, self._shape = reader.roles, _shape(values)
             self._taken.append(self._copied(values))
 
     def _find_step(self, loss: Tensor, where: tuple[str | None, int | None]) -> None:
@@ -182,8 +182,7 @@ class Capture:
 
     def _run_again(self, step: Step, taken: Taken, autocast: Autocast) -> str:
         """On everything as it is now; what the program has just had must come out."""
-        leaves, shape = tree_flatten(taken.values)
-        flow = Flow([leaf for leaf in leaves if isinstance(leaf, Tensor)])
+        flow = Flow(tensors_in(taken.values))
         subject = Subject(self._modules, optimizers=self._optimizers, autocast=autocast)
         try:
             with subject.fork():
@@ -197,7 +196,7 @@ class Capture:
             return "its result is not a scalar with gradients"
         if not same(value, self.losses[-1]):
             return f"the second time, it gives {value:.6g} instead of {self.losses[-1]:.6g}"
-        self._roles, self._shape = flow.roles(), shape
+        self._roles, self._shape = flow.roles(), _shape(taken.values)
         return ""
 
     def _bare(self, values: dict[str, Any]) -> str | None:
@@ -221,10 +220,9 @@ class Capture:
             self._take(values)
 
     def _take(self, values: dict[str, Any]) -> None:
-        leaves, shape = tree_flatten(values)
-        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        tensors = tensors_in(values)
         first = self._taken[0]
-        if shape != self._shape or len(tensors) != len(first.tensors):
+        if _shape(values) != self._shape or len(tensors) != len(first.tensors):
             return
         last = self._taken[-1]
         unchanged = all(a is b for a, b in zip(tensors, last.tensors, strict=True))
@@ -242,12 +240,10 @@ class Capture:
             self._step, self._refused = None, reason
 
     def _copied(self, values: dict[str, Any]) -> Taken:
-        leaves, shape = tree_flatten(values)
-        originals = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-        copies = [_copy(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        originals = tensors_in(values)
         self._bytes += sum(t.numel() * t.element_size() for t in originals)
         versions = [t._version if not t.is_inference() else 0 for t in originals]
-        return Taken(_unflattened(copies, shape), originals, versions)
+        return Taken(map_tensors(values, _copy), originals, versions)
 
     def _value(self, loss: Tensor) -> float:
         unscaled = self.watcher.before_scaling(loss)
@@ -320,7 +316,7 @@ class Capture:
             several and all(t.tensors[n] is first.tensors[n] for t in self._taken)
             for n in range(len(first.tensors))
         ]
-        own = [[leaf for leaf in tree_flatten(t.values)[0] if isinstance(leaf, Tensor)] for t in self._taken]
+        own = [tensors_in(taken.values) for taken in self._taken]
         size = getattr(self._loader, "batch_size", None)
         dims = sample_dims(own, self._roles, self._modules.values(), size, constant)
         if self._one_by_one(first.values, dims):
@@ -357,11 +353,9 @@ def _copy(tensor: Tensor) -> Tensor:
     return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
 
-def _unflattened(leaves: list[Any], shape: Any) -> dict[str, Any]:
-    from torch.utils._pytree import tree_unflatten
-
-    values: dict[str, Any] = tree_unflatten(leaves, shape)
-    return values
+def _shape(values: dict[str, Any]) -> Any:
+    """How the values are nested, to compare with those of another step."""
+    return tree_structure(values)
 
 
 def _counted(number: int) -> str:

@@ -14,16 +14,16 @@ from types import CodeType, FrameType
 from typing import Any
 
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from clew.hooks.entry.user_line import LIBRARY, USER, kind_of
 from clew.hooks.steps.replay_inputs import has_graph
 from clew.hooks.steps.trained_models import unwrap
-from clew.labs.replay.replay_alarm import frame_of
 from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET
+from clew.labs.snapshot.users_step.loss_origin import frame_of
 from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe, recipe_of
 from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.labs.snapshot.users_step.step_slots import Reading
+from clew.measure.nested_tensors import tensors_in
 
 MOST_FRAMES = 12  # of the user's that are looked at above `backward()`
 ELSEWHERE = "the loss was computed in another function"
@@ -112,7 +112,7 @@ class Recorded(Step):
     def run(self, values: Mapping[str, Any]) -> Any:
         args = [values[f"input[{n}]"] for n in range(self.args)]
         output = unwrap(self.module)(*args, **{name: values[name] for name in self.keywords})
-        prediction = _tensors(output)[self.position]
+        prediction = tensors_in(output)[self.position]
         return self.function(prediction, values["target"], **self.options) * self.factor
 
 
@@ -215,7 +215,7 @@ def _recorded(loss: Tensor, happened: Happened) -> Step | ImpureError:
     module, args, kwargs, output = happened.forwards[0]
     _, function, given, named, result = happened.losses[0]
     prediction = given[0] if given else named.get("input")
-    outputs = _tensors(output)
+    outputs = tensors_in(output)
     position = next((n for n, t in enumerate(outputs) if t is prediction), None)
     factor = _factor(loss, result)
     target = given[1] if len(given) > 1 else named.get("target")
@@ -242,8 +242,4 @@ def _factor(loss: Tensor, result: Any) -> float | None:
 
 
 def _data(value: Any) -> list[Tensor]:
-    return [t for t in _tensors(value) if t.grad_fn is None and not t.requires_grad]
-
-
-def _tensors(value: Any) -> list[Tensor]:
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
+    return [t for t in tensors_in(value) if t.grad_fn is None and not t.requires_grad]

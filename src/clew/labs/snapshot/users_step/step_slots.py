@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 from clew.labs.snapshot.users_step.loss_recipe import LOSS, Recipe
 from clew.labs.snapshot.users_step.purity import ImpureError, loaded, stored
+from clew.measure.nested_tensors import tensors_in
 
 MOST_LEAVES = 4096  # of a container that is taken as data
 _PLAIN = (bool, int, float, str)
@@ -119,7 +120,7 @@ def _content(shell: Any) -> dict[str, Any]:
 
 
 def _has_tensor(value: Any) -> bool:
-    return any(isinstance(leaf, Tensor) for leaf in tree_leaves(value))
+    return bool(tensors_in(value))
 
 
 def _opened(value: Any) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.utils._pytree import tree_map
 from torch.utils.data import DataLoader, Dataset
 
 from clew.labs.snapshot.fork import Seen
@@ -23,8 +22,8 @@ from clew.labs.snapshot.users_step.call_arguments import (
     own_loss,
     readings,
     split,
-    tensors,
 )
+from clew.measure.nested_tensors import map_tensors, tensors_in
 from clew.records.errors import CannotExamine
 
 MOST_BATCHES = 16  # taken from a loader
@@ -43,7 +42,7 @@ def subject_of(
     if not isinstance(model, nn.Module):
         raise CannotExamine(f"expected a model (nn.Module), not {type(model).__name__}")
     raw, loader = _batches(data)
-    if not raw or not tensors(raw[0]):
+    if not raw or not tensors_in(raw[0]):
         raise CannotExamine("the data contains no batch of tensors")
     device = _device(model)
     raw = [moved(batch, device) for batch in raw]
@@ -181,7 +180,7 @@ def moved(batch: Any, device: torch.device | None) -> Any:
         batch = dict(batch)
     if device is None:
         return batch
-    return tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, Tensor) else leaf, batch)
+    return map_tensors(batch, lambda tensor: tensor.to(device))
 
 
 def _autocast(device: torch.device | None) -> Autocast:
@@ -193,15 +192,15 @@ def _autocast(device: torch.device | None) -> Autocast:
 
 def _by_form(model: nn.Module, raw: Any, *, has_loss: bool) -> Batch:
     parts = split(model, raw, has_loss=has_loss)
-    fed, compared = {id(t) for t in tensors(parts.inputs)}, {id(t) for t in tensors(parts.target)}
-    return Batch.of({BATCH: raw}, {id(t): _role(id(t) in fed, id(t) in compared) for t in tensors(raw)})
+    fed, compared = {id(t) for t in tensors_in(parts.inputs)}, {id(t) for t in tensors_in(parts.target)}
+    return Batch.of({BATCH: raw}, {id(t): _role(id(t) in fed, id(t) in compared) for t in tensors_in(raw)})
 
 
 def _by_use(raw: Any, seen: Seen) -> list[str]:
     """The roles of a batch's tensors by where they went: into a model, or into one of torch's losses."""
-    fed = tensors([(args, kwargs) for _, args, kwargs in seen.inputs])
+    fed = tensors_in([(args, kwargs) for _, args, kwargs in seen.inputs])
     compared = [call.target for call in seen.calls if call.target is not None]
-    found = tensors(raw)
+    found = tensors_in(raw)
     inputs = [any(_same(t, other) for other in fed) for t in found]
     targets = [any(_same(t, other) for other in compared) for t in found]
     if not any(targets):  # a loss of the user's own: it gets what no model got
@@ -210,7 +209,7 @@ def _by_use(raw: Any, seen: Seen) -> list[str]:
 
 
 def _alike(raw: Any, roles: Sequence[str]) -> Batch:
-    found = tensors(raw)
+    found = tensors_in(raw)
     kinds = roles if len(found) == len(roles) else [OTHER] * len(found)
     return Batch.of({BATCH: raw}, {id(t): role for t, role in zip(found, kinds, strict=True)})
 

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 
 from clew.hooks.collect_loop.loss_calls import LOSSES
 from clew.labs.snapshot.step_batch import BOTH, INPUT, OTHER, TARGET
+from clew.measure.nested_tensors import tensors_in
 
 
 class Flow(TorchFunctionMode):
@@ -62,7 +62,7 @@ class Flow(TorchFunctionMode):
         self._marks[id(tensor)] = marks | self._marks.get(id(tensor), frozenset())
 
     def _marks_of(self, values: Any) -> frozenset[int]:
-        leaves = [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
+        leaves = tensors_in(values)
         return frozenset().union(*(self._marks_on(leaf) for leaf in leaves))
 
     def _marks_on(self, tensor: Tensor) -> frozenset[int]:
@@ -92,7 +92,7 @@ class Flow(TorchFunctionMode):
             self._use(self._marks_of(targets), TARGET)
             self._use(self._marks_of((args[:1], kwargs.get("input"))), self._role(args, kwargs))
             return
-        outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
+        outputs = tensors_in(result)
         if any(out.requires_grad for out in outputs):
             self._use(marks, self._role(args, kwargs))
             return
@@ -102,7 +102,7 @@ class Flow(TorchFunctionMode):
     def _role(self, args: Any, kwargs: Any) -> str:
         if self._depth:
             return INPUT
-        leaves = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        leaves = tensors_in((args, kwargs))
         computed = any(leaf.grad_fn is not None for leaf in leaves)
         return TARGET if computed else INPUT  # with parameters alone it is a model without a module
 

@@ -1,9 +1,9 @@
-"""Tensors inside whatever a model takes and gives: tuples, dicts, dataclasses, packed sequences."""
+"""Tensors described without their values: shape, type, device, bytes."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -13,39 +13,6 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from clew.records.network import TensorInfo
-
-DEEPEST = 8  # levels of nesting that are looked into
-
-
-def tensors_in(value: Any, depth: int = 0) -> Iterator[Tensor]:
-    """All tensors of a nested value, in order."""
-    if isinstance(value, Tensor):
-        yield value
-    elif depth < DEEPEST:
-        for part in _parts(value):
-            yield from tensors_in(part, depth + 1)
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    if isinstance(value, Mapping):
-        yield from value.values()
-    elif isinstance(value, (list, tuple)):
-        yield from value
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        yield from (getattr(value, field.name, None) for field in dataclasses.fields(value))
-
-
-def replaced(value: Any, change: Callable[[Tensor], Any]) -> Any:
-    """The same nesting with every tensor changed."""
-    if isinstance(value, Tensor):
-        return change(value)
-    if isinstance(value, dict):
-        return type(value)({k: replaced(v, change) for k, v in value.items()})
-    if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple, a packed sequence
-        return type(value)(*(replaced(v, change) for v in value))
-    if isinstance(value, (list, tuple)):
-        return type(value)(replaced(v, change) for v in value)
-    return value
 
 
 def described(tensor: Tensor, requires_grad: bool | None = None) -> TensorInfo:

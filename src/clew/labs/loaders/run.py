@@ -1,0 +1,83 @@
+"""What is asked of loaders, in order: look, measure and survey, within a time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from clew.labs.loaders.look.loader_view import look
+from clew.labs.loaders.pipeline import ITERABLE, MAP, TRAIN, Pipeline
+from clew.labs.loaders.speed import speed_measurement
+from clew.labs.loaders.survey.split_survey import survey
+from clew.records.data_report import DataOptions, Report
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from clew.labs.snapshot.subject import Subject
+
+MEASURING = 0.5  # of the time that is left after looking
+LONGEST = 12.0  # seconds of measuring, unless a sweep is asked for
+Fact = Callable[[str, dict[str, Any]], None]
+
+
+def conduct(
+    pipelines: Sequence[Pipeline],
+    options: DataOptions,
+    fact: Fact,
+    *,
+    subject: Subject | None = None,
+    model: nn.Module | None = None,
+    progress: Any = None,
+) -> Report:
+    """Look, measure and survey, within the time limit; what is found is written as facts too."""
+    until = perf_counter() + options.time_limit
+    if options.sample is not None:
+        pipelines = [p for p in pipelines if p.dataset is not None][:1] or pipelines
+    looks = tuple(
+        look(pipeline, options.samples if options.sample is None else 0, options.sample)
+        for pipeline in pipelines
+    )
+    for shown in looks:
+        fact("data.loader", shown.to_fact())
+    report = Report(looks=looks)
+    if options.sample is not None:
+        return report
+    if options.measure:
+        seconds = (until - perf_counter()) * (MEASURING if options.judge else 1.0)
+        seconds = seconds if options.sweep else min(seconds, LONGEST)
+        tell = (lambda part: progress(0, 2, f"measuring {part}", 0.0)) if progress is not None else None
+        able = [p for p in pipelines if p.kind in (MAP, ITERABLE)]
+        trained = [p for p in able if p.role == TRAIN][:1] or able[:1]
+        found = speed_measurement.measure(
+            trained, subject=subject, model=model, seconds=seconds, sweep=options.sweep, progress=tell
+        )
+        report = replace(report, measured=tuple(found))
+        for one in found:
+            for kind, facts in one.facts().items():
+                fact(kind, facts)
+    if options.judge:
+        report = _surveyed(report, pipelines, options, fact, until - perf_counter(), progress)
+    return report
+
+
+def _surveyed(
+    report: Report,
+    pipelines: Sequence[Pipeline],
+    options: DataOptions,
+    fact: Fact,
+    seconds: float,
+    progress: Any,
+) -> Report:
+    def tell(done: int, count: int, split: str) -> None:
+        if progress is not None:
+            progress(1, 2, f"reading {split}", done / max(count, 1))
+
+    through = survey(pipelines, everything=options.all, time_limit=max(seconds, 1.0), progress=tell)
+    for one in through.surveys:
+        fact("data.survey", one.to_json())
+    for pair in through.between:
+        fact("data.between", pair.to_json())
+    return replace(report, surveys=through.surveys, betweens=through.between)

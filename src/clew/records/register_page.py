@@ -1,0 +1,56 @@
+"""The tables of docs/signals.md, made from the register: `scripts/docs` puts them between their marks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from clew.records.signal_types import STATISTICS, Measured, Signal
+from clew.records.signals import REGISTER
+
+NUMBER = "number"  # the unit of what has none
+
+
+def tables() -> dict[str, str]:
+    """Each table by the name in its marks."""
+    return {"signals": signal_table(), "statistics": statistic_table()}
+
+
+def filled(page: str, made: Mapping[str, str]) -> str:
+    """The page with the text between `<!-- NAME: … -->` and `<!-- end of NAME -->` replaced."""
+    for name, table in made.items():
+        begin, end = re.search(rf"<!-- {name}: .*-->\n", page), page.find(f"<!-- end of {name} -->")
+        if begin is None or end < begin.end():
+            raise ValueError(f"docs/signals.md has no place for the table of {name}")
+        page = page[: begin.end()] + table + page[end:]
+    return page
+
+
+def signal_table() -> str:
+    rows = [_measured_row(entry) if isinstance(entry, Measured) else _row(entry) for entry in REGISTER]
+    return _table(("signal", "unit", "when", "site", "meaning"), rows)
+
+
+def statistic_table() -> str:
+    rows = [(f"`{s.name}`", s.unit or NUMBER, s.meaning) for s in STATISTICS]
+    return _table(("`*`", "unit", "meaning"), rows)
+
+
+def _row(signal: Signal) -> tuple[str, ...]:
+    return f"`{signal.written}`", signal.unit or NUMBER, signal.when, signal.site, signal.meaning
+
+
+def _measured_row(entry: Measured) -> tuple[str, ...]:
+    histograms = [f"`{entry.prefix}.log2hist.…`"] if entry.log2hist else []
+    histograms += [f"`{entry.prefix}.histogram.…`"] if entry.histogram else []
+    also = f"; with {' and '.join(histograms)}" if histograms else ""
+    return f"`{entry.prefix}.*`", "see below", entry.when, entry.site, f"{entry.meaning}{also}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---" for _ in head], *rows]
+    return "".join(f"| {' | '.join(_cell(text) for text in line)} |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,176 @@
+"""What the register of signals is made of: a signal, a family of them, its group and its chart.
+
+The list itself is in `signals`. Nothing here needs torch.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+HISTOGRAM = re.compile(r"(.+)\.log2hist\.(\d\d)")
+SIGNED = re.compile(r"(.+)\.histogram\.(lo|hi|\d\d)")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A chapter of the browser's list of signals; the order of the chapters is that of `signals.GROUPS`."""
+
+    name: str
+    layered: bool = False  # its series belong to layers, and are listed in forward order
+    compared: bool = False  # runs are compared by its series
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart at the top of the charts page. Its order on the page is that of its signals' groups."""
+
+    title: str  # empty: each chart has the title of its series
+    together: bool = True  # all series in one chart, rather than one chart for each
+    large: bool = False
+    robust: bool = False  # the axis leaves out a few far-off points
+    by_place: bool = False  # its lines are of one signal, and are told apart by their place
+    compared: int | None = None  # the place of this chart where runs are compared; None: only if asked for
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A named series of numbers: what is recorded, where, when, and how the browser shows it."""
+
+    name: str
+    group: Group
+    title: str
+    meaning: str
+    unit: str = ""  # "s", "B", "share" (0 to 1), "count", or empty for a number without one
+    when: str = "sampled steps"
+    site: str = "–"
+    chart: Chart | None = None  # on the charts page; None: only in the list of all signals
+    line: str = ""  # its name in a chart that it shares; empty: the series' label
+    glance: bool = False  # shown beside a layer in the graph
+
+    @property
+    def written(self) -> str:
+        """The name as the documentation writes it."""
+        return self.name
+
+
+@dataclass(frozen=True)
+class Family(Signal):
+    """Signals whose names begin alike, of which a run decides how many it has: `metric.accuracy`."""
+
+    placeholder: str = "name"
+
+    @property
+    def written(self) -> str:
+        return f"{self.name}.<{self.placeholder}>"
+
+    def member(self, name: object) -> str:
+        """The full name of one of them."""
+        return f"{self.name}.{name}"
+
+    def known_as(self, signal: str) -> Signal:
+        """One of them, as the browser shows it."""
+        own = signal.removeprefix(f"{self.name}.")
+        return replace(self, name=signal, title=self.title or own)
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One of the numbers that every measured tensor gets, in the order in which the kernel writes them."""
+
+    name: str
+    words: str
+    meaning: str
+    unit: str = ""
+
+
+STATISTICS = (
+    Statistic("mean", "mean", "mean of the finite elements"),
+    Statistic("std", "standard deviation", "standard deviation of the finite elements"),
+    Statistic("min", "minimum", "smallest finite element"),
+    Statistic("max", "maximum", "largest finite element"),
+    Statistic("norm", "norm", "2-norm of the finite elements"),
+    Statistic("zeros", "zeros", "share of elements that are exactly zero", "share"),
+    Statistic("nonfinite", "non-finite values", "NaN and infinities", "count"),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The statistics of one kind of tensor, `activation.mean` and so on, and its histograms if it has any."""
+
+    prefix: str
+    group: Group
+    title: str
+    meaning: str
+    site: str
+    when: str = "sampled steps"
+    log2hist: bool = False  # a histogram by powers of two in 32 bins, as 255ths
+    histogram: bool = False  # a signed histogram in 40 bins, on few of the sampled steps
+    glance: tuple[str, ...] = ()  # the statistics that are shown beside a layer in the graph
+    signals: tuple[Signal, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "signals", tuple(self._signal(statistic) for statistic in STATISTICS))
+
+    def _signal(self, statistic: Statistic) -> Signal:
+        return Signal(
+            f"{self.prefix}.{statistic.name}",
+            self.group,
+            f"{self.title} {statistic.words}",
+            statistic.meaning,
+            unit=statistic.unit,
+            when=self.when,
+            site=self.site,
+            glance=statistic.name in self.glance,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all its statistics, in the kernel's order."""
+        return tuple(signal.name for signal in self.signals)
+
+    @property
+    def mean(self) -> Signal:
+        return self.signals[0]
+
+    @property
+    def std(self) -> Signal:
+        return self.signals[1]
+
+    @property
+    def min(self) -> Signal:
+        return self.signals[2]
+
+    @property
+    def max(self) -> Signal:
+        return self.signals[3]
+
+    @property
+    def norm(self) -> Signal:
+        return self.signals[4]
+
+    @property
+    def zeros(self) -> Signal:
+        return self.signals[5]
+
+    @property
+    def nonfinite(self) -> Signal:
+        return self.signals[6]
+
+    def log2hist_name(self, number: int) -> str:
+        """The share of the elements in one bin of the histogram by powers of two."""
+        return f"{self.prefix}.log2hist.{number:02d}"
+
+    def histogram_name(self, part: str) -> str:
+        """Of the signed histogram the range, `lo` and `hi`, or one bin, `00` to `39`."""
+        return f"{self.prefix}.histogram.{part}"
+
+
+def is_histogram(signal: str) -> bool:
+    return HISTOGRAM.fullmatch(signal) is not None or SIGNED.fullmatch(signal) is not None
+
+
+def names(*signals: Signal) -> tuple[str, ...]:
+    """What the store calls them."""
+    return tuple(signal.name for signal in signals)

@@ -1,0 +1,805 @@
+"""The register of signals: every series that Clew records, its unit, site, meaning and place in the browser.
+
+To add a signal, add it here and write it in its collector. The documentation (docs/signals.md), the
+units, groups and titles in the browser, and what a check can name in its `needs` all come from this list.
+A run of a newer Clew may have signals that are not listed: `known_as` makes up what can be said of them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from clew.records.signal_types import Chart, Family, Group, Measured, Signal, is_histogram
+
+EVERY_STEP = "every step"
+SAMPLED = "sampled steps"
+OPTIMIZER_STEP = "every optimizer step"
+EVALUATION = "every evaluation section"
+
+LOSS_CALL = "the loss call"
+STEP_CALL = "the `step()` call, op `step`"
+FIRST_INPUT_SITE = "root, op `input[0]`"
+MODULE = "module (op: activation function if it is a function call, as `relu`)"
+PARAMETER = "module and param"
+
+# -- groups, in the order in which a person looks for them --
+
+LOSSES = Group("loss", compared=True)
+METRICS = Group("metric", compared=True)
+RATES = Group("lr", compared=True)
+GRAD = Group("grad", compared=True)
+CLIPPING = Group("clip", compared=True)
+TIMES = Group("time", compared=True)
+PROCESS_MEMORY = Group("memory", compared=True)
+BATCHES = Group("batch", compared=True)
+ACTIVATIONS = Group("activation", layered=True)
+GRADIENTS = Group("gradient", layered=True)
+WEIGHTS = Group("weight", layered=True)
+UPDATES = Group("update", layered=True)
+ARRIVING = Group("first_input", layered=True)
+INPUTS = Group("input", layered=True)
+EVAL_INPUTS = Group("eval_input", layered=True)
+EVAL_BATCHES = Group("eval")
+EVALUATIONS = Group("evaluation")
+EVENTS = Group("events")
+LABELS = Group("label")
+LOSS_CALLS = Group("loss_call")
+LOSS_INPUTS = Group("loss_input")
+MASKS = Group("mask")
+MODES = Group("mode")
+NOISES = Group("noise")
+PREDICTIONS = Group("prediction")
+PRETRAINED = Group("pretrained")
+SAMPLES = Group("sample")
+TARGETS = Group("target")
+TERMS = Group("term")
+
+GROUPS = (
+    LOSSES,
+    METRICS,
+    RATES,
+    GRAD,
+    CLIPPING,
+    TIMES,
+    PROCESS_MEMORY,
+    BATCHES,
+    ACTIVATIONS,
+    GRADIENTS,
+    WEIGHTS,
+    UPDATES,
+)
+
+# -- charts at the top of the charts page --
+
+LOSS_CHART = Chart("Loss", large=True, by_place=True, compared=0)
+METRIC_CHART = Chart("", together=False, compared=1)
+RATE_CHART = Chart("Learning rate", compared=3)
+NORM_CHART = Chart("Gradient norm", together=False, compared=2)
+STEP_CHART = Chart("Time of a step", robust=True)
+MEMORY_CHART = Chart("Memory")
+
+# -- every step --
+
+WALL = Signal(
+    "wall", TIMES, "Time since the start", "seconds since the run began, at the step's end", "s", EVERY_STEP
+)
+STEP_TIME = Signal(
+    "step.time",
+    TIMES,
+    "Time of a step",
+    "seconds from the end of the previous step to the end of this one",
+    "s",
+    EVERY_STEP,
+    chart=STEP_CHART,
+    line="whole step",
+)
+TIME_DATA = Signal(
+    "time.data",
+    TIMES,
+    "Waiting for data",
+    "waiting for the loader; a part of `step.time`",
+    "s",
+    EVERY_STEP,
+    chart=STEP_CHART,
+    line="data",
+)
+TIME_FORWARD = Signal(
+    "time.forward",
+    TIMES,
+    "Forward",
+    "in the model's forward; a part of `step.time`",
+    "s",
+    EVERY_STEP,
+    chart=STEP_CHART,
+    line="forward",
+)
+TIME_BACKWARD = Signal(
+    "time.backward",
+    TIMES,
+    "Backward",
+    "in `backward()`; a part of `step.time`",
+    "s",
+    EVERY_STEP,
+    chart=STEP_CHART,
+    line="backward",
+)
+TIME_OPTIMIZER = Signal(
+    "time.optimizer",
+    TIMES,
+    "Optimizer step",
+    "in the optimizer's `step()`; a part of `step.time`",
+    "s",
+    EVERY_STEP,
+    chart=STEP_CHART,
+    line="optimizer",
+)
+TIME_REST = Signal(
+    "time.rest",
+    TIMES,
+    "Rest of the step",
+    "what the other parts of `step.time` leave, without Clew's own time",
+    "s",
+    EVERY_STEP,
+)
+TIME_CLEW = Signal(
+    "time.clew", TIMES, "Clew's own time", "Clew's own seconds on the training thread", "s", EVERY_STEP
+)
+BATCH_SIZE = Signal(
+    "batch.size",
+    BATCHES,
+    "Batch size",
+    "samples in the step's batches; 0 if unknown",
+    "count",
+    EVERY_STEP,
+)
+MEMORY_RSS = Signal(
+    "memory.rss",
+    PROCESS_MEMORY,
+    "Memory",
+    "memory of the process (read at most every 0.25 s, repeated in between)",
+    "B",
+    EVERY_STEP,
+    chart=MEMORY_CHART,
+    line="rss",
+)
+EVENTS_PATTERN = Signal(
+    "events.pattern",
+    EVENTS,
+    "Order of events",
+    "number of the step's order of events: see the `pattern` fact",
+    when=EVERY_STEP,
+)
+
+# -- the loop --
+
+LOSS = Signal(
+    "loss",
+    LOSSES,
+    "Loss",
+    "value of the tensor that `backward()` was called on; in evaluation the mean of a loss call over the "
+    "section (the forwards without gradient between two steps)",
+    when="every backward; every evaluation section",
+    site="the `backward()` call, op `backward`, phase train; the loss call, phase eval",
+    chart=LOSS_CHART,
+    line="training",
+)
+GRAD_NORM = Signal(
+    "grad.norm",
+    GRAD,
+    "Gradient norm",
+    "2-norm over all gradients that the optimizer is about to use",
+    when=OPTIMIZER_STEP,
+    site=STEP_CALL,
+    chart=NORM_CHART,
+)
+GRAD_STALE = Signal(
+    "grad.stale",
+    GRAD,
+    "Stale gradients",
+    "1 if gradients of an earlier step were still there and were added to, else 0",
+    site=STEP_CALL,
+)
+GRAD_BACKWARDS = Signal(
+    "grad.backwards",
+    GRAD,
+    "Backwards per step",
+    "backwards since this optimizer's last step",
+    "count",
+    site=STEP_CALL,
+)
+GRAD_LOST = Signal(
+    "grad.lost",
+    GRAD,
+    "Lost gradients",
+    "backwards since this optimizer's last step whose gradients were cleared before any optimizer used "
+    "them (0 if the weights moved in between, or the gradients used were set by hand)",
+    "count",
+    site=STEP_CALL,
+)
+GRAD_PRESENT = Signal(
+    "grad.present",
+    GRAD,
+    "Parameters with a gradient",
+    "share of the optimizer's trainable parameters that have a gradient",
+    "share",
+    site=STEP_CALL,
+)
+LR = Signal(
+    "lr",
+    RATES,
+    "Learning rate",
+    "learning rate of the first parameter group",
+    when=OPTIMIZER_STEP,
+    site="the `step()` call",
+    chart=RATE_CHART,
+)
+LR_GROUP = Family(
+    "lr",
+    RATES,
+    "Learning rate",
+    "learning rate of the further parameter groups, `lr.1`, `lr.2`, … (up to 8)",
+    when=OPTIMIZER_STEP,
+    site="the `step()` call",
+    chart=RATE_CHART,
+    placeholder="group",
+)
+CLIP_NORM = Signal(
+    "clip.norm",
+    CLIPPING,
+    "Norm before clipping",
+    "total norm before clipping",
+    when="every clip call",
+    site="the clip call, op `clip`",
+)
+CLIP_LIMIT = Signal(
+    "clip.limit",
+    CLIPPING,
+    "Clipping limit",
+    "the limit asked for",
+    when="every clip call",
+    site="the clip call, op `clip`",
+)
+METRIC = Family(
+    "metric",
+    METRICS,
+    "",
+    "the user's own number",
+    when="`clew.log`",
+    site="the call",
+    chart=METRIC_CHART,
+)
+MODE_TRAINING = Signal(
+    "mode.training",
+    MODES,
+    "Training mode",
+    "1 if `root.training`, else 0",
+    when="sampled training forwards, one in ten of the others, and all in evaluation mode",
+    site="root",
+)
+EVALUATION_SITE = "root, and the line of its first forward, phase eval"
+MODE_EVALUATION = Signal(
+    "mode.evaluation",
+    MODES,
+    "Training mode in evaluation",
+    "1 if all forwards without gradient ran in training mode",
+    when=EVALUATION,
+    site=EVALUATION_SITE,
+)
+EVALUATION_FORWARDS = Signal(
+    "evaluation.forwards",
+    EVALUATIONS,
+    "Forwards in evaluation",
+    "how many forwards without gradient there were",
+    "count",
+    EVALUATION,
+    EVALUATION_SITE,
+)
+EVALUATION_BATCHES = Signal(
+    "evaluation.batches",
+    EVALUATIONS,
+    "Batches in evaluation",
+    "how many of the forwards were fed by a loader one right after the other",
+    "count",
+    EVALUATION,
+    EVALUATION_SITE,
+)
+
+# -- layers and parameters --
+
+ACTIVATION = Measured(
+    "activation",
+    ACTIVATIONS,
+    "Activation",
+    "output statistics, training phase only",
+    MODULE,
+    log2hist=True,
+    histogram=True,
+    glance=("mean", "std"),
+)
+ACTIVATION_DEAD_FRACTION = Signal(
+    "activation.dead_fraction",
+    ACTIVATIONS,
+    "Dead units",
+    "share of units that are zero for the whole batch; ReLU-like only, else NaN",
+    "share",
+    site=MODULE,
+    glance=True,
+)
+ACTIVATION_SATURATED = Signal(
+    "activation.saturated",
+    ACTIVATIONS,
+    "Saturated values",
+    "share of values at the flat ends of sigmoid, tanh, …; else NaN",
+    "share",
+    site=MODULE,
+    glance=True,
+)
+GRADIENT = Measured(
+    "gradient",
+    GRADIENTS,
+    "Gradient",
+    "statistics of a parameter's gradient",
+    PARAMETER,
+    log2hist=True,
+    histogram=True,
+    glance=("norm",),
+)
+WEIGHT = Measured(
+    "weight",
+    WEIGHTS,
+    "Weight",
+    "statistics of a parameter's value before the step",
+    PARAMETER,
+    log2hist=True,
+    histogram=True,
+    glance=("norm",),
+)
+UPDATE = Measured(
+    "update",
+    UPDATES,
+    "Update",
+    "statistics of the change that the step made",
+    PARAMETER,
+    log2hist=True,
+)
+UPDATE_RATIO = Signal(
+    "update.ratio",
+    UPDATES,
+    "Update ratio",
+    "norm of the update divided by norm of the value; from up to 16,384 elements in evenly spaced blocks",
+    site=PARAMETER,
+    glance=True,
+)
+
+# -- what goes into the model --
+
+INPUT = Measured("input", INPUTS, "Input", "the model's floating-point inputs", "root, op `input[0]` …")
+FEATURE_SPREAD = "largest over median standard deviation of the features of a 2-d input; 1 if unknown"
+INPUT_FEATURE_SPREAD = Signal(
+    "input.feature_spread", INPUTS, "Spread of the input's features", FEATURE_SPREAD, site=INPUT.site
+)
+FIRST_INPUT = Measured(
+    "first_input",
+    ARRIVING,
+    "First layer's input",
+    "what arrives there, after any normalisation inside the model",
+    "first Linear/Conv/RNN layer of the root that ran",
+)
+FIRST_INPUT_FEATURE_SPREAD = Signal(
+    "first_input.feature_spread",
+    ARRIVING,
+    "Spread of the first layer's input features",
+    FEATURE_SPREAD,
+    site=FIRST_INPUT.site,
+)
+BATCH_HASH = Signal(
+    "batch.hash",
+    BATCHES,
+    "Content of the batch",
+    "content hash of the first input (48 bits, as a number)",
+    site="root",
+)
+SAMPLE_COUNT = Signal(
+    "sample.count", SAMPLES, "Samples", "samples of the first input", "count", site=FIRST_INPUT_SITE
+)
+SAMPLE_DISTINCT = Signal(
+    "sample.distinct",
+    SAMPLES,
+    "Distinct samples",
+    "share of samples that differ from one another by content",
+    "share",
+    site=FIRST_INPUT_SITE,
+)
+SAMPLE_CONSTANT = Signal(
+    "sample.constant",
+    SAMPLES,
+    "Constant samples",
+    "share of samples with a single value",
+    "share",
+    site=FIRST_INPUT_SITE,
+)
+SAMPLE_CONSTANT_FEATURES = Signal(
+    "sample.constant_features",
+    SAMPLES,
+    "Constant features",
+    "share of features that have not varied so far in the run",
+    "share",
+    site=FIRST_INPUT_SITE,
+)
+SAMPLE_FEATURES = Signal(
+    "sample.features", SAMPLES, "Values in a sample", "values in a sample", "count", site=FIRST_INPUT_SITE
+)
+SAMPLE_SEEN = Signal(
+    "sample.seen",
+    SAMPLES,
+    "Samples seen before",
+    "share of samples that came in an earlier sampled step, bit by bit",
+    "share",
+    site=FIRST_INPUT_SITE,
+)
+SAMPLE_RELABELLED = Signal(
+    "sample.relabelled",
+    SAMPLES,
+    "Relabelled samples",
+    "share of the samples seen before whose label was another then (NaN if unknown)",
+    "share",
+    site=FIRST_INPUT_SITE,
+)
+SAMPLE_SLICED = Signal(
+    "sample.sliced",
+    SAMPLES,
+    "Rows the batch was cut from",
+    "rows of the tensor that the batch was cut from just now (0 if it was not)",
+    site=FIRST_INPUT_SITE,
+)
+PRETRAINED_SITE = "the first BatchNorm of a model into which weights were loaded"
+PRETRAINED_SHIFT = Signal(
+    "pretrained.shift",
+    PRETRAINED,
+    "Shift from pretrained statistics",
+    "median over channels of the distance of the batch's mean from the running mean, in running standard "
+    "deviations; before the layer adapts",
+    when="first 3 forwards",
+    site=PRETRAINED_SITE,
+)
+PRETRAINED_SCALE = Signal(
+    "pretrained.scale",
+    PRETRAINED,
+    "Scale against pretrained statistics",
+    "median over channels of the batch's standard deviation over the running one; before the layer adapts",
+    when="first 3 forwards",
+    site=PRETRAINED_SITE,
+)
+EVAL_WHEN = (
+    "first batches of evaluation sections: the first three sections up to 64 batches, later ones 8, from the "
+    "16th on only those with a number that is a power of two"
+)
+EVAL_INPUT = Measured(
+    "eval_input",
+    EVAL_INPUTS,
+    "Evaluation input",
+    "as `input.*`, without gradients",
+    f"{FIRST_INPUT_SITE}, phase eval",
+    EVAL_WHEN,
+)
+EVAL_SOURCE = Signal(
+    "eval.source",
+    EVAL_BATCHES,
+    "Source of the evaluation batch",
+    "number of the source: see the `fed` fact",
+    when="as `eval_input.*`",
+    site="root, phase eval",
+)
+EVAL_SAMPLES = Signal(
+    "eval.samples",
+    EVAL_BATCHES,
+    "Samples in evaluation",
+    "samples of the batch that are not blank",
+    "count",
+    "as `eval_input.*`",
+    "root, phase eval",
+)
+EVAL_SEEN = Signal(
+    "eval.seen",
+    EVAL_BATCHES,
+    "Evaluation samples trained on",
+    "how many of the samples were trained on, bit by bit",
+    "count",
+    "as `eval_input.*`",
+    "root, phase eval",
+)
+EVAL_KNOWN = Signal(
+    "eval.known",
+    EVAL_BATCHES,
+    "Known training samples",
+    "training samples known by then",
+    "count",
+    "as `eval_input.*`",
+    "root, phase eval",
+)
+
+# -- what goes into the loss, and what comes out of it --
+
+TARGET = Measured("target", TARGETS, "Target", "the targets of the loss call", LOSS_CALL)
+TARGET_CLASSES = Signal(
+    "target.classes",
+    TARGETS,
+    "Classes in the batch",
+    "for integer targets: distinct classes in the batch",
+    "count",
+    site=LOSS_CALL,
+)
+TARGET_TOP_SHARE = Signal(
+    "target.top_share",
+    TARGETS,
+    "Share of the top class",
+    "for integer targets: share of the most frequent class",
+    "share",
+    site=LOSS_CALL,
+)
+TARGET_SWITCHES = Signal(
+    "target.switches",
+    TARGETS,
+    "Neighbours that differ",
+    "for integer targets: share of neighbours in the batch that differ",
+    "share",
+    site=LOSS_CALL,
+)
+TARGET_OUTSIDE = Signal(
+    "target.outside",
+    TARGETS,
+    "Targets out of reach",
+    "share of targets that the last activation can't reach (of a binary loss: that are not between 0 and 1)",
+    "share",
+    site=LOSS_CALL,
+)
+TARGET_WHOLE = Signal(
+    "target.whole",
+    TARGETS,
+    "Whole-number targets",
+    "share of targets that are whole numbers",
+    "share",
+    site=LOSS_CALL,
+)
+TARGET_GIVEN = Signal(
+    "target.given",
+    TARGETS,
+    "Target from the loader",
+    "1 if the loader's batch of this step holds the target, 0 if not, NaN without such a batch",
+    site=LOSS_CALL,
+)
+TARGET_CALLS = Signal(
+    "target.calls", TARGETS, "Loss calls", "calls from this line in this step", site=LOSS_CALL
+)
+LABEL_SITE = (
+    "the loss call: classification with one label a sample (class indices, or a column of zeros and ones), "
+    "delivered by the loader or to the only call of the step"
+)
+LABEL_COUNT = Signal("label.count", LABELS, "Labels", "labels in the batch", "count", site=LABEL_SITE)
+LABEL_CLASSES = Signal(
+    "label.classes",
+    LABELS,
+    "Classes among the labels",
+    "distinct classes in the batch",
+    "count",
+    site=LABEL_SITE,
+)
+LABEL_TOP_SHARE = Signal(
+    "label.top_share",
+    LABELS,
+    "Share of the top label",
+    "share of the most frequent class",
+    "share",
+    site=LABEL_SITE,
+)
+LABEL_SWITCHES = Signal(
+    "label.switches",
+    LABELS,
+    "Neighbouring labels that differ",
+    "share of neighbours in the batch that differ",
+    "share",
+    site=LABEL_SITE,
+)
+LABEL_FIRST = Signal("label.first", LABELS, "First label", "the first sample's label", site=LABEL_SITE)
+LABEL_ACCURACY = Signal(
+    "label.accuracy",
+    LABELS,
+    "Labels predicted right",
+    "share of labels predicted right",
+    "share",
+    site=LABEL_SITE,
+)
+LOSS_INPUT = Measured(
+    "loss_input", LOSS_INPUTS, "Prediction", "what goes into the loss as prediction", LOSS_CALL
+)
+LOSS_INPUT_SIMPLEX = Signal(
+    "loss_input.simplex",
+    LOSS_INPUTS,
+    "Rows that are probabilities",
+    "share of rows (class dimension) that are ≥ 0 and sum to 1",
+    "share",
+    site=LOSS_CALL,
+)
+LOSS_INPUT_AXIS = Signal(
+    "loss_input.axis",
+    LOSS_INPUTS,
+    "Normalised dimension",
+    "the dimension along which the values (or their exponentials) sum to 1; the class dimension if it does; "
+    "-1: none",
+    site=LOSS_CALL,
+)
+LOSS_INPUT_LOGSUM = Signal(
+    "loss_input.logsum",
+    LOSS_INPUTS,
+    "Log-sum of the prediction",
+    "median of the absolute logsumexp over the classes: 0 for log-probabilities",
+    site="the `nll_loss` call",
+)
+LOSS_INPUT_ENDS = Signal(
+    "loss_input.ends",
+    LOSS_INPUTS,
+    "Predictions at the ends",
+    "share of values that are exactly 0 or 1",
+    "share",
+    site="a binary loss call",
+)
+LOSS_CALL_VALUE = Signal(
+    "loss_call.value",
+    LOSS_CALLS,
+    "Loss of an element",
+    "the call's own result for one element (one label) whatever the reduction; NaN if unknown",
+    site=LOSS_CALL,
+)
+LOSS_CALL_CHANCE = Signal(
+    "loss_call.chance",
+    LOSS_CALLS,
+    "Loss by chance",
+    "the loss of a model that knows nothing: ln C, ln 2, mean square (or size) of the targets; NaN if "
+    "unknown",
+    site=LOSS_CALL,
+)
+CLASSIFICATION = "a classification's loss call"
+PREDICTION_TOP_SHARE = Signal(
+    "prediction.top_share",
+    PREDICTIONS,
+    "Share of the top answer",
+    "share of the most frequent answer in the batch",
+    "share",
+    site=CLASSIFICATION,
+)
+PREDICTION_CLASSES = Signal(
+    "prediction.classes",
+    PREDICTIONS,
+    "Different answers",
+    "number of different answers in the batch",
+    "count",
+    site=CLASSIFICATION,
+)
+PREDICTION_ACCURACY = Signal(
+    "prediction.accuracy",
+    PREDICTIONS,
+    "Right answers",
+    "share of right answers in the batch",
+    "share",
+    site=CLASSIFICATION,
+)
+PREDICTION_TARGET_TOP_SHARE = Signal(
+    "prediction.target_top_share",
+    PREDICTIONS,
+    "Share of the top target",
+    "share of the most frequent label in the batch",
+    "share",
+    site=CLASSIFICATION,
+)
+PREDICTION_SPREAD = Signal(
+    "prediction.spread",
+    PREDICTIONS,
+    "Spread of the predictions",
+    "standard deviation of the predictions over the batch, relative to the targets'",
+    site="a regression's loss call",
+)
+TERM_SHARE = Signal(
+    "term.share",
+    TERMS,
+    "Share of a loss term",
+    "where the loss is a sum: what this call contributes (its value times the gradient that arrives at it), "
+    "as a share of all terms' sizes",
+    "share",
+    site=LOSS_CALL,
+)
+TERM_VALUE = Signal(
+    "term.value", TERMS, "Value of a loss term", "where the loss is a sum: this call's value", site=LOSS_CALL
+)
+
+# -- what a forward does inside --
+
+NOISE_NEGATIVE = Signal(
+    "noise.negative",
+    NOISES,
+    "Negative noise scale",
+    "share of negative entries of what multiplies drawn noise before it is added to an output "
+    "(`mu + scale * eps`)",
+    "share",
+    site="module, op `noise`, the line",
+)
+MASK_SITE = "module, op: the function given the mask, the line"
+MASK_INVERTED = Signal(
+    "mask.inverted",
+    MASKS,
+    "Inverted masks",
+    "share of padded samples whose mask is the exact opposite of their padding",
+    "share",
+    site=MASK_SITE,
+)
+MASK_PADDING = Signal(
+    "mask.padding", MASKS, "Padding", "share of tokens that are padding", "share", site=MASK_SITE
+)
+MASK_EMPTY = Signal(
+    "mask.empty",
+    MASKS,
+    "Empty masks",
+    "share of samples with real tokens that are all hidden",
+    "share",
+    site=MASK_SITE,
+)
+MASK_FUTURE_ONLY = Signal(
+    "mask.future_only",
+    MASKS,
+    "Masks that hide the past",
+    "1 if a square mask hides just the past",
+    "share",
+    site=MASK_SITE,
+)
+
+REGISTER: tuple[Signal | Measured, ...] = tuple(
+    entry for entry in list(globals().values()) if isinstance(entry, (Signal, Measured))
+)
+FAMILIES = tuple(entry for entry in REGISTER if isinstance(entry, Family))
+MEASURED = tuple(entry for entry in REGISTER if isinstance(entry, Measured))
+SIGNALS = {
+    signal.name: signal
+    for entry in REGISTER
+    if not isinstance(entry, Family)
+    for signal in (entry.signals if isinstance(entry, Measured) else (entry,))
+}
+"""Every signal with a name of its own."""
+
+_GROUPS = {signal.name.partition(".")[0]: signal.group for signal in (*SIGNALS.values(), *FAMILIES)}
+
+
+def measured(prefix: str) -> Measured:
+    """The statistics whose names begin so."""
+    return next(entry for entry in MEASURED if entry.prefix == prefix)
+
+
+def find(name: str) -> Signal | None:
+    """The signal of this name in the register, as itself or as one of a family."""
+    known = SIGNALS.get(name)
+    if known is not None:
+        return known
+    first, _, rest = name.partition(".")
+    family = next((family for family in FAMILIES if family.name == first and rest), None)
+    return family.known_as(name) if family is not None else _histogram(name)
+
+
+def _histogram(name: str) -> Signal | None:
+    """A bin of a histogram, or an end of its range."""
+    prefix, _, kind = name.rpartition(".")[0].rpartition(".")
+    owner = next((entry for entry in MEASURED if entry.prefix == prefix), None)
+    if owner is None or not is_histogram(name):
+        return None
+    if not (owner.log2hist if kind == "log2hist" else owner.histogram):
+        return None
+    meaning = "histogram by powers of two" if kind == "log2hist" else "signed histogram"
+    return Signal(name, owner.group, f"{owner.title} histogram", meaning, "share", owner.when, owner.site)
+
+
+@lru_cache(maxsize=4096)
+def known_as(name: str) -> Signal:
+    """What can be said of a signal; of one that a newer Clew recorded, its name alone."""
+    found = find(name)
+    if found is not None:
+        return found
+    first = name.partition(".")[0]
+    group = _GROUPS.get(first, Group(first))
+    return Signal(name, group, name, "", unit="share" if is_histogram(name) else "", when="", site="")

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from clew.checks import catalog
+from clew.checks.catalog import ORDER
+
+PACKAGE = Path(catalog.__file__).parent.parent
+PRINT_NAMES = "from clew.checks import catalog; print(catalog.__file__, *(k.name for k in catalog.CHECKS))"
+
+CHECK = '''"""NEW001 lost-sleep"""
+from dataclasses import dataclass
+from clew.checks.base import Check
+from clew.checks.loss.loss_unfit import LossUnfit  # read, not defined here
+
+@dataclass(frozen=True)
+class LostSleep(Check):
+    id = "NEW001"
+    name = "lost-sleep"
+    needs = ()
+
+    def diagnose(self, run):
+        yield from ()
+'''
+
+
+def names_from(path: Path) -> tuple[Path, list[str]]:
+    """The checks that a process finds which imports Clew from a folder or an archive."""
+    code = f"import sys; sys.path.insert(0, {str(path)!r}); {PRINT_NAMES}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    file, *names = done.stdout.split()
+    return Path(file), names
+
+
+def test_the_order_is_fixed() -> None:
+    assert [kind.id for kind in catalog.CHECKS[:5]] == ["NUM001", "NUM002", "NUM003", "OPT001", "LOOP001"]
+    assert list(catalog.CHECKS) == sorted(catalog.CHECKS, key=catalog._place)
+    assert [kind.id for kind in catalog.CHECKS][-1] == "PERF020"
+
+
+def test_each_entry_of_the_order_stands_for_checks() -> None:
+    used = {catalog._place(kind)[0] for kind in catalog.CHECKS}
+    assert used == set(range(len(ORDER)))
+
+
+def test_every_family_has_a_place_in_the_order() -> None:
+    assert {re.match("[A-Z]+", kind.id).group() for kind in catalog.CHECKS} <= set(ORDER)  # type: ignore[union-attr]
+
+
+def test_the_catalogue_is_the_same_out_of_an_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "clew.zip"
+    with zipfile.ZipFile(archive, "w") as zipped:
+        for path in PACKAGE.rglob("*.py"):
+            zipped.write(path, path.relative_to(PACKAGE.parent))
+    file, names = names_from(archive)
+    assert archive in file.parents
+    assert names == [kind.name for kind in catalog.CHECKS]
+
+
+def test_a_file_in_a_family_is_a_check_without_being_listed(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "clew", ignore=shutil.ignore_patterns("__pycache__", "*.so", "*.js"))
+    family = tmp_path / "clew/checks/new"
+    family.mkdir()
+    (family / "__init__.py").touch()
+    (family / "lost_sleep.py").write_text(CHECK, encoding="utf-8")
+    file, names = names_from(tmp_path)
+    assert tmp_path in file.parents
+    assert names == [*(kind.name for kind in catalog.CHECKS), "lost-sleep"]
