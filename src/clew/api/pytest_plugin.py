@@ -1,9 +1,9 @@
-"""For pytest: the pre-flight of `clew.examine`, each experiment a result of its own.
+"""For pytest: the experiments of `clew.examine`, each as a separate result.
 
     def test_model(clew_examine):
         clew_examine(model, loss_fn, batch)
 
-Found by pytest through its entry point; nothing heavy is imported before a test asks for it.
+Pytest finds it through its entry point; nothing heavy is imported before a test uses it.
 """
 
 from __future__ import annotations

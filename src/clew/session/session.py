@@ -99,7 +99,7 @@ class Session:
     # -- beginning --
 
     def start(self) -> None:
-        """Take the stage: from here on torch is watched as soon as it is there."""
+        """Start the session: from now on torch is attached to as soon as it is imported."""
         global _active
         _active = self
         _watch_forks()
@@ -154,7 +154,7 @@ class Session:
             self.say("probes: " + " ".join(self.probes()))
 
     def _look_at_alarm(self, where: str, step: int, state: Any) -> None:
-        """A loss or gradient is not finite: not one of the probes, which run all the time."""
+        """A loss or gradient is non-finite: not one of the probes, which run all the time."""
         self._guarded("replay", lambda: self.alarm(where, step, state))
 
     def _note_settings(self) -> None:
@@ -175,7 +175,7 @@ class Session:
             return ProjectSettings()
 
     def _save_repro(self, held: HeldStep, found: Answer) -> None:
-        """The step that went wrong goes into the run's folder, to be run again alone."""
+        """The failed step is saved in the run's folder, so that it can be replayed alone."""
         from clew.labs.replay.repro.repro_writer import ReproWriter
 
         if self._repro is None:
@@ -186,15 +186,15 @@ class Session:
     # -- while it runs --
 
     def ignore(self, check: str, where: str = "", why: str = "") -> None:
-        """Leave out a check, or its findings at some places, from here on and in later readings."""
+        """Ignore a check, or its findings at some places, from now on and when the run is read later."""
         self._writer.fact("ignore", self.step, Rule(check.strip().lower(), where, why).to_json())
 
     def join(self) -> None:
-        """Somebody attaches again: it is closed when all have closed it."""
+        """Attach once more: the session is closed when every user has closed it."""
         self._joined += 1
 
     def introduce(self, *things: Any) -> None:
-        """Name models and optimizers before they are seen at work."""
+        """Name models and optimizers before they are first used."""
         if self._watcher is None:
             self._pending.extend(things)
             return
@@ -223,11 +223,11 @@ class Session:
         return self._watcher.step if self._watcher is not None else 0
 
     def write_soon(self) -> None:
-        """What was recorded so far goes to the log, and to whoever looks on."""
+        """Flush what was recorded so far to the log, and to those who follow the run live."""
         self._writer.nudge()
 
     def catch_up(self, timeout: float) -> bool:
-        """Wait until that has been looked at; no part of any step. False: it takes too long."""
+        """Wait until that has been checked; not counted as part of a step. False: it takes too long."""
         began = perf_counter()
         # The second flush begins when whoever was told of the first is done.
         done = self._writer.flush(timeout) and self._writer.flush(timeout)
@@ -249,7 +249,7 @@ class Session:
             self._seams.install()
 
     def probes(self) -> list[str]:
-        """The names of the probes, each of which can fail without harm."""
+        """The names of the probes, each of which may fail without harm."""
         return sorted(set(self._guard.names))
 
     # -- the end --
@@ -274,7 +274,7 @@ class Session:
         return FAILED_ON if worst.rank <= Severity(wanted).rank else None
 
     def close(self, state: str = "finished", exit_code: int | None = None) -> None:
-        """Detach, write everything out, judge, and say what was found. Safe to call twice."""
+        """Detach, write everything, run the checks, and report the findings. Safe to call twice."""
         global _active
         if self._joined:
             self._joined -= 1
@@ -309,7 +309,7 @@ class Session:
 
     @property
     def verdict(self) -> Verdict:
-        """What the checks say: of the whole run once it is closed, else of what is known so far."""
+        """The verdict: on the whole run once it is closed, otherwise on what is known so far."""
         if self._verdict is None:
             if not self._closed:
                 self._writer.flush()
@@ -334,7 +334,7 @@ class Session:
         self.close("finished" if error is None else "failed")
 
     def summary(self) -> RunSummary:
-        """The closed run in a few words: as it was written, or as it would have been."""
+        """The closed run in brief: as it was written, or as it would have been."""
         from clew.render.run_summary import summarise
         from clew.store.read.run_reader import open_run
 
@@ -345,7 +345,8 @@ class Session:
             return unrecorded(self.path, self.meta, self._judge.data, checks, tuple(self._lost))
 
     def keep_sources(self) -> None:
-        """The user's own files that the recording names go into the run's folder. Off the training thread."""
+        """Copy the user's source files that the recording refers to into the run's folder, off the
+        training thread."""
         if self._watcher is not None and self.rank == 0 and self.recording:
             self._guarded("sources", self._keep_sources)
 
@@ -360,11 +361,11 @@ class Session:
 
     @property
     def watches(self) -> bool:
-        """Torch is there and attached to."""
+        """Torch is imported and attached to."""
         return self._watcher is not None
 
     def why_idle(self) -> str:
-        """Why there is nothing to judge."""
+        """Why there is nothing to check."""
         if self._importing.not_found:
             return "the script needs torch, which is not installed here: pip install torch"
         return "the script never imported torch" if self._watcher is None else NO_STEP
@@ -391,7 +392,7 @@ class Session:
         render_verdict(self.verdict, self.summary(), stream=to_stderr())
 
     def _say_unknown_rules(self) -> None:
-        """A misspelt name would otherwise silently leave nothing out."""
+        """A misspelt name would otherwise silently ignore nothing."""
         from clew.checks.base import UnknownCheck
         from clew.checks.catalog import find
 

@@ -79,7 +79,8 @@ def test_questions_that_need_an_experiment_take_one_line_however_many_they_are()
     assert "25 more checks need an experiment: run clew check train.py" in text
     assert "question-3" not in drawn(Verdict((softmax(),), (*SILENT, *unasked)), run, full=True)
     one = drawn(Verdict(not_judged=unasked[:1]), replace(run, checks=13, script="notebook"))
-    assert "1 more check needs an experiment: run clew.examine(model, loss_fn, batch)" in " ".join(one.split())
+    asks = "1 more check needs an experiment: run clew.examine(model, loss_fn, batch)"
+    assert asks in " ".join(one.split())
 
 
 def test_the_command_that_asks_the_rest_can_be_copied_as_it_stands() -> None:

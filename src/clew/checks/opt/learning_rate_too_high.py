@@ -83,11 +83,11 @@ class LearningRateTooHigh(Check):
     killed: float = 0.9  # share of a layer's units that are silent in the end
     alive: float = 0.5  # the same at the first step: a layer that began so was not killed by the steps
     floor: float = 0.1  # share of its start below which a loss has learned with what is left
-    window: int = 20  # losses, or sampled steps, judged at either end: enough for a steady median
-    patience: int = 50  # steps before a standing loss is judged; a warm-up may need some
+    window: int = 20  # losses, or sampled steps, at either end: enough for a steady median
+    patience: int = 50  # steps before a loss that stands still is reported; a warm-up may need some
     steep: float = 10.0  # gradient over weight at the first step; healthy ones are around 0.1 to 1
     ordinary: float = 0.1  # learning rate up to which such a gradient, not the rate, is to blame
-    seeds: int = 3  # orders of the batches in which a trial must give the same
+    seeds: int = 3  # orders of the batches in which the experiment must give the same result
     behind: float = 0.1  # share of the fall at a lower rate; rates in use gain several times the lower one's
     fell: float = 0.05  # share of its start by which the loss must fall at the lower rate to show anything
 
