@@ -108,7 +108,7 @@ def test_a_script_that_does_not_train_gets_one_clear_line(
     ("arguments", "said"),
     [
         (["--only", "cannot-overfit", "train.py"], "did you mean cannot-overfit-batch?"),
-        (["--skip", "zzz", "train.py"], "there is no experiment named 'zzz'; there are: "),
+        (["--skip", "zzz", "train.py"], "there is no experiment named 'zzz'; choose from: "),
         (["--only", "batch-leak", "--skip", "batch-leak", "train.py"], "leave no experiment"),
         (["--lr", "3", "train.py"], "clew check has no option --lr; options of the script go after it"),
         (["nothing.py"], "no such script: nothing.py"),

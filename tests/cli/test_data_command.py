@@ -97,7 +97,7 @@ def test_samples_stand_beside_what_the_model_gets_and_the_script_ends(tmp_path):
     assert result.out == ""  # it did not train to its end
     assert "Squares → Noisy → default_collate" in result.err
     assert "between loader and model, values" in result.err
-    assert "reading draws random numbers" in result.err
+    assert "reading uses random numbers" in result.err
     found = json.loads((tmp_path / "out.json").read_text())
     train, val = found["loaders"]
     assert (train["name"], train["role"], train["length"]) == ("train_loader", "train", 48)

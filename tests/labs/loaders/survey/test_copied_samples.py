@@ -203,7 +203,7 @@ def test_samples_of_one_split_in_the_other_are_counted() -> None:
     (pair,) = look.between
     assert (pair.exact.copies, pair.exact.compared) == (20, 70)
     assert {(p.first, p.second) for p in pair.exact.pairs} == {(30 + n, 50 + n) for n in range(20)}
-    assert "20 samples of eval_loader are in train_loader too" in said(look)["train-val-leakage"].message
+    assert "20 samples of eval_loader are also in train_loader" in said(look)["train-val-leakage"].message
 
 
 def test_splits_that_share_nothing_are_found_apart() -> None:

@@ -85,7 +85,7 @@ CALLS: list[tuple[Callable[..., Any], tuple[Any, ...], str, str, str | None]] = 
         (R(4, 3), R(3, 7)),
         "batch × n × m, batch × m × p",
         "a 4×3, b 3×7",
-        "both must have 3 dimensions; a @ b takes any number",
+        "both must have 3 dimensions; a @ b takes any number of dimensions",
     ),
     (
         lambda a, b: torch.matmul(a, b),
@@ -99,7 +99,7 @@ CALLS: list[tuple[Callable[..., Any], tuple[Any, ...], str, str, str | None]] = 
         (R(2, 4, 3), R(5, 3, 7)),
         "equal sizes, or 1, in dimension -3",
         "a 2×4×3, b 5×3×7",
-        "a is 2 matrices there, b 5",
+        "a has 2 matrices there, b has 5",
     ),
     (lambda a: a.view(4, 5, 5, 3), (R(4, 5, 12),), "300 elements for 4×5×5×3", "4×5×12, 240 elements", None),
     (

@@ -185,7 +185,7 @@ def test_nothing_passes_where_the_code_of_the_loss_could_not_be_saved(
     assert interpret(["replay", str(repro)]) == 3
     assert "does not show the failure" in capsys.readouterr().out
     alone = python(repro / "repro.py", cwd=tmp_path)
-    assert (alone.returncode, alone.stdout[:11]) == (3, "not reproduced")
+    assert (alone.returncode, alone.stdout[:14]) == (3, "not reproduced")
     tested = python("-m", "pytest", "-q", repro / "test_repro.py", cwd=tmp_path)
     assert tested.returncode == 1
     assert "not reproduced" in tested.stdout

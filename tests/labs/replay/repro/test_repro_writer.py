@@ -185,7 +185,7 @@ def test_a_step_that_could_not_be_tried_is_known_once_it_has_shown_the_failure(
     )
     finite = {"model": Logarithm()}
     monkeypatch.setattr(Logarithm, "forward", lambda self, x, shift: x * self.scale)
-    assert "it is not known" in str(replay_saved(tmp_path, finite)[0].problem)
+    assert "it is unknown" in str(replay_saved(tmp_path, finite)[0].problem)
     monkeypatch.undo()
     assert replay_saved(tmp_path)[0].bad
     monkeypatch.setattr(Logarithm, "forward", lambda self, x, shift: x * self.scale)
