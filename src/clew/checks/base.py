@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from clew.checks.needs import Need
 from clew.checks.run_view import RunView
 from clew.records.finding import Evidence, Exhibit, Finding, Severity
 from clew.records.site import Site
@@ -36,7 +37,7 @@ class Check(ABC):
 
     id: ClassVar[str]
     name: ClassVar[str]
-    needs: ClassVar[tuple[str, ...]]  # signals or `fact:KIND`; `a|b` where either is enough
+    needs: ClassVar[tuple[Need, ...]]  # signals and kinds of facts; `any_of(a, b)` where either will do
     confidence: ClassVar[str] = "likely"  # of its findings: certain, likely or possible
     scope: ClassVar[str] = "run"  # or `phase`, `fit`: what it judges at a time, see `checks.fits`
     # Why an error that was reported early is withdrawn when later steps contradict it; "": it never is.

@@ -23,6 +23,7 @@ from importlib.metadata import entry_points
 from typing import Any, ClassVar, overload
 
 from clew.checks.base import Check
+from clew.checks.needs import Need
 from clew.checks.run_view import RunView
 from clew.records.finding import Evidence, Exhibit, Finding, Severity
 from clew.records.site import Site
@@ -44,10 +45,10 @@ class CannotRegister(Exception):  # noqa: N818 - reads as what it is
 def register(check: type[Check] | Check | Diagnose) -> Any: ...
 @overload
 def register(
-    *, name: str | None = None, needs: Sequence[str] = (), severity: str = "warning"
+    *, name: str | None = None, needs: Sequence[Need] = (), severity: str = "warning"
 ) -> Callable[[Any], Any]: ...
 def register(
-    check: Any = None, *, name: str | None = None, needs: Sequence[str] = (), severity: str = "warning"
+    check: Any = None, *, name: str | None = None, needs: Sequence[Need] = (), severity: str = "warning"
 ) -> Any:
     """Add your own check, as a decorator or a call; a class, an instance or a function.
 
@@ -59,7 +60,7 @@ def register(
     return register_as(check, name, needs, severity)
 
 
-def register_as(given: Any, name: str | None, needs: Sequence[str], severity: str) -> Any:
+def register_as(given: Any, name: str | None, needs: Sequence[Need], severity: str) -> Any:
     """Register and return the object, so that it stays usable where it is defined."""
     check = as_check(given, name, needs, severity)
     from clew.checks.catalog import CHECKS
@@ -71,7 +72,7 @@ def register_as(given: Any, name: str | None, needs: Sequence[str], severity: st
 
 
 def as_check(
-    given: Any, name: str | None = None, needs: Sequence[str] = (), severity: str = "warning"
+    given: Any, name: str | None = None, needs: Sequence[Need] = (), severity: str = "warning"
 ) -> Check:
     """A check object out of a class, an instance or a function."""
     if isinstance(given, type) and issubclass(given, Check):
@@ -111,7 +112,7 @@ class FunctionCheck(Check):
         )
 
 
-def _from_function(function: Diagnose, name: str, needs: tuple[str, ...], severity: Severity) -> Check:
+def _from_function(function: Diagnose, name: str, needs: tuple[Need, ...], severity: Severity) -> Check:
     members = {
         "id": f"USER-{name}",
         "name": name,

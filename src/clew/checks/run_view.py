@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.checks.evidence.recorded_facts import Layer, Model, Optimizer, Parameters
+from clew.checks.needs import Need, One, fact_kind, options, text_of
 from clew.checks.series import Series
 from clew.records.finding import Exhibit
 from clew.records.site import Site
@@ -90,12 +91,13 @@ class RunView:
     def _signals(self) -> frozenset[str]:
         return frozenset(self._source.signal_names())
 
-    def has(self, need: str) -> bool:
-        """Whether a signal, a `fact:KIND`, or one of several (`a|b`) was recorded."""
-        return any(
-            bool(self.facts(name[5:])) if name.startswith("fact:") else name in self._signals
-            for name in need.split("|")
-        )
+    def has(self, need: Need) -> bool:
+        """Whether a signal, a fact of a kind, or one of several was recorded."""
+        return any(self._has(option) for option in options(need))
+
+    def _has(self, option: One) -> bool:
+        kind = fact_kind(option)
+        return text_of(option) in self._signals if kind is None else bool(self._facts.get(kind))
 
     def names(self, prefix: str) -> list[str]:
         """The recorded signals whose name begins so, in order."""

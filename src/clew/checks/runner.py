@@ -12,17 +12,19 @@ from clew.checks.base import Check
 from clew.checks.causes import Causes, folded, possible_causes
 from clew.checks.custom_checks import broken, from_fact
 from clew.checks.ignore_rules import Rule, rules_of
+from clew.checks.needs import Need, One, fact_kind, fact_kinds, of_experiment, options, text_of
 from clew.checks.proof_verdicts import proven
 from clew.checks.run_view import RunView
 from clew.checks.thresholds import in_force
 from clew.checks.trainings import PHASE, Part, parts_of
 from clew.checks.wording import listed
+from clew.records.facts.experiment_facts import PREFIX
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 from clew.records.verdict import NEEDS_DATA, NEEDS_EXPERIMENT, NEEDS_PROFILE, Ignored, NotJudged, Verdict
 
-EXPERIMENT = "fact:experiment."  # needs that only `clew check` and `clew.examine` can meet
-OTHER_COMMANDS = {EXPERIMENT: NEEDS_EXPERIMENT, "fact:profile": NEEDS_PROFILE, "fact:data.": NEEDS_DATA}
+# Kinds of facts that a plain run never has begin so; the command that would record them.
+OTHER_COMMANDS = {PREFIX: NEEDS_EXPERIMENT, "profile": NEEDS_PROFILE, "data.": NEEDS_DATA}
 MOST_OTHERS = 8  # further places listed one by one, to keep a finding on one screen
 
 
@@ -132,7 +134,7 @@ def _add_announced(answers: _Answers, asked: Sequence[Check]) -> None:
 def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
     """A check's findings, or why it could not run."""
     missing = [need for need in check.needs if not run.has(need)]
-    elsewhere = _asked_elsewhere([name for need in missing for name in need.split("|")])
+    elsewhere = _asked_elsewhere([option for need in missing for option in options(need)])
     if elsewhere:
         return [], elsewhere
     if missing:
@@ -190,25 +192,27 @@ def _clears(check: Check, run: RunView) -> bool:
         return False
 
 
-def _asked_elsewhere(names: Sequence[str]) -> str | None:
+def _asked_elsewhere(wanted: Sequence[One]) -> str | None:
     """The command that runs this check, where a plain run does not record what it needs."""
-    commands = [next((c for begin, c in OTHER_COMMANDS.items() if n.startswith(begin)), None) for n in names]
+    kinds = [fact_kind(option) or "" for option in wanted]
+    commands = [next((c for begin, c in OTHER_COMMANDS.items() if k.startswith(begin)), None) for k in kinds]
     return commands[0] if commands and None not in commands else None
 
 
 def _silence(check: Check, run: RunView) -> str | None:
-    """Why finding nothing does not mean that all is well: as the check says, or the experiment it
-    depends on."""
-    own = f"{EXPERIMENT}{check.name}"
-    ways = [need.split("|") for need in check.needs if own in need.split("|")]
-    alone = any(not any(run.has(n) for n in names if n != own) for names in ways)
+    """Why finding nothing does not mean that all is well: as the check or its experiment says."""
+    own = f"{PREFIX}{check.name}"
+    ways = [options(need) for need in check.needs if own in fact_kinds([need])]
+    alone = any(not any(run.has(one) for one in way if fact_kind(one) != own) for way in ways)
     return (run.unanswered(check.name) if alone else None) or check.unjudged(run)
 
 
-def _readable(need: str) -> str:
-    asked = need.split("|")
-    recorded = [n for n in asked if not n.startswith("fact:data.")] or asked  # what a plain run could have
-    names = ["an experiment (clew check)" if n.startswith(EXPERIMENT) else n for n in recorded]
+def _readable(need: Need) -> str:
+    asked = options(need)
+    recorded = [one for one in asked if not (fact_kind(one) or "").startswith("data.")]  # by a plain run
+    names = [
+        "an experiment (clew check)" if of_experiment(one) else text_of(one) for one in recorded or asked
+    ]
     return " or ".join(names).replace("fact:", "fact ")
 
 
@@ -256,6 +260,6 @@ def _place(site: Site) -> str:
 
 def judged(view: RunView) -> Verdict:
     """What the checks say that read what was found about the data."""
-    asked = {f"fact:{kind}" for kind in view.fact_kinds("data.")}
-    checks = [c for c in catalog.everything() if asked & {n for need in c.needs for n in need.split("|")}]
+    asked = set(view.fact_kinds("data."))
+    checks = [check for check in catalog.everything() if asked & fact_kinds(check.needs)]
     return judge(view, checks=checks)

@@ -31,6 +31,8 @@ from clew.checks.evidence.hidden_layers import hidden_layers, no_progress, norma
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Finding, Severity
 
 
@@ -38,7 +40,11 @@ from clew.records.finding import Finding, Severity
 class ActivationScaleOff(Check):
     id = "ACT004"
     name = "activation-scale-off"
-    needs = ("activation.std", "loss", "fact:model")
+    needs = (
+        signals.ACTIVATION.std,
+        signals.LOSS,
+        ModelFact,
+    )
     scope = FIT
 
     caused_by = (

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -37,7 +38,7 @@ from clew.records.site import Site
 class DeadUnits(Check):
     id = "ACT001"
     name = "dead-units"
-    needs = ("activation.dead_fraction",)
+    needs = (signals.ACTIVATION_DEAD_FRACTION,)
 
     groups = ("layer-faults",)
     # A layer that gets no gradient keeps the units that its first weights left silent.

@@ -41,8 +41,12 @@ from clew.checks.evidence.gradient_depth import is_weight
 from clew.checks.evidence.loss_trend import only_loss, pretrained, start_and_end
 from clew.checks.evidence.parameter_shapes import shape_of
 from clew.checks.evidence.recorded_facts import flag, rows, text
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records import signals
+from clew.records.facts.experiment_facts import PoorInitialisationFact
+from clew.records.facts.model_facts import ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -61,8 +65,8 @@ class PoorInitialisation(Check):
     id = "ACT002"
     name = "poor-initialisation"
     needs = (
-        "fact:parameters|fact:experiment.poor-initialisation",
-        "weight.norm|fact:experiment.poor-initialisation",
+        any_of(ParametersFact, PoorInitialisationFact),
+        any_of(signals.WEIGHT.norm, PoorInitialisationFact),
     )
 
     groups = ("layer-faults",)

@@ -30,6 +30,8 @@ from clew.checks.evidence.layer_pairs import feeding
 from clew.checks.evidence.loss_trend import only_loss, start_and_end
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.model_facts import StructureFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -38,7 +40,10 @@ from clew.records.site import Site
 class SaturatedActivation(Check):
     id = "ACT003"
     name = "saturated-activation"
-    needs = ("activation.saturated", "fact:structure")
+    needs = (
+        signals.ACTIVATION_SATURATED,
+        StructureFact,
+    )
 
     groups = ("layer-faults",)
     # Large inputs saturate what squashes them.

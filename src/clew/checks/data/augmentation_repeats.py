@@ -29,6 +29,8 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import at, training_loaders
 from clew.checks.run_view import RunView
+from clew.records import signals
+from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -37,7 +39,10 @@ from clew.records.site import Site
 class AugmentationRepeats(Check):
     id = "DATA017"
     name = "augmentation-repeats"
-    needs = ("sample.seen", "fact:loader")
+    needs = (
+        signals.SAMPLE_SEEN,
+        LoaderFact,
+    )
 
     caused_by = ("labels-misaligned",)
 

@@ -33,8 +33,11 @@ from clew.checks.base import Check
 from clew.checks.evidence.data_feed import at, feeding_site
 from clew.checks.evidence.survey_facts import looked, surveys, was_surveyed
 from clew.checks.evidence.survey_facts import site as place
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records import signals
 from clew.records.dataset_survey import Survey
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -45,9 +48,9 @@ class ConstantInput(Check):
     name = "constant-input"
     withdrawal = "later batches differ"
     needs = (
-        "sample.constant|fact:data.survey",
-        "sample.distinct|fact:data.survey",
-        "sample.count|fact:data.survey",
+        any_of(signals.SAMPLE_CONSTANT, SurveyFact),
+        any_of(signals.SAMPLE_DISTINCT, SurveyFact),
+        any_of(signals.SAMPLE_COUNT, SurveyFact),
     )
 
     groups = ("data-faults",)

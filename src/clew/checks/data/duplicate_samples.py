@@ -34,6 +34,7 @@ from clew.checks.evidence.survey_facts import by_nature, called, exhibits, looke
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
 from clew.records.dataset_survey import Duplicates, Survey
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 
 HOW = {"picture": "images", "features": "values", "shingles": "texts"}
@@ -43,7 +44,7 @@ HOW = {"picture": "images", "features": "values", "shingles": "texts"}
 class DuplicateSamples(Check):
     id = "DATA018"
     name = "duplicate-samples"
-    needs = ("fact:data.survey",)
+    needs = (SurveyFact,)
 
     copies: int = 5  # samples that came before; well-kept datasets have one or two
     share: float = 0.01  # of all samples; well-kept datasets have 0.001 and less

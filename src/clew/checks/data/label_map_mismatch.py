@@ -29,6 +29,8 @@ from clew.checks.base import Check
 from clew.checks.evidence.data_feed import sources
 from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.run_view import RunView
+from clew.records import signals
+from clew.records.facts.loss_facts import ConfusionFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -40,7 +42,10 @@ class LabelMapMismatch(Check):
     id = "DATA013"
     name = "label-map-mismatch"
     withdrawal = "later evaluations contradict it"
-    needs = ("fact:confusion", "label.accuracy")
+    needs = (
+        ConfusionFact,
+        signals.LABEL_ACCURACY,
+    )
 
     caused_by = ("train-mode-in-evaluation", "train-val-preprocessing-mismatch")
 

@@ -31,6 +31,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.data_feed import at
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +42,12 @@ REGRESSION = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
 class UnnormalisedTarget(Check):
     id = "DATA009"
     name = "unnormalised-target"
-    needs = ("target.mean", "target.std", "loss_input.mean", "loss_input.std")
+    needs = (
+        signals.TARGET.mean,
+        signals.TARGET.std,
+        signals.LOSS_INPUT.mean,
+        signals.LOSS_INPUT.std,
+    )
 
     groups = ("scale-faults",)
 

@@ -37,6 +37,7 @@ from clew.checks.evidence.experiment_outcome import curve, number, place, why_no
 from clew.checks.evidence.recorded_facts import rows, whole
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
+from clew.records.facts.experiment_facts import CannotOverfitBatchFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -44,7 +45,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class CannotOverfitBatch(Check):
     id = "EXP001"
     name = "cannot-overfit-batch"
-    needs = ("fact:experiment.cannot-overfit-batch",)
+    needs = (CannotOverfitBatchFact,)
 
     # A network that can't learn a toy can't learn a batch either.
     caused_by = ("learning-faults", "input-ignored", "toy-task-failed", "capacity-too-small")

@@ -36,8 +36,11 @@ from clew.checks.evidence.experiment_outcome import curve, number, place, why_no
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.evidence.survey_facts import by_nature, exhibits, looked, surveys
 from clew.checks.evidence.survey_facts import site as line_of
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.document_facts import SurveyFact
+from clew.records.facts.experiment_facts import LabelNoiseFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -45,7 +48,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class LabelNoise(Check):
     id = "EXP023"
     name = "label-noise"
-    needs = ("fact:experiment.label-noise|fact:data.survey",)
+    needs = (any_of(LabelNoiseFact, SurveyFact),)
     confidence = "possible"
 
     caused_by = ("labels-misaligned", "loader-corrupts-data", "dataset-mutates")

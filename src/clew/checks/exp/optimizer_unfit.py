@@ -35,6 +35,7 @@ from clew.checks.evidence.experiment_outcome import curve, number, numbers, why_
 from clew.checks.evidence.rate_trials import where
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import OptimizerUnfitFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -42,7 +43,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class OptimizerUnfit(Check):
     id = "EXP004"
     name = "optimizer-unfit"
-    needs = ("fact:experiment.optimizer-unfit",)
+    needs = (OptimizerUnfitFact,)
 
     caused_by = ("rate-faults", "wiring-faults", "network-faults", "poor-initialisation", "over-regularised")
 

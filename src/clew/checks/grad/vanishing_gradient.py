@@ -35,6 +35,8 @@ import numpy as np
 from clew.checks.base import Check
 from clew.checks.evidence.gradient_depth import Profile, profiles
 from clew.checks.run_view import RunView
+from clew.records import signals
+from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Evidence, Finding, Severity
 
 SQUASHING = {"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign"}  # flat at both ends
@@ -44,7 +46,11 @@ SQUASHING = {"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign"}  # flat a
 class VanishingGradient(Check):
     id = "GRAD001"
     name = "vanishing-gradient"
-    needs = ("gradient.norm", "weight.norm", "fact:model")
+    needs = (
+        signals.GRADIENT.norm,
+        signals.WEIGHT.norm,
+        ModelFact,
+    )
 
     groups = ("layer-faults",)
     # A layer of dead units passes nothing on.

@@ -29,8 +29,11 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import series_at
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +44,7 @@ MEANT_SMALL = ("kl_div", "cosine_embedding_loss")
 class LossTermImbalance(Check):
     id = "LOSS008"
     name = "loss-term-imbalance"
-    needs = ("loss|fact:loss",)
+    needs = (any_of(signals.LOSS, LossFact),)
 
     caused_by = ("unnormalised-target", "unnormalised-input")
 

@@ -39,8 +39,10 @@ from clew.checks.evidence.loss_inputs import (
     series_at,
 )
 from clew.checks.evidence.recorded_facts import LossCall, text
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import shaped
+from clew.records.facts.loss_facts import LossFact, LossFailedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -51,7 +53,7 @@ PRETRAINED = (1000, 21841, 21843)  # outputs of ImageNet models
 class LossUnfit(Check):
     id = "LOSS009"
     name = "loss-unfit"
-    needs = ("fact:loss|fact:loss_failed",)
+    needs = (any_of(LossFact, LossFailedFact),)
 
     groups = ("loss-faults",)
     from_the_start = True

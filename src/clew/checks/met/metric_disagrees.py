@@ -33,6 +33,7 @@ from clew.checks.evidence.metric_names import is_accuracy, is_held_out
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +42,7 @@ from clew.records.site import Site
 class MetricDisagrees(Check):
     id = "MET001"
     name = "metric-disagrees"
-    needs = ("fact:loss",)
+    needs = (LossFact,)
     scope = FIT
 
     caused_by = (

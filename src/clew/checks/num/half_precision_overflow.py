@@ -37,6 +37,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.number_formats import Format, layer_formats
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -45,7 +46,10 @@ from clew.records.site import Site
 class HalfPrecisionOverflow(Check):
     id = "NUM002"
     name = "half-precision-overflow"
-    needs = ("activation.max", "activation.min")
+    needs = (
+        signals.ACTIVATION.max,
+        signals.ACTIVATION.min,
+    )
 
     caused_by = ("step-size-faults", "scale-faults")
 

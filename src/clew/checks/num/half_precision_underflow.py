@@ -38,6 +38,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.number_formats import Format, histogram, layer_formats, parameter_formats, progress
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -48,7 +49,7 @@ Gradient = tuple[Site, Series, Format]
 class HalfPrecisionUnderflow(Check):
     id = "NUM003"
     name = "half-precision-underflow"
-    needs = ("gradient.zeros",)
+    needs = (signals.GRADIENT.zeros,)
 
     groups = ("layer-faults",)
 

@@ -44,9 +44,12 @@ from clew.checks.evidence.gradient_depth import first_over_weight, is_weight
 from clew.checks.evidence.loss_course import train_losses
 from clew.checks.evidence.rate_trials import rate_trial, where
 from clew.checks.loop.accumulation_unscaled import scale_free
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.experiment_facts import LearningRateTooHighFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -56,8 +59,8 @@ class LearningRateTooHigh(Check):
     id = "OPT004"
     name = "learning-rate-too-high"
     needs = (
-        "loss|fact:experiment.learning-rate-too-high",
-        "update.ratio|fact:experiment.learning-rate-too-high",
+        any_of(signals.LOSS, LearningRateTooHighFact),
+        any_of(signals.UPDATE_RATIO, LearningRateTooHighFact),
     )
     scope = FIT
 

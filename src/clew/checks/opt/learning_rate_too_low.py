@@ -37,9 +37,12 @@ from clew.checks.evidence.experiment_outcome import why_not
 from clew.checks.evidence.gradient_depth import is_weight
 from clew.checks.evidence.loss_trend import highest_rate, only_loss, pretrained, start_and_end, warming_up
 from clew.checks.evidence.rate_trials import rate_trial, where
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.experiment_facts import LearningRateTooLowFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -47,7 +50,11 @@ from clew.records.finding import Evidence, Finding, Severity
 class LearningRateTooLow(Check):
     id = "OPT010"
     name = "learning-rate-too-low"
-    needs = tuple(f"{name}|fact:experiment.learning-rate-too-low" for name in ("loss", "update.ratio", "lr"))
+    needs = (
+        any_of(signals.LOSS, LearningRateTooLowFact),
+        any_of(signals.UPDATE_RATIO, LearningRateTooLowFact),
+        any_of(signals.LR, LearningRateTooLowFact),
+    )
     scope = FIT
 
     groups = ("rate-faults",)

@@ -43,8 +43,11 @@ from clew.checks.evidence.loss_trend import (
     start_and_end,
 )
 from clew.checks.evidence.recorded_facts import Data, names
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.experiment_facts import OverRegularisedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -55,7 +58,7 @@ DECOUPLED = {"AdamW", "SGDW", "Lion", "NAdamW", "RAdamW", "Adafactor"}  # decay 
 class OverRegularised(Check):
     id = "OPT011"
     name = "over-regularised"
-    needs = ("loss|fact:experiment.over-regularised",)
+    needs = (any_of(signals.LOSS, OverRegularisedFact),)
 
     groups = ("learning-faults",)
 

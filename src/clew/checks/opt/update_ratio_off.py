@@ -34,6 +34,7 @@ from clew.checks.evidence.loss_trend import highest_rate, pretrained, warming_up
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -50,7 +51,11 @@ class Pace:
 class UpdateRatioOff(Check):
     id = "OPT013"
     name = "update-ratio-off"
-    needs = ("update.ratio", "gradient.norm", "weight.norm")
+    needs = (
+        signals.UPDATE_RATIO,
+        signals.GRADIENT.norm,
+        signals.WEIGHT.norm,
+    )
     scope = FIT
 
     caused_by = (

@@ -34,6 +34,8 @@ from clew.checks.evidence.parameter_shapes import elements
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Finding, Severity
 
 
@@ -41,7 +43,11 @@ from clew.records.finding import Finding, Severity
 class WeightsDiverging(Check):
     id = "OPT012"
     name = "weights-diverging"
-    needs = ("weight.norm", "loss", "fact:model")
+    needs = (
+        signals.WEIGHT.norm,
+        signals.LOSS,
+        ModelFact,
+    )
     scope = FIT
 
     caused_by = ("exploding-gradient", "step-size-faults", "scale-faults")

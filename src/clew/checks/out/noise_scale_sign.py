@@ -26,8 +26,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -36,7 +39,7 @@ from clew.records.site import Site
 class NoiseScaleSign(Check):
     id = "OUT003"
     name = "noise-scale-sign"
-    needs = ("loss|fact:loss",)
+    needs = (any_of(signals.LOSS, LossFact),)
 
     groups = ("layer-faults",)
 

@@ -32,6 +32,7 @@ from clew.checks.evidence.recorded_facts import LossCall
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -40,7 +41,7 @@ from clew.records.site import Site
 class PredictionCollapse(Check):
     id = "OUT002"
     name = "prediction-collapse"
-    needs = ("fact:loss",)
+    needs = (LossFact,)
     scope = FIT
 
     caused_by = ("learning-faults", "labels-misaligned", "non-finite", "loss-term-imbalance")

@@ -34,6 +34,7 @@ from clew.checks.evidence.loss_trend import highest_rate, only_loss, searches_li
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -41,7 +42,10 @@ from clew.records.finding import Finding, Severity
 class LossOscillates(Check):
     id = "SYM005"
     name = "loss-oscillates"
-    needs = ("loss", "batch.hash")
+    needs = (
+        signals.LOSS,
+        signals.BATCH_HASH,
+    )
     scope = FIT
     symptom = True
     confidence = "possible"

@@ -32,6 +32,7 @@ from clew.checks.run_view import RunView
 from clew.checks.series import FloatArray, IntArray, Series
 from clew.checks.trainings import FIT
 from clew.checks.wording import listed
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -39,7 +40,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class LossSpikes(Check):
     id = "SYM004"
     name = "loss-spikes"
-    needs = ("loss",)
+    needs = (signals.LOSS,)
     scope = FIT
     symptom = True
     confidence = "possible"

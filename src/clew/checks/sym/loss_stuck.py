@@ -32,6 +32,8 @@ from clew.checks.evidence.chance_loss import chance_level
 from clew.checks.evidence.loss_trend import noise, only_loss, pretrained, start_and_end, warming_up
 from clew.checks.run_view import RunView
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
 
 
@@ -39,7 +41,10 @@ from clew.records.finding import Finding, Severity
 class LossStuck(Check):
     id = "SYM003"
     name = "loss-stuck"
-    needs = ("loss", "fact:loss")
+    needs = (
+        signals.LOSS,
+        LossFact,
+    )
     scope = FIT
     symptom = True
     confidence = "possible"

@@ -33,6 +33,7 @@ from clew.checks.evidence.loss_trend import eval_loss, only_loss
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -51,7 +52,7 @@ class Turn:
 class Overfitting(Check):
     id = "SYM001"
     name = "overfitting"
-    needs = ("loss",)
+    needs = (signals.LOSS,)
     scope = FIT
 
     caused_by = (

@@ -29,6 +29,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.loss_trend import eval_loss, only_loss, pretrained
 from clew.checks.run_view import RunView
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -36,7 +37,7 @@ from clew.records.finding import Finding, Severity
 class Underfitting(Check):
     id = "SYM002"
     name = "underfitting"
-    needs = ("loss",)
+    needs = (signals.LOSS,)
     scope = FIT
     symptom = True
     confidence = "possible"

@@ -24,7 +24,7 @@ META_BYTES = 16 << 20  # a run.json larger than this is not one of ours
 
 
 def open_run(path: str | Path) -> RunReader:
-    """The run in that folder, read as far as it goes; raises `RunError` with one clear line."""
+    """Open the run in that folder, as far as it can be read; raises `RunError` with one clear line."""
     return not_empty(RunReader(path))
 
 
