@@ -50,7 +50,7 @@ def _delivered(order: Order | None) -> str:
         return ""
     if order.shuffled:
         return "shuffled by the loader"
-    return f"ordered by {order.sampler}" if order.sampler else ""
+    return f"sampled by {order.sampler}" if order.sampler else ""
 
 
 def alike(survey: Survey) -> str:
