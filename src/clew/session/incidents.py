@@ -20,7 +20,7 @@ class Incidents:
     def failed(self, probe: str, error: BaseException) -> None:
         """A probe raised and has been switched off."""
         text = in_short(error)
-        self.report(f"the {probe} probe failed and is off for this run; training goes on ({text})")
+        self.report(f"the {probe} probe failed and is off for this run; training continues ({text})")
         self._session.writer.fact("incident", self._session.step, {"probe": probe, "error": text})
 
     def not_written(self, line: str) -> None:

@@ -92,7 +92,7 @@ class Session:
         try:
             return create_run(root, self.meta, run_id=run_id, rank=self.rank)
         except CannotCreate as error:
-            self.incidents.report(f"{error}; training goes on unrecorded")
+            self.incidents.report(f"{error}; training continues without recording")
             self.recording = False
             return Path(os.devnull, "unrecorded")  # nothing can be written below this
 
@@ -109,7 +109,7 @@ class Session:
         return self._torch.seams
 
     def introduce(self, *things: Any) -> None:
-        """Name models and optimizers before they are seen at work."""
+        """Name models and optimizers before they are first used."""
         self._torch.introduce(*things)
 
     def pause(self) -> None:
@@ -121,7 +121,7 @@ class Session:
         self._torch.reattach()
 
     def probes(self) -> list[str]:
-        """The names of the probes, each of which can fail without harm."""
+        """The names of the probes, each of which may fail without harm."""
         return sorted(set(self.guard.names))
 
     def guarded(self, name: str, action: Callable[[], object]) -> None:
@@ -153,7 +153,7 @@ class Session:
 
     @property
     def verdict(self) -> Verdict:
-        """What the checks say: of the whole run once it is closed, else of what is known so far."""
+        """The verdict: on the whole run once it is closed, otherwise on what is known so far."""
         if self._verdict is None:
             if not self._closed:
                 return self.verdict_so_far()
@@ -167,9 +167,9 @@ class Session:
         return self.judge.verdict()
 
     def why_idle(self) -> str:
-        """Why there is nothing to judge."""
+        """Why there is nothing to check."""
         if self._torch.missing:
-            return "the script asks for torch, which is not installed here: pip install torch"
+            return "the script needs torch, which is not installed here: pip install torch"
         return "the script never imported torch" if self.watcher is None else NO_STEP
 
     # -- report --
@@ -233,7 +233,7 @@ class Session:
         self.writer.abandon()
 
     def join(self) -> None:
-        """Somebody attaches again: it is closed when all have closed it."""
+        """Attach once more: the session is closed when every user has closed it."""
         self._joined += 1
 
     def __enter__(self) -> Session:

@@ -60,7 +60,7 @@ class TorchAttachment:
             session.say("probes: " + " ".join(session.probes()))
 
     def introduce(self, *things: Any) -> None:
-        """Name models and optimizers before they are seen at work."""
+        """Name models and optimizers before they are first used."""
         if self.watcher is None:
             self._named.extend(things)
             return

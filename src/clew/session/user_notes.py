@@ -45,6 +45,6 @@ class UserNotes:
         session.writer.fact("config", session.step, {"source": "user", "values": dict(values)})
 
     def ignore(self, check: str, where: str = "", why: str = "") -> None:
-        """Leave out a check, or its findings at some places, from here on and in later readings."""
+        """Ignore a check, or its findings at some places, from now on and when the run is read later."""
         rule = Rule(check.strip().lower(), where, why)
         self._session.writer.fact("ignore", self._session.step, rule.to_json())

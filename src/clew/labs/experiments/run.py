@@ -35,7 +35,7 @@ class UnknownExperiment(Exception):  # noqa: N818 - reads as what it is
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         close = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(names)}"
+        hint = f"did you mean {close[0]}?" if close else f"choose from: {', '.join(names)}"
         super().__init__(f"there is no experiment named {name!r}; {hint}")
 
 
@@ -123,7 +123,7 @@ def _tried(experiment: Experiment, subject: Subject, clock: Clock, time_limit: f
     except CannotJudge as error:
         return outcome(UNJUDGED, error.reason, error.hint)
     except OutOfTime:
-        return outcome(UNJUDGED, f"it was not done after {clock.limit:.0f} s", more)
+        return outcome(UNJUDGED, f"not finished after {clock.limit:.0f} s", more)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code may fail in any way
         return outcome(UNJUDGED, failure(error))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
 MOST_REPLAYS = 2  # in a run: once for the loss, once for the gradients
-SEVERAL = "a step of one of several processes is not run again: the others would wait for it"
+SEVERAL = "with several processes a step is not replayed: the others would wait for it"
 
 
 class Alarm:

@@ -79,7 +79,7 @@ class GraphRecorder:
         if distributed():
             return SEVERAL
         if any(value is DERIVED for value in (*args, *kwargs.values())):
-            return "what it is given is computed with gradients in the step, and not kept"
+            return "its input is computed with gradients in the step, and is not kept"
         holding = self._watcher.holding
         model = unwrapped(module)
         autocast = Autocast("cpu", *holding.autocast)
@@ -89,7 +89,7 @@ class GraphRecorder:
             try:
                 return graph_of_call(model, args, kwargs)
             except ForwardError as error:
-                return f"run again, its forward failed: {error.mishap.error}"
+                return f"running its forward again failed: {error.mishap.error}"
 
     def _say(self, data: dict[str, Any]) -> None:
         self._watcher.sink.fact("graph_recorded", self._watcher.step, data)

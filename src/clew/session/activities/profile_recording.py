@@ -183,7 +183,7 @@ class ProfileRun(Activity):
         assert self._lenses is not None
         notes = [*self._windows.notes]
         if not self._lenses.seen.in_detail and self._watcher is not None and self._watcher.step < 3:
-            notes.append("the run made too few steps to look at one in detail: it needs 3")
+            notes.append("the run had too few steps to profile one in detail: it needs 3")
         return notes
 
     def _clock(self, _: Reading) -> Timed | None:

@@ -102,7 +102,7 @@ STATS = (
     Stat(UPDATE.norm, "log"),
 )
 EXPLAINED = {stat.signal.name for stat in STATS} - {name for entry in MEASURED for name in entry.names}
-HOW = "no statistics of layers were recorded: they come with the first sampled step of a model in training"
+HOW = "no layer statistics were recorded: they start with the first sampled training step"
 
 
 def layers_answer(
@@ -311,7 +311,7 @@ def histograms_answer(
     with run.lock:
         found = _histogram_sites(run, rank)
     if not found:
-        return {"missing": "no histograms were recorded: they come with the statistics of layers"}
+        return {"missing": "no histograms were recorded: they come with the layer statistics"}
     if not site:
         return {
             "sites": [
