@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @all_flag("Show everything.")
 @json_flag
 @click.option(
-    "--format", "form", metavar="NAME", help="Print in a format that an installed package provides."
+    "--format", "form", metavar="NAME", help="Print in a format from an installed package."
 )
 @fail_on_option
 @ignore_option
