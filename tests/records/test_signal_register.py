@@ -12,7 +12,7 @@ import clew
 from clew.measure.stats import STAT_NAMES
 from clew.records import signals
 from clew.records.register_page import filled
-from clew.records.signal_types import STATISTICS, Measured, Signal
+from clew.records.signal_types import STATISTICS, Signal, TensorSignals
 from clew.store.read.run_folders import find_run
 from clew.store.read.run_reader import open_run
 
@@ -20,8 +20,10 @@ PACKAGE = Path(clew.__file__).parent
 READERS = ("records", "checks", "render", "store", "web")
 
 
-def entries() -> dict[str, Signal | Measured]:
-    return {name: value for name, value in vars(signals).items() if isinstance(value, (Signal, Measured))}
+def entries() -> dict[str, Signal | TensorSignals]:
+    return {
+        name: value for name, value in vars(signals).items() if isinstance(value, (Signal, TensorSignals))
+    }
 
 
 def names_used(path: Path) -> set[str]:
@@ -45,7 +47,7 @@ def test_the_statistics_are_those_of_the_kernel_in_its_order():
 
 
 def test_no_two_signals_have_one_name():
-    names = [s.name for e in signals.REGISTER for s in (e.signals if isinstance(e, Measured) else (e,))]
+    names = [s.name for e in signals.REGISTER for s in (e.signals if isinstance(e, TensorSignals) else (e,))]
     assert sorted(names) == sorted([*signals.SIGNALS, *(family.name for family in signals.FAMILIES)])
 
 
