@@ -122,7 +122,7 @@ def _asked(subject: Subject, experiments: Sequence[Experiment], notes: Notes) ->
     for experiment in experiments:
         if experiment.name in OF_THE_OPTIMIZER:
             open_one = Outcome(experiment.name, experiment.question, UNJUDGED, NO_OPTIMIZER, GIVE_OPTIMIZER)
-            notes.fact(f"experiment.{experiment.name}", 0, open_one.to_json())
+            notes.fact(f"{PREFIX}{experiment.name}", 0, open_one.to_json())
     return [e for e in experiments if e.name not in OF_THE_OPTIMIZER]
 
 

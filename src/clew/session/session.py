@@ -19,12 +19,21 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from clew.checks.ignore_rules import Rule, rules_of
-from clew.checks.thresholds import FACT as THRESHOLDS
+from clew.checks.ignore_rules import rules_of
 from clew.hooks.entry.after_import import AfterImport
 from clew.hooks.entry.guard import INJECT, Guard
 from clew.hooks.entry.user_line import user_frame, user_line
 from clew.records import signals
+from clew.records.facts.nan_facts import ReproFact
+from clew.records.facts.run_facts import (
+    ConfigFact,
+    GitFact,
+    IdleFact,
+    IgnoreFact,
+    IncidentFact,
+    ThresholdsFact,
+    VersionsFact,
+)
 from clew.records.finding import Severity
 from clew.records.site import Site
 from clew.records.verdict import Verdict
@@ -105,7 +114,7 @@ class Session:
         _watch_forks()
         if self.options.args:
             values = argv_config(self.options.args)
-            self._writer.fact("config", 0, {"source": "argv", "values": values})
+            ConfigFact("argv", values).write(self._writer, 0)
         self._note_settings()
         threading.Thread(target=self._note_git, daemon=True, name="clew-git").start()
         self._say_header()
@@ -132,8 +141,8 @@ class Session:
         from clew.labs.replay.replay_alarm import Alarm
 
         torch = sys.modules["torch"]
-        versions = {"torch": str(torch.__version__), "threads": torch.get_num_threads()}
-        self._writer.fact("versions", 0, versions)
+        versions = VersionsFact(str(torch.__version__), torch.get_num_threads())
+        versions.write(self._writer, 0)
         self._watcher = Watcher(
             self._writer, self._guard, budget=self.options.budget, every_step=self.options.every_step
         )
@@ -161,9 +170,9 @@ class Session:
         """What is to be left out and where checks draw the line, by the command line and by the project."""
         self._settings = self._read_settings()
         for rule in (*rules_of(self.options.ignore), *self._settings.rules):
-            self._writer.fact("ignore", 0, rule.to_json())
+            IgnoreFact(**rule.to_json()).write(self._writer, 0)
         for setting in self._settings.thresholds:
-            self._writer.fact(THRESHOLDS, 0, setting.to_json())
+            ThresholdsFact(**setting.to_json()).write(self._writer, 0)
         if self.rank == 0:  # a check that nobody has yet may come with the script
             self._guarded("settings", lambda: say_unused(self._settings.thresholds, self.say, unknown=False))
 
@@ -180,14 +189,16 @@ class Session:
 
         if self._repro is None:
             name, step = "repro" if self.rank == 0 else f"repro-rank{self.rank}", held.step
-            self._repro = ReproWriter(self.path / name, lambda data: self._writer.fact("repro", step, data))
+            self._repro = ReproWriter(
+                self.path / name, lambda data: self._writer.fact(ReproFact.fact_kind, step, data)
+            )
         self._repro(held, found)
 
     # -- while it runs --
 
     def ignore(self, check: str, where: str = "", why: str = "") -> None:
         """Leave out a check, or its findings at some places, from here on and in later readings."""
-        self._writer.fact("ignore", self.step, Rule(check.strip().lower(), where, why).to_json())
+        IgnoreFact(check.strip().lower(), where, why).write(self._writer, self.step)
 
     def join(self) -> None:
         """Somebody attaches again: it is closed when all have closed it."""
@@ -215,7 +226,7 @@ class Session:
 
     def config(self, values: dict[str, Any]) -> None:
         """Record hyperparameters."""
-        self._writer.fact("config", self.step, {"source": "user", "values": values})
+        ConfigFact("user", values).write(self._writer, self.step)
 
     @property
     def step(self) -> int:
@@ -295,7 +306,7 @@ class Session:
             self._guarded(part.name, part.close)
         self.keep_sources()
         if self.step == 0:
-            self._writer.fact("idle", 0, {"reason": self.why_idle()})
+            IdleFact(self.why_idle() or "").write(self._writer, 0)
         self._writer.close(state, exit_code)
         with undrawn():
             self._guarded("report", self._report)
@@ -437,7 +448,7 @@ class Session:
         """A failure of our own: recorded, said once, and never the program's problem."""
         text = in_short(error)
         self._say_lost(f"the {probe} probe failed and is off for this run; training goes on ({text})")
-        self._writer.fact("incident", self.step, {"probe": probe, "error": text})
+        IncidentFact(probe, text).write(self._writer, self.step)
 
     def _guarded(self, name: str, action: Callable[[], None]) -> None:
         try:
@@ -479,7 +490,7 @@ class Session:
     def _note_git(self) -> None:
         state = git_state()
         if state is not None:
-            self._writer.fact("git", 0, state)
+            GitFact(**state).write(self._writer, 0)
 
 
 def _watch_forks() -> None:

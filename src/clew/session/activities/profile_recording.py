@@ -14,6 +14,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.profile_facts import PythonTimeFact
 from clew.records.step_costs import FEWEST_TIMED
 from clew.render.rich_rng import undrawn
 from clew.render.stderr_messages import to_stderr
@@ -159,7 +161,7 @@ class ProfileRun(Part):
         self._write()
         from clew.labs.profiler.profile_assembly import trimmed
 
-        self._session._writer.fact("profile", step, trimmed(self.profile).to_json())
+        ProfileFact(trimmed(self.profile)).write(self._session._writer, step)
         if self._attempts is not None:
             self._session._guarded("attempts", self._attempts.close)
 
@@ -263,7 +265,7 @@ class ProfileRun(Part):
         stacks = self._lenses.seen.stacks
         data = python_time(profile, stacks) if stacks is not None else None
         if data is not None:
-            self._session._writer.fact("profile.python", step, data)
+            self._session._writer.fact(PythonTimeFact.fact_kind, step, data)
 
     def _write(self) -> None:
         from clew.render.verdict_json import write_json

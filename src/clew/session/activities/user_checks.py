@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clew.records.facts.run_facts import CustomCheckFact
 from clew.session.activities.activity import Part
 
 
@@ -25,4 +26,6 @@ class OwnChecks(Part):
             session._writer.flush()
             run = RunView(session._judge.data)
             for check in in_force(checks, run):
-                session._writer.fact("custom_check", session.step, to_fact(check, *ask(check, run)))
+                session._writer.fact(
+                    CustomCheckFact.fact_kind, session.step, to_fact(check, *ask(check, run))
+                )
