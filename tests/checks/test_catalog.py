@@ -7,6 +7,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from clew.checks import catalog
 from clew.checks.catalog import ORDER
 
@@ -50,6 +52,26 @@ def test_each_entry_of_the_order_stands_for_checks() -> None:
 
 def test_every_family_has_a_place_in_the_order() -> None:
     assert {re.match("[A-Z]+", kind.id).group() for kind in catalog.CHECKS} <= set(ORDER)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((PACKAGE / "checks").glob("*/*.py")),
+    ids=lambda path: f"{path.parent.name}/{path.name}",
+)
+def test_a_family_folder_holds_one_check_a_file_and_nothing_else(path: Path) -> None:
+    module = ".".join(("clew.checks", path.parent.name, path.stem))
+    ids = [kind.id for kind in catalog.CHECKS if kind.__module__ == module]
+    if path.stem == "__init__" or path.parent.name == "evidence":
+        assert ids == []
+    else:
+        (id,) = ids
+        assert re.fullmatch(rf"{path.parent.name.upper()}\d{{3}}", id)
+
+
+def test_a_check_is_named_like_its_file() -> None:
+    for kind in catalog.CHECKS:
+        assert kind.__module__.rpartition(".")[2] == kind.name.replace("-", "_")
 
 
 def test_the_catalogue_is_the_same_out_of_an_archive(tmp_path: Path) -> None:

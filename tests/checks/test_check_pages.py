@@ -70,11 +70,11 @@ def test_the_pages_on_disk_are_those_of_the_checks() -> None:
 def test_a_stale_page_is_noticed_and_mended(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "src").symlink_to(ROOT / "src")
-    script = tmp_path / "scripts/docs"
-    script.write_text((ROOT / "scripts/docs").read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "docs").mkdir()
-    signals, real = tmp_path / "docs/signals.md", (ROOT / "docs/signals.md").read_text(encoding="utf-8")
-    signals.write_text(real, encoding="utf-8")
+    for name in ("scripts/docs", "docs/signals.md"):
+        (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    script, signals = tmp_path / "scripts/docs", tmp_path / "docs/signals.md"
+    real = signals.read_text(encoding="utf-8")
 
     def run(*arguments: str) -> int:
         return subprocess.run(

@@ -10,14 +10,14 @@ from clew.checks.act.dead_units import DeadUnits
 from clew.checks.base import Check
 from clew.checks.run_view import RunView
 from clew.checks.runner import judge
-from clew.checks.thresholds import ThresholdSetting, in_force, thresholds_of
+from clew.checks.thresholds import ThresholdSetting, described, in_force
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
 
 @dataclass(frozen=True)
 class Trial:
-    seeds: int = 3
+    seeds: int = 3  # orders of the batches
     behind: float = 0.1
 
 
@@ -34,6 +34,10 @@ class Kept(Check):
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         yield self.finding(Severity.WARNING, message=f"{self.most} {self.trial.seeds}", fix="")
+
+
+def thresholds_of(check: Check) -> dict[str, int | float]:
+    return {threshold.name: threshold.value for threshold in described(check)}
 
 
 def half_dead() -> FakeRun:
@@ -75,6 +79,7 @@ def test_a_whole_number_will_do_for_a_fraction() -> None:
 
 def test_thresholds_that_a_check_keeps_together_have_a_table_of_their_own() -> None:
     assert thresholds_of(Kept()) == {"most": 1.0, "trial.seeds": 3, "trial.behind": 0.1}
+    assert [threshold.meaning for threshold in described(Kept())] == ["", "orders of the batches", ""]
     setting = ThresholdSetting("kept", {"trial": {"seeds": 5}})
     assert setting.problems(Kept()) == []
     assert setting.applied(Kept()) == Kept(trial=Trial(seeds=5))

@@ -175,6 +175,22 @@ def test_explain_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert [c["check"] for c in json.loads(told(capsys, "explain", "--json"))] == [c.name for c in CHECKS]
 
 
+def test_explain_shows_thresholds_with_those_that_the_project_has_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = told(capsys, "explain", "dead-units")
+    assert "dead_fraction = 0.5  share of a layer's units silent" in text
+    assert "[tool.clew.thresholds]\n    dead-units.dead_fraction = 0.5\n" in text
+    settings = "[tool.clew.thresholds.dead-units]\ndead_fraction = 0.7\n"
+    Path("pyproject.toml").write_text(settings, encoding="utf-8")
+    text = " ".join(told(capsys, "explain", "dead-units").split())
+    assert "silent for the whole batch (set by this project; 0.5 by default)" in text
+    rows = json.loads(told(capsys, "explain", "dead-units", "--json"))["thresholds"]
+    assert [(row["value"], row["default"]) for row in rows] == [(0.7, 0.5), (20, 20), (0.9, 0.9), (8, 8)]
+    assert "Thresholds" not in told(capsys, "explain", "slow-loader")
+
+
 def test_runs_are_listed_newest_first_with_their_state(capsys: pytest.CaptureFixture[str]) -> None:
     record(ROOT, script="a.py")
     record(ROOT, script="b.py", state="failed")

@@ -293,6 +293,45 @@ def test_settings_that_can_not_be_used_are_said_and_the_script_runs(folder: Path
     assert "must be a list; these settings are not used" in done.stderr
 
 
+def test_thresholds_of_the_project_hold_now_and_for_a_later_reader(folder: Path) -> None:
+    settings = folder / "pyproject.toml"
+    settings.write_text("[tool.clew.thresholds.missing-zero-grad]\nleast = 100_000\nmost = 3")
+    done = clew(folder, "run", "faulty.py")
+    assert "missing-zero-grad  error" not in done.stderr
+    said = "tool.clew.thresholds.missing-zero-grad has no threshold 'most', only least, "
+    assert done.stderr.count(said) == 1
+    settings.unlink()
+    assert "missing-zero-grad  error" not in clew(folder, "why").stdout
+    assert "missing-zero-grad  error" in clew(folder, "run", "faulty.py").stderr
+
+
+def test_thresholds_are_for_checks_that_come_with_the_script_too(folder: Path) -> None:
+    check = (
+        "import clew, dataclasses\n"
+        "from clew.checks.base import Check\n"
+        "from clew.records.finding import Severity\n"
+        "@clew.register\n"
+        "@dataclasses.dataclass(frozen=True)\n"
+        "class Slack(Check):\n"
+        "    'Slack.'\n"
+        "    id = 'OWN001'\n"
+        "    name = 'slack'\n"
+        "    needs = ('loss',)\n"
+        "    most: int = 3\n"
+        "    def diagnose(self, run):\n"
+        "        yield self.finding(Severity.WARNING, message=f'at most {self.most}', fix='none')\n"
+    )
+    (folder / "own.py").write_text(check + HEALTHY)
+    settings = "[tool.clew.thresholds]\nslack.most = 7\nslakc.most = 7\nslack.least = 1\n"
+    (folder / "pyproject.toml").write_text(settings)
+    done = clew(folder, "run", "own.py")
+    assert (done.returncode, done.stdout) == (0, "trained\n")
+    assert "at most 7" in done.stderr
+    assert done.stderr.count("slack has no threshold 'least', only most (not used)") == 1
+    assert done.stderr.count("no check named 'slakc'; did you mean slack? (not used)") == 1
+    assert "at most 7" in clew(folder, "why").stdout
+
+
 def test_a_misspelt_name_to_ignore_is_said(folder: Path) -> None:
     (folder / "own.py").write_text("import clew\nclew.ignore('dead-unit')\n" + HEALTHY)
     assert "nothing to ignore: there is no check named 'dead-unit'; did you mean dead-units?" in (

@@ -131,6 +131,18 @@ def test_settings_of_the_project_leave_a_check_out(folder: Path, capsys: pytest.
     assert "no-nonlinearity" not in shown(capsys, "straight.py:build", "--input", "3,4")
 
 
+def test_thresholds_of_the_project_hold(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "wild.py").write_text(
+        "from torch import nn\n\ndef build():\n"
+        "    net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 4))\n"
+        "    for layer in net[::2]:\n        nn.init.normal_(layer.weight, std=3)\n    return net\n"
+    )
+    model = ["wild.py:build", "--input", "3,64", "--stats"]
+    assert "poor-initialisation  warning" in shown(capsys, *model)
+    (folder / "pyproject.toml").write_text("[tool.clew.thresholds]\npoor-initialisation.large = 1000\n")
+    assert "poor-initialisation" not in shown(capsys, *model)
+
+
 PRINTING = NET.replace(
     "        x = self.first(x).relu()", "        print('shape', x.shape)\n        x = self.first(x).relu()"
 ).replace("import torch\n", "import os, torch\nprint('imported')\nos.system('echo from a child')\n", 1)

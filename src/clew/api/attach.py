@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from clew.records.verdict import Verdict
+from clew.session.active_session import active
 from clew.session.run_options import RunOptions, enabled
-from clew.session.session import Session, active
+from clew.session.session import Session
 
 
 def attach(
@@ -86,7 +87,7 @@ def log(values: dict[str, Any] | None = None, /, **named: Any) -> None:
     """Record metrics of your own: `clew.log(accuracy=0.93)`. Does nothing when nothing records."""
     session = active()
     if session is not None:
-        session._guarded("log", lambda: session.log({**(values or {}), **named}))
+        session.guarded("log", lambda: session.notes.log({**(values or {}), **named}))
 
 
 def ignore(check: str, where: str = "", why: str = "") -> None:
@@ -96,7 +97,7 @@ def ignore(check: str, where: str = "", why: str = "") -> None:
     """
     session = active()
     if session is not None:
-        session._guarded("ignore", lambda: session.ignore(check, where, why))
+        session.guarded("ignore", lambda: session.notes.ignore(check, where, why))
 
 
 def config(values: Any = None, /, **named: Any) -> None:
@@ -104,4 +105,4 @@ def config(values: Any = None, /, **named: Any) -> None:
     session = active()
     if session is not None:
         given = vars(values) if hasattr(values, "__dict__") else dict(values or {})
-        session._guarded("config", lambda: session.config({**given, **named}))
+        session.guarded("config", lambda: session.notes.config({**given, **named}))

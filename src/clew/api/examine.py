@@ -22,7 +22,6 @@ from clew.checks import catalog
 from clew.checks.needs import fact_kinds
 from clew.checks.run_view import RunView
 from clew.checks.runner import judge
-from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.pause import unwatched
 from clew.labs.experiments.base import UNJUDGED
@@ -38,15 +37,16 @@ from clew.labs.experiments.run import (
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
 from clew.records.facts.experiment_facts import PREFIX
+from clew.records.facts.run_facts import ThresholdsFact
 from clew.records.finding import Severity
 from clew.records.verdict import Verdict
 from clew.render.run_summary import RunSummary
 from clew.render.verdict import preflight_answers as states
 from clew.render.verdict.preflight_answers import Answer, Preflight
+from clew.session.active_session import active
 from clew.session.activities.first_steps import untouched
 from clew.session.activities.preflight_experiments import PROOFS
 from clew.session.project_settings import project_thresholds
-from clew.session.session import active
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -89,10 +89,10 @@ def examine(
     """
     experiments = _chosen(only, skip)
     notes, began = Notes.of_project(), perf_counter()
-    with _unseen(), untouched(batch_or_loader):
+    with unseen(), untouched(batch_or_loader):
         subject = subject_of(model, loss_fn, batch_or_loader, optimizer, step=step)
         subject.line = user_line(2)
-        with _as_in_training(model):
+        with as_in_training(model):
             _lend_optimizer(subject)
             run_experiments(
                 subject,
@@ -126,15 +126,15 @@ def _asked(subject: Subject, experiments: Sequence[Experiment], notes: Notes) ->
     return [e for e in experiments if e.name not in OF_THE_OPTIMIZER]
 
 
-def _unseen() -> contextlib.AbstractContextManager[None]:
+def unseen() -> contextlib.AbstractContextManager[None]:
     """A session that watches this process does not take the experiments for training."""
     session = active()
-    watcher = session._watcher if session is not None else None
+    watcher = session.watcher if session is not None else None
     return contextlib.nullcontext() if watcher is None else unwatched(watcher)
 
 
 @contextlib.contextmanager
-def _as_in_training(model: nn.Module) -> Iterator[None]:
+def as_in_training(model: nn.Module) -> Iterator[None]:
     """A model that was left in evaluation mode is examined as training would have it."""
     if any(module.training for module in model.modules()):
         yield
@@ -189,7 +189,7 @@ class Notes:
         """With the thresholds that the project of the working folder sets."""
         notes = cls()
         for setting in project_thresholds():
-            notes.fact(THRESHOLDS, 0, setting.to_json())
+            ThresholdsFact(**setting.to_json()).write(notes, 0)
         return notes
 
     def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from torch import Tensor, nn, optim
 
-from clew.api.examine import _as_in_training
+from clew.api.examine import as_in_training
 from clew.labs.profiler.attempts import batch_size_sweep as sweeping
 from clew.labs.profiler.attempts import faster_attempts as attempting
 from clew.labs.snapshot.subject import Subject
@@ -24,8 +24,8 @@ from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
 from clew.records.tried_changes import Attempt, BatchSizes
 from clew.render.profile.attempts_terminal import render_attempts, render_batch_sizes
+from clew.session.active_session import active
 from clew.session.activities.first_steps import untouched
-from clew.session.session import active
 
 DOUBLINGS = (1, 2, 4, 8, 16)  # times a quarter of the batch at hand, where no sizes are given
 
@@ -82,7 +82,7 @@ def _subject(model: Any, loss_fn: Any, data: Any, optimizer: Any, step: Any) -> 
     try:
         with untouched(data):
             subject = subject_of(model, loss_fn, data, optimizer, step=step)
-            with _as_in_training(model):
+            with as_in_training(model):
                 yield subject
     finally:
         if session is not None:

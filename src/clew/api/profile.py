@@ -83,11 +83,11 @@ class Block:
         from clew.labs.profiler.profile_windows import Windows
         from clew.labs.profiler.window_kinds import Lenses
         from clew.labs.profiler.window_schedule import DETAIL, STACKS, Schedule
-        from clew.session import session
+        from clew.session.active_session import active
 
         kinds = (DETAIL, STACKS) if self._python else (DETAIL,)
-        running = session.active()
-        watcher = running._watcher if running is not None else None
+        running = active()
+        watcher = running.watcher if running is not None else None
         models = watcher.models if watcher is not None else ModelBook()
         find = models.known if watcher is not None else models.root_of
         self._lenses = Lenses(models, None, find)

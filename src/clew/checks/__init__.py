@@ -3,7 +3,8 @@
 Enter at `runner.judge`, which asks every check of `catalog`. May import: records, store.
 
 - `base`: what a check is: thresholds, the signals it needs, one pure method, and a docstring
-- `catalog`: all checks, listed by hand: what is not here does not run
+- `catalog`: all checks, found in the folders of the families
+- `cause_groups`: groups of faults that have the same consequences
 - `causes`: which finding explains which, so that a reader sees the root cause first
 - `check_pages`: documentation pages made from the checks themselves: their docstrings and thresholds
 - `custom_checks`: checks of the user's own: registered in the process, or installed with a package
@@ -13,6 +14,7 @@ Enter at `runner.judge`, which asks every check of `catalog`. May import: record
 - `run_view`: A run as the checks see it, whether it is still growing or was read from disk
 - `runner`: asks every check about a run and puts the answers in an order that a person can use
 - `series`: one signal at one site, with the few questions that checks ask of it
+- `thresholds`: thresholds that a project sets itself, instead of a check's defaults
 - `trainings`: the parts of a run that must be judged each by itself
 - `wording`: how findings put lists, counts and shapes into words
 - `evidence/`: typed readings of a run that several checks share

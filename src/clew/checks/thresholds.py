@@ -6,7 +6,10 @@ the verdict of a run is the same wherever it is read.
 
 from __future__ import annotations
 
+import inspect
+import io
 import math
+import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -70,23 +73,46 @@ def _is_number(value: object) -> bool:
 def in_force(checks: Iterable[Check], run: RunView) -> list[Check]:
     """The checks with the thresholds that a run was recorded with."""
     settings = [ThresholdSetting.read(fact.data) for fact in run.facts(FACT)]
-    return [_with_all(check, settings) for check in checks] if settings else list(checks)
+    return [adjusted(check, settings) for check in checks] if settings else list(checks)
 
 
-def _with_all(check: Check, settings: Iterable[ThresholdSetting]) -> Check:
+def adjusted(check: Check, settings: Iterable[ThresholdSetting]) -> Check:
+    """The check with what of the settings is for it and fits it; the later of two counts."""
     for setting in settings:
         if setting.is_for(check):
             check = setting.applied(check)
     return check
 
 
-def thresholds_of(limits: object, prefix: str = "") -> dict[str, int | float]:
-    """The thresholds of a check and their values; those that it keeps together have a dotted name."""
-    found: dict[str, int | float] = {}
+@dataclass(frozen=True)
+class Threshold:
+    """One threshold of a check; those that a check keeps together have a dotted name."""
+
+    name: str
+    value: int | float
+    meaning: str  # the comment beside it
+
+
+def described(limits: object, prefix: str = "") -> Iterator[Threshold]:
+    """The thresholds of a check, in the order in which it defines them."""
+    meanings = dict(_comments(type(limits)))
     for name, value in _values(limits).items():
-        nested = is_dataclass(value)
-        found |= thresholds_of(value, f"{prefix}{name}.") if nested else {f"{prefix}{name}": value}
-    return found
+        if is_dataclass(value):
+            yield from described(value, f"{prefix}{name}.")
+        else:
+            yield Threshold(f"{prefix}{name}", value, meanings.get(name, ""))
+
+
+def _comments(kind: type) -> Iterator[tuple[str, str]]:
+    """A field's name and what the comment beside it says, if there is source to read."""
+    try:
+        source = inspect.getsource(kind)
+    except (OSError, TypeError):
+        return
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        name = token.line.split(":")[0].strip()
+        if token.type == tokenize.COMMENT and name.isidentifier():
+            yield name, token.string.lstrip("# ")
 
 
 def _values(limits: Any) -> dict[str, Any]:

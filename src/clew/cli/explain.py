@@ -43,7 +43,7 @@ def _entries(name: str | None) -> list[CheckEntry]:
     from clew.checks.catalog import everything, find
 
     try:
-        return [_entry(c) for c in everything()] if name is None else [_entry(find(name))]
+        return [_entry(c) for c in everything()] if name is None else [_whole_entry(find(name))]
     except UnknownCheck as error:
         raise unknown_check(error) from error
 
@@ -55,6 +55,28 @@ def _entry(check: Check | type[Check]) -> CheckEntry:
     return CheckEntry(check.name, check.id, summary(check), sections(check))
 
 
+def _whole_entry(check: Check) -> CheckEntry:
+    """With its thresholds, as the project of this folder has set them."""
+    from dataclasses import replace
+
+    from clew.checks.thresholds import adjusted, described
+    from clew.render.verdict.check_text import ThresholdRow
+    from clew.session.project_settings import project_thresholds
+
+    here = adjusted(check, project_thresholds())
+    rows = [
+        ThresholdRow(default.name, own.value, default.value, own.meaning)
+        for default, own in zip(described(check), described(here), strict=True)
+    ]
+    return replace(_entry(check), thresholds=rows)
+
+
 def _to_json(entry: CheckEntry, *, whole: bool) -> dict[str, object]:
     short: dict[str, object] = {"check": entry.name, "id": entry.id, "summary": entry.summary}
-    return {**short, "sections": dict(entry.sections)} if whole else short
+    if not whole:
+        return short
+    thresholds = [
+        {"name": row.name, "value": row.value, "default": row.default, "meaning": row.meaning}
+        for row in entry.thresholds
+    ]
+    return {**short, "sections": dict(entry.sections), "thresholds": thresholds}

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from clew.cli.options import (
     Refusal,
+    all_flag,
+    comma_separated,
     fail_on_option,
     file_option,
-    folder_option,
-    ignore_option,
-    module_flag,
-    name_option,
-    quiet_flag,
+    leave_out_flag,
     run_options,
+    script_group,
+    steps_option,
+    taken,
 )
 from clew.cli.recorded_profiles import ScriptOrRuns, compare_runs, export_run, show_run
 from clew.session.run_options import ProfileOptions, RunOptions
@@ -27,12 +29,12 @@ SAY_WHAT = "say what to run: clew profile train.py, or clew profile -m package.t
 
 
 def formats(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Kinds of files, one by one or with commas between them."""
-    names = tuple(name.strip().lower() for text in given for name in text.split(",") if name.strip())
+    """Kinds of files that there are."""
+    names = comma_separated(ctx, param, given)
     unknown = next((name for name in names if name not in FORMATS), None)
     if unknown is not None:
         raise Refusal(f"no such format: {unknown}; there are {', '.join(FORMATS)}")
-    return tuple(dict.fromkeys(names))
+    return names
 
 
 def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tuple[int, ...]:
@@ -56,8 +58,7 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     options_metavar="[OPTIONS]",
     short_help="Say where the time and the memory of a training script go.",
 )
-@module_flag
-@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="End the run after N steps.")
+@steps_option
 @click.option(
     "--windows",
     type=click.IntRange(min=1, max=20),
@@ -74,7 +75,7 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     metavar="N",
     help="Steps looked at each time.",
 )
-@click.option("--no-python", is_flag=True, help="Leave Python's stacks out.")
+@leave_out_flag("--no-python", "python", "Leave Python's stacks out.")
 @click.option("--cprofile", is_flag=True, help="Count every call of Python's, too: slow.")
 @click.option("--try", "attempts", is_flag=True, help="Try faster settings on a snapshot at the end.")
 @click.option(
@@ -91,54 +92,26 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
+    callback=lambda ctx, param, folder: folder.absolute() if folder is not None else None,
     metavar="DIR",
     help="Write the profile's files here, for other tools.",
 )
 @click.option(
     "--format",
-    "kinds",
+    "formats",
     multiple=True,
     callback=formats,
     metavar="KIND",
     help=f"Of which kinds: {', '.join(FORMATS)} (a,b or repeated).  [default: all]",
 )
 @file_option("json", "Write all of it as JSON.")
-@folder_option
-@name_option
 @fail_on_option
-@ignore_option
-@quiet_flag
 @click.option("--show", is_flag=True, help="The profile of a recorded run: clew profile --show RUN.")
-@click.option("--all", "full", is_flag=True, help="The same, and leave nothing out.")
+@all_flag("The same, and leave nothing out.")
 @click.option("--export", "exports", is_flag=True, help="The files of a recorded run.")
 @click.option("--compare", is_flag=True, help="What became slower: clew profile --compare RUN_A RUN_B.")
-@click.argument("script", required=False)
-@click.argument("args", nargs=-1, type=click.UNPROCESSED)
-def command(
-    script: str | None,
-    args: tuple[str, ...],
-    module: bool,
-    steps: int | None,
-    windows: int,
-    steps_per_window: int,
-    no_python: bool,
-    cprofile: bool,
-    attempts: bool,
-    batch_sizes: tuple[int, ...],
-    try_limit: float,
-    out: Path | None,
-    kinds: tuple[str, ...],
-    json_path: Path | None,
-    folder: Path | None,
-    name: str | None,
-    fail_on: str | None,
-    ignore: tuple[str, ...],
-    quiet: bool,
-    show: bool,
-    full: bool,
-    exports: bool,
-    compare: bool,
-) -> RunOptions | int:
+@script_group(required=False)
+def command(show: bool, full: bool, exports: bool, compare: bool, **given: Any) -> RunOptions | int:
     """Run a training script and say where the time of its steps goes, and its memory.
 
     By part of the step, module, operation and line. A few short windows are looked at in detail while it
@@ -149,37 +122,16 @@ def command(
       clew profile --steps 200 --out files -m package.train
       clew profile --compare RUN_A RUN_B
     """
+    script, args, folder, json_path = (given[name] for name in ("script", "args", "folder", "json_path"))
     if compare:
         return _compare(script, args, folder, full, json_path)
     if exports:
-        return export_run(_one_run(script, args), folder, out, kinds)
+        return export_run(_one_run(script, args), folder, given["out"], given["formats"])
     if show or full:
         return show_run(_one_run(script, args), folder, full=full, json_path=json_path)
     if script is None:
         raise Refusal(SAY_WHAT)
-    return run_options(
-        script,
-        args=args,
-        module=module,
-        folder=folder,
-        name=name,
-        json_path=json_path,
-        steps=steps,
-        fail_on=fail_on,
-        ignore=ignore,
-        quiet=quiet,
-        profile=ProfileOptions(
-            windows=windows,
-            steps=steps_per_window,
-            python=not no_python,
-            cprofile=cprofile,
-            attempts=attempts,
-            batch_sizes=batch_sizes,
-            try_limit=try_limit,
-            out=out.absolute() if out else None,
-            formats=kinds,
-        ),
-    )
+    return run_options(profile=taken(ProfileOptions, given), **given)
 
 
 def _one_run(run: str | None, more: tuple[str, ...]) -> str | None:

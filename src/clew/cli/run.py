@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -13,13 +12,9 @@ from clew.cli.options import (
     Refusal,
     fail_on_option,
     file_option,
-    folder_option,
-    ignore_option,
-    module_flag,
-    name_option,
-    quiet_flag,
     run_options,
-    script_argument,
+    script_group,
+    steps_option,
 )
 from clew.render.stderr_messages import in_short, say
 from clew.session.run_options import RunOptions, enabled
@@ -64,7 +59,6 @@ class BeforeTheScript(click.Command):
     options_metavar="[OPTIONS]",
     short_help="Run a training script and say what is wrong with it.",
 )
-@module_flag
 @click.option(
     "--budget",
     callback=share,
@@ -74,10 +68,8 @@ class BeforeTheScript(click.Command):
     help="Share of step time to use.",
 )
 @click.option("--every-step", is_flag=True, help="Statistics of every layer on every step.")
-@folder_option
-@name_option
 @file_option("json", "Write the verdict.")
-@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="End the run after N steps.")
+@steps_option
 @click.option("--stop-on", type=LEVELS, help="End the run at such a finding.")
 @click.option(
     "--trace-numerics",
@@ -90,30 +82,8 @@ class BeforeTheScript(click.Command):
 @click.option("--print-shapes", is_flag=True, help="Say what goes into each layer and out, once.")
 @click.option("--graph", is_flag=True, help="Record the model's graph, from one more forward.")
 @fail_on_option
-@ignore_option
-@quiet_flag
-@script_argument
-def command(
-    script: str,
-    args: tuple[str, ...],
-    module: bool,
-    budget: float,
-    every_step: bool,
-    folder: Path | None,
-    name: str | None,
-    json_path: Path | None,
-    steps: int | None,
-    stop_on: str | None,
-    trace_numerics: str | None,
-    from_step: int,
-    to_step: int | None,
-    prove: bool,
-    print_shapes: bool,
-    graph: bool,
-    fail_on: str | None,
-    ignore: tuple[str, ...],
-    quiet: bool,
-) -> RunOptions:
+@script_group()
+def command(from_step: int, to_step: int | None, **given: Any) -> RunOptions:
     """Run a training script, unmodified, and say what is wrong with it.
 
     Options before SCRIPT are Clew's; all that follows it is the script's own.
@@ -125,27 +95,7 @@ def command(
     """
     if to_step is not None and to_step < from_step:
         raise Refusal(f"--to-step {to_step} is before --from-step {from_step}")
-    return run_options(
-        script,
-        args=args,
-        module=module,
-        folder=folder,
-        name=name,
-        budget=budget,
-        every_step=every_step,
-        json_path=json_path,
-        steps=steps,
-        stop_on=stop_on,
-        trace_numerics=trace_numerics,
-        from_step=from_step,
-        to_step=to_step,
-        fail_on=fail_on,
-        ignore=ignore,
-        prove=prove,
-        print_shapes=print_shapes,
-        graph=graph,
-        quiet=quiet,
-    )
+    return run_options(from_step=from_step, to_step=to_step, **given)
 
 
 def launch(options: RunOptions) -> NoReturn:

@@ -9,6 +9,7 @@ import click
 
 from clew.cli.options import (
     Refusal,
+    all_flag,
     fail_on_option,
     fails,
     folder_option,
@@ -22,7 +23,7 @@ from clew.session.run_options import FAILED_ON
 
 @click.command("why", short_help="What is wrong with a run, on what evidence, and the fix.")
 @click.argument("run", required=False)
-@click.option("--all", "full", is_flag=True, help="Leave nothing out.")
+@all_flag("Leave nothing out.")
 @json_flag
 @fail_on_option
 @ignore_option

@@ -80,7 +80,8 @@ class LiveJudge:
         self._judged = steps
         for finding in self.verdict().findings:
             self._consider(finding)
-        self._session.keep_sources()
+        for activity in self._session.activities:
+            self._session.guarded(activity.name, activity.judged)
         self._pace.looked(steps, perf_counter(), thread_time() - began)
 
     def _explaining(self) -> bool:
@@ -115,7 +116,7 @@ class LiveJudge:
         from clew.checks.custom_checks import findings_data
 
         announced = AnnouncedFact(finding.check, tuple(findings_data([finding])))
-        announced.write(self._session._writer, self.data.last_step)
+        announced.write(self._session.writer, self.data.last_step)
 
     def stop_if_asked(self, step: int) -> None:
         """On the training thread, between two steps: end the script if a finding says so."""
@@ -133,9 +134,19 @@ class LiveJudge:
     def _have_looked(self) -> None:
         """The steps are enough for a look: have it now, not when the log is written anyway."""
         if not self._eager:
-            self._session.write_soon()
-        elif not self._session.catch_up(PATIENCE):
+            self._session.writer.nudge()
+        elif not self.catch_up(PATIENCE):
             self._eager = False
+
+    def catch_up(self, timeout: float) -> bool:
+        """Wait for a look at all that was recorded; no part of any step. False: it takes too long."""
+        began, writer, watcher = perf_counter(), self._session.writer, self._session.watcher
+        # The second flush begins when whoever was told of the first is done.
+        done = writer.flush(timeout) and writer.flush(timeout)
+        if watcher is not None:
+            watcher.sampler.excused += perf_counter() - began
+            watcher.clock.restart()
+        return done
 
     def _say(self, line: str) -> None:
         if not self._session.options.quiet:

@@ -107,7 +107,7 @@ def say_unused(
 ) -> None:
     """Say which thresholds can't be used and why: each once."""
     for line in threshold_problems(thresholds, unknown=unknown):
-        _say_once(f"{line}; this threshold is not used", tell)
+        _say_once(f"{line} (not used)", tell)
 
 
 def project_thresholds() -> tuple[ThresholdSetting, ...]:

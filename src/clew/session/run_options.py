@@ -35,7 +35,7 @@ class ProfileOptions:
     """What `clew profile` adds to a run."""
 
     windows: int = 3  # stretches of steps that are looked at in detail, spread over the run
-    steps: int = 8  # of each
+    steps_per_window: int = 8
     python: bool = True  # Python's stacks, by sampling
     cprofile: bool = False  # and every call of the steps in a window, as .prof
     attempts: bool = False  # `--try`: faster settings are tried on a snapshot

@@ -216,7 +216,7 @@ def test_a_follower_that_was_sent_elsewhere_follows_nothing():
 PROGRAM = """
 import sys, types
 sys.path.insert(0, {folder!r})
-from clew.attach.importing import AfterImport
+from clew.hooks.entry.after_import import AfterImport
 seen = []
 waiter = AfterImport("slowmod", lambda: seen.append(sys.modules["slowmod"].value))
 waiter.install()

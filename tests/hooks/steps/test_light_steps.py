@@ -88,7 +88,7 @@ def test_what_has_waited_is_written_at_once(tmp_path, monkeypatch):
 
 def test_all_is_counted_soon_after_anything_new_and_ever_more_rarely(tmp_path):
     with clew.attach(run_root=tmp_path, quiet=True) as session:
-        watcher = session._watcher
+        watcher = session.watcher
     watcher._inventory_due = 7
     due = [step for step in range(70) if watcher.next_inventory(step) == step]
     assert due == [4, 7, 8, 16, 32, 64]
@@ -146,7 +146,7 @@ def test_a_backward_ends_what_is_held_of_the_forwards_before_it(tmp_path):
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.01) for model in (first, second)]
     held = []
     with clew.attach(run_root=tmp_path, quiet=True) as session:
-        holding = session._watcher.holding
+        holding = session.watcher.holding
         for _ in range(STEPS):
             first(torch.randn(8, 4), torch.ones(1)).square().mean().backward()
             optimizers[0].step()

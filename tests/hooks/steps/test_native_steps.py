@@ -123,7 +123,7 @@ def test_no_batch_is_held_beyond_its_step(tmp_path):
             optimizer.step()
             seen = weakref.ref(x)
             del x
-            if session._watcher.plain.usual.steps:
+            if session.watcher.plain.usual.steps:
                 usual_ones += 1
                 assert seen() is None
     assert usual_ones > 20
@@ -136,7 +136,7 @@ def test_what_the_model_was_given_is_known_in_the_middle_of_a_usual_step(tmp_pat
     sample_only_the_first_steps(monkeypatch)
     with clew.attach(run_root=tmp_path, quiet=True) as session:
         simple(model=model, optimizer=optimizer)
-        watcher = session._watcher
+        watcher = session.watcher
         assert watcher.plain.usual.active
         x = X.clone()
         loss = model(x).sum().detach().requires_grad_()  # which the change of its input does not hurt
@@ -170,7 +170,7 @@ def test_an_interrupt_inside_a_usual_step_leaves_nothing_behind(tmp_path, monkey
     sample_only_the_first_steps(monkeypatch)
     with clew.attach(run_root=tmp_path, quiet=True) as session:
         simple(model=model, optimizer=optimizer)
-        watcher = session._watcher
+        watcher = session.watcher
         assert watcher.plain.usual.active
         model.interrupted = True
         with pytest.raises(KeyboardInterrupt):
@@ -190,7 +190,7 @@ def test_references_are_counted_as_before(tmp_path):
     optimizer = sgd(model)
     with clew.attach(run_root=tmp_path, quiet=True) as session:
         simple(model=model, optimizer=optimizer)
-        things = [model, optimizer, X, None, True, False, float, torch.Tensor, session._watcher.holding]
+        things = [model, optimizer, X, None, True, False, float, torch.Tensor, session.watcher.holding]
         things += [optimizer.param_groups, simple.__code__, torch.Tensor.backward.__code__]
         before = [sys.getrefcount(thing) for thing in things]
         for _ in range(10):

@@ -129,6 +129,10 @@ class Feeding:
         """The loader that delivered last, by its number."""
         return self.loaders.get(self.source)
 
+    def phases(self) -> dict[int, str]:
+        """What each loader was seen to feed, by its number: "train" or another phase."""
+        return {loader: phase for phase, _, loader, *_ in self._announced if loader is not None}
+
     def announce(self, phase: str, root: Root, names: list[str]) -> int:
         """The `fed` fact, once for every source; its number."""
         loader = self.loader

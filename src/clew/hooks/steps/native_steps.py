@@ -101,7 +101,7 @@ class Open:
 
 def natives() -> Natives | None:
     """The functions of the library; None where it is not there or can't ask torch."""
-    return stats._KERNEL.natives if stats._KERNEL is not None else None
+    return stats.KERNEL.natives if stats.KERNEL is not None else None
 
 
 class Usual:

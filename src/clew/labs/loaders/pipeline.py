@@ -107,7 +107,7 @@ class Pipeline:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """Of what is read (the copy, if there is one), outermost dataset first, collate last."""
-        dataset, collate, _, _ = self._parts()
+        dataset, collate, _, _ = self.parts()
         return tuple(stages_of(dataset, collate if self._collates else None, self._put_collate))
 
     @property
@@ -145,7 +145,7 @@ class Pipeline:
         about it is drawn from that. Raises what the dataset raises, or CannotRead."""
         if seed is not None:
             seeded(seed)
-        dataset = self._parts()[0]
+        dataset = self.parts()[0]
         if self.kind == MAP:
             return owned(self._told(dataset, dataset.__getitem__, index))
         if self.kind == ITERABLE:
@@ -154,7 +154,7 @@ class Pipeline:
 
     def samples(self) -> Iterator[Any]:
         """Of a dataset without index: its samples in a row, from the first."""
-        dataset = self._parts()[0]
+        dataset = self.parts()[0]
         if self.kind == MAP:
             for index in range(self.length or 0):
                 yield self.sample(index)
@@ -177,14 +177,14 @@ class Pipeline:
             raise CannotRead("batches can't be made of chosen samples here")
         if seed is not None:
             seeded(seed)
-        dataset = self._parts()[0]
+        dataset = self.parts()[0]
         if self._follower is None and self.collate is not None:
-            return _MapDatasetFetcher(dataset, True, self._parts()[1], False).fetch(list(indices))
+            return _MapDatasetFetcher(dataset, True, self.parts()[1], False).fetch(list(indices))
         return self.collated([self._told(dataset, dataset.__getitem__, index) for index in indices])
 
     def collated(self, samples: Sequence[Any]) -> Any:
         """A batch of these samples."""
-        collate = self._parts()[1]
+        collate = self.parts()[1]
         if collate is None:
             raise CannotRead("the dataset makes its batches itself")
         if self._follower is None:
@@ -194,7 +194,7 @@ class Pipeline:
 
     def indices(self) -> Iterator[list[int]]:
         """The indices of each batch, as a new epoch would draw them."""
-        _, _, sampler, batch_sampler = self._parts()
+        _, _, sampler, batch_sampler = self.parts()
         if self.kind != MAP:
             raise CannotRead("the dataset has no indices")
         if batch_sampler is not None:
@@ -224,7 +224,7 @@ class Pipeline:
         it is done within reading()."""
         if self.loader is None:
             raise CannotRead("there is no loader")
-        dataset, collate, sampler, batch_sampler = self._parts()
+        dataset, collate, sampler, batch_sampler = self.parts()
         bare = copy.copy(self.loader)
         settings = {**_BARE, **changes}
         if settings["num_workers"] and settings["prefetch_factor"] is None:
@@ -241,7 +241,12 @@ class Pipeline:
 
     # -- inside --
 
-    def _parts(self) -> tuple[Any, ...]:
+    @property
+    def follower(self) -> Follower | None:
+        """Who is told of each stage, within `following`."""
+        return self._follower
+
+    def parts(self) -> tuple[Any, ...]:
         """Dataset, collate, sampler and batch sampler that are read: copies, made at the first use."""
         if self._copy is None:
             originals = (self.dataset, self.collate, self.sampler, self.batch_sampler)
@@ -249,7 +254,7 @@ class Pipeline:
         return self._copy
 
     def _put_collate(self, other: Any) -> None:
-        dataset, _, *samplers = self._parts()
+        dataset, _, *samplers = self.parts()
         self._copy = (dataset, other, *samplers)
 
     def _told(self, dataset: Any, function: Any, *args: Any) -> Any:

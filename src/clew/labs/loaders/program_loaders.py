@@ -205,7 +205,7 @@ def _deal(found: list[Pipeline], delivered: list[Delivered]) -> None:
 
 def _give_roles(watcher: Watcher, found: list[Pipeline]) -> None:
     """By what it was seen to feed; else by its name; else by whether it shuffles."""
-    fed = {key[2]: key[0] for key in watcher.feeding._announced if key[2] is not None}
+    fed = watcher.feeding.phases()
     trains = any(p.delivered for p in found)
     for pipeline in found:
         if pipeline.delivered:

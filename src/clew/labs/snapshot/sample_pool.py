@@ -127,7 +127,7 @@ class Form:
         raw = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         own = self.template.tensors()
         rows = iter(t if n is None else _as(t, raw[n]) for t, n in zip(own, self.sources, strict=True))
-        made = self.template._each(lambda *_: _known(next(rows)))
+        made = self.template.map_tensors(lambda *_: _known(next(rows)))
         return replace(made, size=len(taken), indices=tuple(taken))
 
 

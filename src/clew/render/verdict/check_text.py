@@ -12,6 +12,22 @@ INDENT = 2
 
 
 @dataclass(frozen=True)
+class ThresholdRow:
+    """A threshold: the value in force here, and the one that it has by default."""
+
+    name: str
+    value: int | float
+    default: int | float
+    meaning: str
+
+    @property
+    def text(self) -> str:
+        """Its meaning, and whether the project has set it."""
+        own = self.value != self.default
+        return f"{self.meaning} (set by this project; {self.default} by default)" if own else self.meaning
+
+
+@dataclass(frozen=True)
 class CheckEntry:
     """What is shown of a check: its names, one sentence, and the sections of its page."""
 
@@ -19,6 +35,7 @@ class CheckEntry:
     id: str
     summary: str
     sections: Mapping[str, str]
+    thresholds: Sequence[ThresholdRow] = ()
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,22 @@ def render_check(check: CheckEntry, *, stream: IO[str], width: int | None = None
                 screen.blank()
             _draw(screen, piece)
             previous = piece
+    if check.thresholds:
+        _draw_thresholds(screen, check)
+
+
+def _draw_thresholds(screen: Screen, check: CheckEntry) -> None:
+    """Where the check draws the line, and how to draw it elsewhere."""
+    screen.blank()
+    screen.line(screen.text("Thresholds", "bold cyan"))
+    labels = [f"{row.name} = {row.value}" for row in check.thresholds]
+    for label, row in zip(labels, check.thresholds, strict=True):
+        screen.block(row.text, indent=INDENT, label=label, column=max(map(len, labels)) + 2)
+    first = check.thresholds[0]
+    screen.blank()
+    screen.block("To set one, in pyproject.toml:", indent=INDENT)
+    for line in ("[tool.clew.thresholds]", f"{check.name}.{first.name} = {first.default}"):
+        _draw(screen, Piece(line, code=True))
 
 
 def render_checks(checks: Sequence[CheckEntry], *, stream: IO[str], width: int | None = None) -> None:

@@ -2,8 +2,8 @@
 
 Enter at `activity_list.py`. May import: as session.
 
-- `activity`: the moments of a run at which its parts are asked to do something. Here nobody does anything
-- `activity_list`: which parts a run has, by what was asked for
+- `activity`: the one interface of all activities: the moments of a run at which they are called
+- `activity_list`: which activities a run has, by what was asked for
 - `data_inspection`: `clew data` in a recorded run: the first steps are watched, and the pipelines looked
   at
 - `faster_steps`: `clew profile --try` and `--batch-sizes`: when the run is over, the step is tried in
@@ -17,12 +17,15 @@ Enter at `activity_list.py`. May import: as session.
   on the side
 - `leak_watch`: whether the memory of the run grows, and who holds what grows: in every run, and closely
   in a profile
+- `nan_replay`: a loss or gradient that is not finite: its step is run again to find the cause, and saved
+  as a repro
 - `numerics_trace`: `--trace-numerics`: some steps in which every operation is looked at
 - `preflight_experiments`: `clew check` in a recorded run: the first steps are captured and experimented
   on
 - `print_shapes`: `--print-shapes`: what goes into each layer and comes out, once and whenever it changes
 - `profile_recording`: `clew profile` in a recorded run: windows between the steps, and a profile put
   together at the end
+- `source_copies`: the user's own source files that the recording names are copied into the run's folder
 - `user_checks`: the user's own checks: what they say is written down, for readers of the run who do not
   have them
 """

@@ -165,8 +165,7 @@ class DataRun(FirstSteps):
         from clew.checks.run_view import RunView
         from clew.checks.runner import judged
 
-        _ = self._session.verdict  # which sees to it that all facts are there
-        return judged(RunView(self._session._judge.data))
+        return judged(RunView(self._session.recorded()))
 
     def _judged(self) -> Report:
         assert self.found is not None

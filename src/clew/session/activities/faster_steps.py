@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clew.render.stderr_messages import to_stderr
-from clew.session.activities.activity import Part
+from clew.session.activities.activity import Activity
 from clew.session.activities.first_steps import untouched, watch_first_steps
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ HINT = (
 )
 
 
-class AttemptRun(Part):
+class AttemptRun(Activity):
     """Captures the first steps of a run, to try things on when it is over."""
 
     def __init__(self, session: Session, watcher: Watcher, guard: Guard, options: ProfileOptions) -> None:
@@ -64,7 +64,7 @@ class AttemptRun(Part):
         from clew.labs.profiler.attempts.faster_attempts import try_faster
 
         options, step = self._options, max(self._watcher.step - 1, 0)
-        writer = self._session._writer
+        writer = self._session.writer
 
         def record(kind: str, data: dict[str, Any]) -> None:
             writer.fact(kind, step, data)
@@ -84,15 +84,14 @@ class AttemptRun(Part):
 
     def _ended_badly(self) -> bool:
         """Who has stopped a run, or has an error to mend, does not want to wait now."""
-        self._session._writer.flush()
-        ends = [e.kind for e in self._session._judge.data.events if e.kind in ("interrupt", "exception")]
+        events = self._session.recorded().events
+        ends = [e.kind for e in events if e.kind in ("interrupt", "exception")]
         if ends:
             self._say("nothing is tried, as the script did not end by itself")
         return bool(ends)
 
     def _evaluates_with_gradients(self) -> bool:
-        self._session._writer.flush()
-        return any(f.kind == "profile.evaluation" for f in self._session._judge.data.facts)
+        return any(f.kind == "profile.evaluation" for f in self._session.recorded().facts)
 
     def report(self) -> bool:
         """What came out, on stderr."""

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from clew.render.stderr_messages import say
-from clew.session.activities.activity import Part
+from clew.session.activities.activity import Activity
 from clew.session.live_judge import RunStopped
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EVENTS = ("forward", "loss", "backward")
 
 
-class FirstSteps(Part):
+class FirstSteps(Activity):
     """Waits until enough was seen, does its work once, and ends the script or lets it train on."""
 
     done = False
@@ -67,9 +67,9 @@ class FirstSteps(Part):
     def _once(self) -> None:
         """A failure of our own is an incident of the run."""
         self.done = True
-        self._session._guarded(self.name, self._conduct)
+        self._session.guarded(self.name, self._conduct)
         if self.goes_on:
-            self._session._guarded("report", self.render)
+            self._session.guarded("report", self.render)
 
 
 @contextlib.contextmanager

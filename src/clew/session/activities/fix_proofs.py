@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from clew.records.facts.run_facts import TrialsFact
 from clew.records.finding import Severity
-from clew.session.activities.activity import Part
+from clew.session.activities.activity import Activity
 from clew.session.activities.first_steps import watch_first_steps
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ BATCHES = 16  # of the script's own that trials run on
 SECONDS = 60.0  # for all trials at the end of a run
 
 
-class ProofRun(Part):
+class ProofRun(Activity):
     """Captures the first steps of a run, for trials when it is over."""
 
     name = "proofs"
@@ -51,11 +51,10 @@ def prove_findings(
 
     if subject.step is None or seconds <= 0:
         return
-    session._writer.flush()
-    verdict = session._judge.verdict()
-    roots = [f for f in verdict.findings if not f.because and f.severity is not Severity.ADVICE]
+    findings = session.verdict_so_far().findings
+    roots = [f for f in findings if not f.because and f.severity is not Severity.ADVICE]
     names = [f.check for f in roots if not only or f.check in only]
     began = perf_counter()
-    try_fixes(names, subject, session._writer, step, seconds)
+    try_fixes(names, subject, session.writer, step, seconds)
     if names:
-        TrialsFact(round(perf_counter() - began, 3)).write(session._writer, step)
+        TrialsFact(round(perf_counter() - began, 3)).write(session.writer, step)

@@ -110,8 +110,7 @@ class PreflightRun(FirstSteps):
         from clew.render.verdict.preflight_answers import Preflight
 
         session = self._session
-        verdict = session.verdict  # which sees to it that all facts are there
-        return Preflight.read(RunView(session._judge.data), verdict, session.summary().script)
+        return Preflight.read(RunView(session.recorded()), session.verdict, session.summary().script)
 
     def _why_nothing(self) -> str:
         if self._watcher is None:

@@ -19,7 +19,7 @@ from clew.records.facts.profile_facts import PythonTimeFact
 from clew.records.step_costs import FEWEST_TIMED
 from clew.render.rich_rng import undrawn
 from clew.render.stderr_messages import to_stderr
-from clew.session.activities.activity import Part
+from clew.session.activities.activity import Activity
 from clew.session.activities.first_steps import write_report
 from clew.session.run_options import ProfileOptions
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from clew.labs.profiler.window_kinds import Lenses
     from clew.records.step_costs import Profile
     from clew.session.activities.faster_steps import AttemptRun
-    from clew.session.activities.leak_watch import GrowthPart
+    from clew.session.activities.leak_watch import GrowthActivity
     from clew.session.session import Session
 
 PROBE = "profile"
@@ -44,13 +44,13 @@ CALLS = "python.prof"
 COLD = 2  # first steps, which do what is done once: left out where there are more
 
 
-class ProfileRun(Part):
+class ProfileRun(Activity):
     """The profile of one session: when to look, and what is made of it."""
 
     name = PROBE
     writes_json = True
 
-    def __init__(self, session: Session, options: ProfileOptions, growth: GrowthPart) -> None:
+    def __init__(self, session: Session, options: ProfileOptions, growth: GrowthActivity) -> None:
         super().__init__(session)
         self.options = options
         self._growth = growth
@@ -90,7 +90,9 @@ class ProfileRun(Part):
 
         kinds = [DETAIL, *([STACKS] if self.options.python else []), WATCH, MEMORY]
         kinds += [CALLS] if self.options.cprofile else []
-        return Schedule(self.options.windows, self.options.steps, tuple(kinds), self._session.options.steps)
+        return Schedule(
+            self.options.windows, self.options.steps_per_window, tuple(kinds), self._session.options.steps
+        )
 
     # -- while it runs --
 
@@ -155,15 +157,14 @@ class ProfileRun(Part):
             return
         if self._observer is not None:
             self._observer.finish()
-        self._session._writer.flush()
         step = max(self._watcher.step - 1, 0)
         self.profile = self._assembled(step)
         self._write()
         from clew.labs.profiler.profile_assembly import trimmed
 
-        ProfileFact(trimmed(self.profile)).write(self._session._writer, step)
+        ProfileFact(trimmed(self.profile)).write(self._session.writer, step)
         if self._attempts is not None:
-            self._session._guarded("attempts", self._attempts.close)
+            self._session.guarded("attempts", self._attempts.close)
 
     def _assembled(self, step: int) -> Profile:
         from clew.labs.profiler.profile_assembly import Found, assemble
@@ -175,9 +176,9 @@ class ProfileRun(Part):
             self._collect_python,
             self._collect_memory,
         ):
-            self._session._guarded(PROBE, lambda collect=collect: collect(found))  # type: ignore[misc]
+            self._session.guarded(PROBE, lambda collect=collect: collect(found))  # type: ignore[misc]
         profile = assemble(found)
-        self._session._guarded(PROBE, lambda: self._note_python(profile, step))
+        self._session.guarded(PROBE, lambda: self._note_python(profile, step))
         return profile
 
     def _notes(self) -> list[str]:
@@ -190,10 +191,11 @@ class ProfileRun(Part):
 
     def _collect_times(self, found: Found) -> None:
         assert self._windows is not None
-        timed, windows = times_of(self._session._judge.data), self._windows
+        data, windows = self._session.recorded(), self._windows
+        timed = times_of(data)
         if timed is None:
             return
-        sampled, cold = sampled_steps(self._session._judge.data), set(range(COLD))
+        sampled, cold = sampled_steps(data), set(range(COLD))
         choices = [
             timed.without(cold | sampled | with_following(windows.looked_at)),
             timed.without(cold | sampled | with_following(windows.slowed)),
@@ -265,7 +267,7 @@ class ProfileRun(Part):
         stacks = self._lenses.seen.stacks
         data = python_time(profile, stacks) if stacks is not None else None
         if data is not None:
-            self._session._writer.fact(PythonTimeFact.fact_kind, step, data)
+            self._session.writer.fact(PythonTimeFact.fact_kind, step, data)
 
     def _write(self) -> None:
         from clew.render.verdict_json import write_json
@@ -281,8 +283,8 @@ class ProfileRun(Part):
         if self.profile is None:
             self._say(f"nothing was profiled: {self._session.why_idle()}")
             return True
-        self._session._guarded("export", self._export)
-        self._session._guarded("export", self._write_json)
+        self._session.guarded("export", self._export)
+        self._session.guarded("export", self._write_json)
         self.render()
         if self._attempts is not None:
             self._attempts.report()
@@ -309,7 +311,7 @@ class ProfileRun(Part):
         if session.options.json_path is None or profile is None:
             return
         report = verdict_json(session.verdict, session.summary())
-        report |= {"profile": profile.to_json(), **recorded_json(session._judge.data.facts)}
+        report |= {"profile": profile.to_json(), **recorded_json(session.recorded().facts)}
         write_report(session.options.json_path, lambda path: write_json(path, report))
 
     def render(self) -> None:

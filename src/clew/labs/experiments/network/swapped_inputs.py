@@ -165,7 +165,7 @@ def _dependence(fork: Fork, subject: Subject, batch: Batch) -> dict[str, Any]:
         given = _outputs(fork, batch)
     pure = any(role == INPUT and dim is not None for role, dim in zip(batch.roles, batch.dims, strict=True))
     exchange = drawn_samples(generator)
-    moved = batch._each(
+    moved = batch.map_tensors(
         lambda t, role, dim: (
             t if role != INPUT or dim is None else exchange(t.movedim(dim, 0)).movedim(0, dim)
         )

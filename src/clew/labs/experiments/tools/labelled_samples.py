@@ -57,7 +57,7 @@ def _made(subject: Subject, clock: Clock) -> Material:
 
 def relabelled(batch: Batch, order: Tensor) -> Batch:
     """The same inputs with the targets of other samples."""
-    return batch._each(
+    return batch.map_tensors(
         lambda t, role, dim: t[order.to(t.device)] if role == TARGET and dim is not None else t
     )
 

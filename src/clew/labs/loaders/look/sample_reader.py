@@ -52,7 +52,7 @@ class Reader:
         """The same, comparing what the transforms are given: as another split has to be."""
         if self.how == BARE or self.reason:
             return self
-        bare = _bare_reading(self.pipeline._parts()[0], self.probes)
+        bare = _bare_reading(self.pipeline.parts()[0], self.probes)
         return self if bare is None else replace(self, compare=bare, how=BARE)
 
     def is_comparable(self, other: Reader) -> bool:
@@ -64,7 +64,7 @@ class Reader:
 
     @property
     def has_transforms(self) -> bool:
-        return any(True for _ in _without_transforms(self.pipeline._parts()[0]))
+        return any(True for _ in _without_transforms(self.pipeline.parts()[0]))
 
     def read_for_comparing(self, index: int) -> dict[str, Leaf] | None:
         """None: what `read` gave is compared."""
@@ -73,7 +73,7 @@ class Reader:
 
 def reader(pipeline: Pipeline, indices: Sequence[int]) -> Reader:
     """Probe a few samples. Must be called within `pipeline.reading()`."""
-    dataset = pipeline._parts()[0]
+    dataset = pipeline.parts()[0]
     steadily = _steadily(pipeline, dataset)
     before = stored_arrays(dataset)
     first = _contents(steadily, indices)

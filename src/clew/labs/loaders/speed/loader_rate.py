@@ -144,7 +144,7 @@ def new_loader(pipeline: Pipeline, setting: Setting) -> tuple[Any, Endless | Non
 
 def _made_up(pipeline: Pipeline) -> Any:
     """For a dataset that came without a loader."""
-    dataset, collate, _, _ = pipeline._parts()
+    dataset, collate, _, _ = pipeline.parts()
     return DataLoader(dataset, batch_size=pipeline.batch_size or 1, collate_fn=collate)
 
 

@@ -188,7 +188,7 @@ class _Measuring:
         looked, pipeline = self._looked, self._pipeline
         if looked is None or not looked.samples or made.sizes is None or made.stages is None:
             return made
-        collate = pipeline._parts()[1]
+        collate = pipeline.parts()[1]
         context = getattr(pipeline.loader, "multiprocessing_context", None)
         moved = self._part("moving", lambda: moving(looked.samples, collate, seconds, context))
         if moved is None:
