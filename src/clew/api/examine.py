@@ -22,7 +22,6 @@ from clew.checks import catalog
 from clew.checks.needs import fact_kinds
 from clew.checks.run_view import RunView
 from clew.checks.runner import judge
-from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.pause import unwatched
 from clew.labs.experiments.base import UNJUDGED
@@ -38,6 +37,7 @@ from clew.labs.experiments.run import (
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
 from clew.records.facts.experiment_facts import PREFIX
+from clew.records.facts.run_facts import ThresholdsFact
 from clew.records.finding import Severity
 from clew.records.verdict import Verdict
 from clew.render.run_summary import RunSummary
@@ -122,7 +122,7 @@ def _asked(subject: Subject, experiments: Sequence[Experiment], notes: Notes) ->
     for experiment in experiments:
         if experiment.name in OF_THE_OPTIMIZER:
             open_one = Outcome(experiment.name, experiment.question, UNJUDGED, NO_OPTIMIZER, GIVE_OPTIMIZER)
-            notes.fact(f"experiment.{experiment.name}", 0, open_one.to_json())
+            notes.fact(f"{PREFIX}{experiment.name}", 0, open_one.to_json())
     return [e for e in experiments if e.name not in OF_THE_OPTIMIZER]
 
 
@@ -189,7 +189,7 @@ class Notes:
         """With the thresholds that the project of the working folder sets."""
         notes = cls()
         for setting in project_thresholds():
-            notes.fact(THRESHOLDS, 0, setting.to_json())
+            ThresholdsFact(**setting.to_json()).write(notes, 0)
         return notes
 
     def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:

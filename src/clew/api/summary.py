@@ -26,9 +26,9 @@ from clew.checks.runner import judge
 from clew.checks.str.dropout_misplaced import DropoutMisplaced
 from clew.checks.str.no_nonlinearity import NoNonlinearity
 from clew.checks.str.redundant_bias import RedundantBias
-from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.labs.network.network_facts import Look, add_places, notes_of
 from clew.labs.network.network_summary import Loss, summarise
+from clew.records.facts.run_facts import ThresholdsFact
 from clew.records.network import Summary
 from clew.records.verdict import NotJudged, Verdict
 from clew.render.rich_rng import undrawn
@@ -103,7 +103,7 @@ def judged(look: Look, ignore: Sequence[str | Rule] = ()) -> Verdict:
     """The verdict of the checks on one forward."""
     notes = notes_of(look)
     for setting in project_thresholds():
-        notes.fact(THRESHOLDS, setting.to_json())
+        notes.add(ThresholdsFact(**setting.to_json()))
     verdict = judge(RunView(notes), checks=CHECKS, ignore=ignore)
     if verdict.findings or ignore:  # a rule may name a line
         add_places(notes, look.model)

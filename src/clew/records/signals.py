@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from clew.records.signal_types import Chart, Family, Group, Measured, Signal, is_histogram
+from clew.records.signal_types import Chart, Family, Group, Signal, TensorSignals, is_histogram
 
 EVERY_STEP = "every step"
 SAMPLED = "sampled steps"
@@ -306,7 +306,7 @@ EVALUATION_BATCHES = Signal(
 
 # -- layers and parameters --
 
-ACTIVATION = Measured(
+ACTIVATION = TensorSignals(
     "activation",
     ACTIVATIONS,
     "Activation",
@@ -334,7 +334,7 @@ ACTIVATION_SATURATED = Signal(
     site=MODULE,
     glance=True,
 )
-GRADIENT = Measured(
+GRADIENT = TensorSignals(
     "gradient",
     GRADIENTS,
     "Gradient",
@@ -344,7 +344,7 @@ GRADIENT = Measured(
     histogram=True,
     glance=("norm",),
 )
-WEIGHT = Measured(
+WEIGHT = TensorSignals(
     "weight",
     WEIGHTS,
     "Weight",
@@ -354,7 +354,7 @@ WEIGHT = Measured(
     histogram=True,
     glance=("norm",),
 )
-UPDATE = Measured(
+UPDATE = TensorSignals(
     "update",
     UPDATES,
     "Update",
@@ -373,12 +373,12 @@ UPDATE_RATIO = Signal(
 
 # -- what goes into the model --
 
-INPUT = Measured("input", INPUTS, "Input", "the model's floating-point inputs", "root, op `input[0]` …")
+INPUT = TensorSignals("input", INPUTS, "Input", "the model's floating-point inputs", "root, op `input[0]` …")
 FEATURE_SPREAD = "largest divided by median standard deviation of the features of a 2-d input; 1 if unknown"
 INPUT_FEATURE_SPREAD = Signal(
     "input.feature_spread", INPUTS, "Spread of the input's features", FEATURE_SPREAD, site=INPUT.site
 )
-FIRST_INPUT = Measured(
+FIRST_INPUT = TensorSignals(
     "first_input",
     ARRIVING,
     "First layer's input",
@@ -475,7 +475,7 @@ EVAL_WHEN = (
     "first batches of evaluation sections: the first three sections up to 64 batches, later ones 8, from the "
     "16th on only those with a number that is a power of two"
 )
-EVAL_INPUT = Measured(
+EVAL_INPUT = TensorSignals(
     "eval_input",
     EVAL_INPUTS,
     "Evaluation input",
@@ -521,7 +521,7 @@ EVAL_KNOWN = Signal(
 
 # -- what goes into the loss, and what comes out of it --
 
-TARGET = Measured("target", TARGETS, "Target", "the targets of the loss call", LOSS_CALL)
+TARGET = TensorSignals("target", TARGETS, "Target", "the targets of the loss call", LOSS_CALL)
 TARGET_CLASSES = Signal(
     "target.classes",
     TARGETS,
@@ -610,7 +610,7 @@ LABEL_ACCURACY = Signal(
     "share",
     site=LABEL_SITE,
 )
-LOSS_INPUT = Measured(
+LOSS_INPUT = TensorSignals(
     "loss_input", LOSS_INPUTS, "Prediction", "the prediction that goes into the loss", LOSS_CALL
 )
 LOSS_INPUT_SIMPLEX = Signal(
@@ -751,23 +751,23 @@ MASK_FUTURE_ONLY = Signal(
     site=MASK_SITE,
 )
 
-REGISTER: tuple[Signal | Measured, ...] = tuple(
-    entry for entry in list(globals().values()) if isinstance(entry, (Signal, Measured))
+REGISTER: tuple[Signal | TensorSignals, ...] = tuple(
+    entry for entry in list(globals().values()) if isinstance(entry, (Signal, TensorSignals))
 )
 FAMILIES = tuple(entry for entry in REGISTER if isinstance(entry, Family))
-MEASURED = tuple(entry for entry in REGISTER if isinstance(entry, Measured))
+MEASURED = tuple(entry for entry in REGISTER if isinstance(entry, TensorSignals))
 SIGNALS = {
     signal.name: signal
     for entry in REGISTER
     if not isinstance(entry, Family)
-    for signal in (entry.signals if isinstance(entry, Measured) else (entry,))
+    for signal in (entry.signals if isinstance(entry, TensorSignals) else (entry,))
 }
 """Every signal with a name of its own."""
 
 _GROUPS = {signal.name.partition(".")[0]: signal.group for signal in (*SIGNALS.values(), *FAMILIES)}
 
 
-def measured(prefix: str) -> Measured:
+def measured(prefix: str) -> TensorSignals:
     """The statistics whose names begin so."""
     return next(entry for entry in MEASURED if entry.prefix == prefix)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING
 
+from clew.records.facts.run_facts import AnnouncedFact
 from clew.records.finding import Finding, Severity
 from clew.records.verdict import Verdict
 from clew.render.stderr_messages import say
@@ -116,8 +117,8 @@ class LiveJudge:
         """Record what was reported, so that the final verdict mentions it too."""
         from clew.checks.custom_checks import findings_data
 
-        data = {"check": finding.check, "findings": findings_data([finding])}
-        self._session.writer.fact("announced", self.data.last_step, data)
+        announced = AnnouncedFact(finding.check, tuple(findings_data([finding])))
+        announced.write(self._session.writer, self.data.last_step)
 
     def stop_if_asked(self, step: int) -> None:
         """On the training thread, between two steps: end the script if a finding says so."""

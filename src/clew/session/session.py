@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.hooks.entry.guard import Guard
+from clew.records.facts.run_facts import IdleFact
 from clew.records.verdict import Verdict
 from clew.render.rich_rng import undrawn
 from clew.render.run_summary import NO_STEP, RunSummary
@@ -218,7 +219,7 @@ class Session:
         for activity in reversed(self.activities):
             self.guarded(activity.name, activity.close)
         if self.step == 0:
-            self.writer.fact("idle", 0, {"reason": self.why_idle()})
+            IdleFact(self.why_idle()).write(self.writer, 0)
         self.writer.close(state, exit_code)
         with undrawn():
             self.guarded("report", lambda: report(self))

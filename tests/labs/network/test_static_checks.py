@@ -238,4 +238,4 @@ def test_a_traced_forward_tells_the_same_structure_as_a_run(name: str, tmp_path:
             model(torch.randn(*shape)).square().mean().backward()
             optimizer.step()
     (fact,) = [f.data for f in open_run(session.path).data.facts if f.kind == "structure"]
-    assert {**fact, "root": "model"} == traced
+    assert {**fact, "root": "model"} == traced.to_json()

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import CLASSES, REGRESSION, series_at
-from clew.checks.evidence.recorded_facts import LossCall
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
@@ -111,6 +110,6 @@ class PredictionCollapse(Check):
 
 def _classes(run: RunView, site: Site) -> int:
     """How many classes the loss call tells apart."""
-    calls = [LossCall.read(f.data) for f in run.facts("loss")]
+    calls = run.known(LossFact)
     here = [c.classes or 0 for c in calls if (c.kind, c.file, c.line) == (site.op, site.file, site.line)]
     return max(here, default=0) if site.op in CLASSES else 2

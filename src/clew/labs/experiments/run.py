@@ -18,6 +18,7 @@ from clew.labs.snapshot.failure import failure
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.records.codec import json_float
+from clew.records.facts.experiment_facts import PREFIX
 
 TIME_LIMIT = 120.0  # seconds in all
 LARGEST_SHARE = 0.25  # of the limit that one experiment may take
@@ -96,7 +97,7 @@ def run_experiments(
         told = _told(progress, number, len(experiments), experiment.name)
         clock = Clock(min(left, time_limit * LARGEST_SHARE), now, told)
         outcomes.append(_tried(experiment, subject, clock, time_limit))
-        record(f"experiment.{experiment.name}", outcomes[-1].to_json())
+        record(f"{PREFIX}{experiment.name}", outcomes[-1].to_json())
     if progress is not None:
         progress(len(experiments), len(experiments), "", 0.0)
     return outcomes

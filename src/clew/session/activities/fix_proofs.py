@@ -6,6 +6,7 @@ from collections.abc import Collection
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from clew.records.facts.run_facts import TrialsFact
 from clew.records.finding import Severity
 from clew.session.activities.activity import Activity
 from clew.session.activities.first_steps import watch_first_steps
@@ -56,4 +57,4 @@ def prove_findings(
     began = perf_counter()
     try_fixes(names, subject, session.writer, step, seconds)
     if names:
-        session.writer.fact("trials", step, {"seconds": round(perf_counter() - began, 3)})
+        TrialsFact(round(perf_counter() - began, 3)).write(session.writer, step)

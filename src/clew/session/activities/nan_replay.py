@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from clew.records.facts.nan_facts import ReproFact
 from clew.session.activities.activity import Activity
 
 if TYPE_CHECKING:
@@ -41,6 +42,6 @@ class NanReplay(Activity):
         if self._repro is None:
             name, step = "repro" if session.rank == 0 else f"repro-rank{session.rank}", held.step
             self._repro = ReproWriter(
-                session.path / name, lambda data: session.writer.fact("repro", step, data)
+                session.path / name, lambda data: session.writer.fact(ReproFact.fact_kind, step, data)
             )
         self._repro(held, found)

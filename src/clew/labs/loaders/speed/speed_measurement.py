@@ -1,7 +1,7 @@
 """A pipeline measured: how fast, what is slow in it, what it weighs, what would be faster.
 
     for found in measure(pipelines, subject=subject, seconds=20, sweep=True):
-        found.facts()        # clew.records.loader_speed.Measured
+        measured_facts(found)   # clew.records.facts.loader_facts
 
 The caller sees to it that nothing watches meanwhile. The program's loaders, datasets, samplers and
 generators are as before; a part that can't be measured is missing, with the reason in `notes`.

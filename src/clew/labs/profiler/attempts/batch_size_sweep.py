@@ -22,6 +22,7 @@ from clew.labs.profiler.attempts.trainee import SLOW, Trainee, trainee
 from clew.labs.snapshot.step_batch import Batch, joined
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
+from clew.records.facts.document_facts import BatchSizesFact
 from clew.records.tried_changes import BatchSizes, SizeRow
 
 TIME_LIMIT = 60.0  # seconds in all
@@ -53,7 +54,7 @@ def sweep(
         found = BatchSizes(reason=error.reason, hint=error.hint)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code may fail in any way
         found = BatchSizes(reason=f"running your step again failed: {_said(error)}")
-    record("batch_sizes", found.to_json())
+    record(BatchSizesFact.fact_kind, BatchSizesFact(found).to_json())
     return found
 
 
