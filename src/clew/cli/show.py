@@ -181,6 +181,7 @@ def _write_graph(
     model: nn.Module, given: Any, keywords: dict[str, Any], path: Path, colour: str, expand: bool
 ) -> int:
     from clew.api.graph import graph
+    from clew.render.bundle import BundleNotBuilt
     from clew.render.network.graph_files import GraphFormatError, render_tree, write_graph
 
     with printing_aside():
@@ -192,6 +193,8 @@ def _write_graph(
         write_graph(drawn, path, colour=colour, expand=expand)
     except GraphFormatError as error:
         raise Refusal(str(error)) from error
+    except BundleNotBuilt as error:
+        raise Refusal(f"{path} is not written: {error}") from error
     except OSError as error:
         raise Refusal(f"{path} could not be written: {error.strerror or error}") from error
     click.echo(f"{len(drawn.nodes):,} nodes written to {path}", err=True)

@@ -62,9 +62,9 @@ def command(
       clew ui /data/runs --port 0 --no-open
       clew ui --root-path /clew --allow-host jupyter.example.org
     """
+    from clew.render.bundle import index_file
     from clew.web.answers.desk import Desk
     from clew.web.gate import new_token
-    from clew.web.page import index_file
     from clew.web.server import address, bind, serve, tunnel
 
     root = _existing(runs_folder(folder))

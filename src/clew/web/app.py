@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route, Router
 from starlette.staticfiles import StaticFiles
 
+from clew.render.bundle import STATIC
 from clew.store.index.index_cache import is_busy
 from clew.store.read.run_errors import RunError
 from clew.web import request_params as ask
@@ -27,7 +28,7 @@ from clew.web.gate import Gate
 from clew.web.json_replies import problem, reply
 from clew.web.live_events import Ticker, all_runs, one_run, stream
 from clew.web.openapi import document
-from clew.web.page import STATIC, index_page
+from clew.web.page import index_page
 from clew.web.runs.run_library import NoSuchRun, RunGone
 
 PACKED = Middleware(GZipMiddleware, minimum_size=10_000, compresslevel=3)

@@ -1,6 +1,7 @@
 // What the model was fed: loaders, labels, batches and samples, as far as the run recorded them.
 import { useState } from "preact/hooks";
 import { ofRun, useApi } from "../api";
+import type { DataAnswer } from "../answers";
 import { safeImage } from "../draw/images";
 import { digits, plural, withUnit } from "../format";
 import { Await, Empty } from "../parts/states";
@@ -67,13 +68,12 @@ export interface Sample {
   values?: number[];
 }
 
-interface Answer {
+/** With the files and facts that it holds as this view reads them. */
+type Answer = Partial<Omit<DataAnswer, "files" | "loaders" | "labels">> & {
   files?: { name: string; content: { batches?: Batch[]; samples?: Sample[] } }[];
   loaders?: Loader[];
   labels?: Labels[];
-  inputs?: string[];
-  missing?: string | null;
-}
+};
 
 export function DataView({ id, version }: ViewProps) {
   const answer = useApi<Answer>(ofRun(id, "data"), {}, version);

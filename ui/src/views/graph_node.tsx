@@ -1,17 +1,17 @@
 // What is known of one node: shapes, sizes, statistics, its line, and what was found there.
 import { ofRun, useApi } from "../api";
-import type { GraphNode, Model } from "../draw/graph_model";
+import type { GraphNode } from "../draw/graph_model";
 import { withUnit } from "../format";
 import type { FindingHere } from "../parts/findings_at";
 import { Mark } from "../parts/mark";
 import { Num } from "../parts/num";
 import { hrefTo } from "../state";
 import type { SignalList } from "../types";
-import type { ViewProps } from "./view";
 
-interface Props extends ViewProps {
+interface Props {
+  id: string | null; // of the run that has more to say of it
+  version: number;
   node: GraphNode;
-  model: Model;
   found: FindingHere[];
   time: number | null;
   open: boolean;
@@ -40,7 +40,7 @@ export function NodePanel({ node, id, version, found, time, open, unfolded, onTo
             </button>
           )}
         </div>
-        {found.length > 0 && (
+        {id !== null && found.length > 0 && (
           <div class="section">
             <h4>Findings</h4>
             {found.map((f) => (
@@ -78,7 +78,7 @@ export function NodePanel({ node, id, version, found, time, open, unfolded, onTo
             )}
           </dl>
         </div>
-        {node.kind === "module" && node.path !== "" && <Statistics id={id} path={node.path} version={version} />}
+        {id !== null && node.kind === "module" && node.path !== "" && <Statistics id={id} path={node.path} version={version} />}
       </div>
     </>
   );
