@@ -59,7 +59,7 @@ def line_of(finding: Finding) -> str:
     [
         ("time", "self.gru(x)", "GRU reads the samples as time steps"),
         ("attention", "self.encoder(h)", "reads the samples as time steps"),
-        ("positions", "self.positions[", "place in the batch"),
+        ("positions", "self.positions[", "position in the batch"),
     ],
 )
 def test_a_dimension_taken_for_another_is_an_error_on_its_line(how: str, line: str, says: str) -> None:
