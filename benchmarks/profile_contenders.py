@@ -62,7 +62,7 @@ def clew_profile(work: Workload) -> Iterator[Contender]:
 
 def near_a_window(session: Session) -> bool:
     """Whether one is open, or about to be."""
-    found = [part._windows for part in session._parts if isinstance(part, ProfileRun)]
+    found = [part._windows for part in session.activities if isinstance(part, ProfileRun)]
     return any(windows is not None and windows.is_near(session.step + 20) for windows in found)
 
 

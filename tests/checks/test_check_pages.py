@@ -73,7 +73,8 @@ def test_a_stale_page_is_noticed_and_mended(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     for name in ("scripts/docs", "docs/signals.md"):
         (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
-    script = tmp_path / "scripts/docs"
+    script, signals = tmp_path / "scripts/docs", tmp_path / "docs/signals.md"
+    real = signals.read_text(encoding="utf-8")
 
     def run(*arguments: str) -> int:
         return subprocess.run(
@@ -88,6 +89,10 @@ def test_a_stale_page_is_noticed_and_mended(tmp_path: Path) -> None:
     assert run("--check") == 1
     assert run() == 0
     assert run("--check") == 0
+    signals.write_text(real.replace("| `grad.norm` |", "| `grad.size` |"), encoding="utf-8")
+    assert run("--check") == 1
+    assert run() == 0
+    assert signals.read_text(encoding="utf-8") == real
 
 
 def test_a_new_check_begins_as_three_files_that_fail(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from clew.checks.catalog import CHECKS
+from clew.checks.needs import fact_kinds
 
 REPOSITORY = Path(__file__).parents[2]
 FILE = REPOSITORY / "docs" / "data.md"
@@ -63,7 +64,7 @@ clew.data = lambda *loaders, **named: given(*loaders, measure=False, **named)
 def test_every_check_of_the_survey_is_in_the_table_and_no_other() -> None:
     table = PAGE.split("| question | check |", 1)[1].split("\n\n", 1)[0]
     named = set(re.findall(r"\(checks/([a-z-]+)\.md\)", table))
-    assert named == {c.name for c in CHECKS if any("fact:data.survey" in need for need in c.needs)}
+    assert named == {c.name for c in CHECKS if "data.survey" in fact_kinds(c.needs)}
 
 
 def test_every_named_option_exists() -> None:

@@ -13,6 +13,7 @@ from running import TESTS, run_warm
 from test_faults import points_at
 
 from clew.checks.catalog import CHECKS
+from clew.checks.needs import fact_kinds, options, text_of
 from clew.session.run_options import FAILED_ON
 
 FAULTS = TESTS.parent / "faults" / "data"
@@ -39,7 +40,7 @@ def looked_through(name: str, variant: str, folder: Path) -> tuple[int, dict[str
         "warning",
     ]
     kind = next(c for c in CHECKS if c.name == check_of(fault(name)))
-    if any("fact:data.survey" in need for need in kind.needs):
+    if "data.survey" in fact_kinds(kind.needs):
         options.append("--no-measure")  # it is not read
     ended = run_warm(["-m", "clew", "data", *options, TESTS / "preflight_play.py", FAULTS, name, variant])
     assert report.exists(), ended.err
@@ -79,6 +80,8 @@ def test_nothing_is_found_in_the_data_of_the_repaired_program(name: str, tmp_pat
 def test_every_check_that_only_the_data_can_answer_has_a_fault() -> None:
     covered = {check_of(fault(name)) for name in NAMES}
     alone = {
-        c.name for c in CHECKS if all(n.startswith("fact:data.") for need in c.needs for n in need.split("|"))
+        c.name
+        for c in CHECKS
+        if all(text_of(o).startswith("fact:data.") for need in c.needs for o in options(need))
     }
     assert alone <= covered

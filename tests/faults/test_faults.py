@@ -46,7 +46,7 @@ def play(name: str, root: Path) -> dict[str, Any]:
         runs[f"{variant} {sampling}"] = {
             "losses": losses,
             "verdict": plain(session.verdict),
-            "live": plain(session._judge.verdict()),
+            "live": plain(session.judge.verdict()),
             "read_back": plain(read_back),
         }
     severity = getattr(module, "SEVERITY", "fault")

@@ -13,6 +13,7 @@ from running import TESTS, run_warm
 from test_faults import points_at
 
 from clew.checks.catalog import CHECKS
+from clew.checks.needs import fact_kinds
 
 FAULTS = TESTS.parent / "faults" / "profile"
 NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
@@ -69,5 +70,5 @@ def test_the_repaired_program_is_not_said_to_waste_it(name: str, tmp_path: Path)
 
 
 def test_every_check_of_a_profile_has_a_program_that_wastes_what_it_names() -> None:
-    asked = {kind.name for kind in CHECKS if any("fact:profile" in need for need in kind.needs)}
+    asked = {kind.name for kind in CHECKS if "profile" in fact_kinds(kind.needs)}
     assert (asked | {"memory-growth"}) - TRIED == {name.replace("_", "-") for name in NAMES}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -80,3 +81,13 @@ def test_a_room_that_outgrew_its_size_is_found(tmp_path, monkeypatch, house):
     assert "other has no size in sizes.toml" in house.size_problems()
     (tmp_path / "001-a-note.md").unlink()
     assert "room: there is no decision 001-a-note" in house.size_problems()
+
+
+def test_every_file_that_the_map_names_exists():
+    """CONTRIBUTING.md sends people to files: they must be there."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+(?:\.py|\.toml)?)?)`", text))
+    roots = (ROOT, ROOT / "src" / "clew")
+    missing = {name for name in named if not any((root / name).exists() for root in roots)}
+    assert named
+    assert not missing

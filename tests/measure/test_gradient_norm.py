@@ -26,13 +26,13 @@ def expected(parameters) -> float:
 def norm_of(request, monkeypatch):
     """Each way of asking."""
     if request.param == "without a kernel":
-        monkeypatch.setattr(stats, "_KERNEL", None)
+        monkeypatch.setattr(stats, "KERNEL", None)
     else:
         assert stats.kernel_available(), "no compiled kernel: python scripts/build_kernel.py"
     if request.param == "asked in two calls":
         monkeypatch.setattr(gradient_norm, "AT_ONCE", -1)
     if request.param == "by Python":
-        monkeypatch.setattr(stats, "_KERNEL", dataclasses.replace(stats._KERNEL, natives=None))
+        monkeypatch.setattr(stats, "KERNEL", dataclasses.replace(stats.KERNEL, natives=None))
     return GradientNorm
 
 

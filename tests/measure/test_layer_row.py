@@ -128,7 +128,7 @@ def test_a_tensor_that_stands_for_many_is_refused():
 
 
 def test_without_the_kernel_every_tensor_is_refused(monkeypatch):
-    monkeypatch.setattr(stats, "_KERNEL", None)
+    monkeypatch.setattr(stats, "KERNEL", None)
     assert not Sheet().row.fill(torch.ones(3))
 
 

@@ -20,11 +20,11 @@ LEVELS = [0, 1, 2]  # plain, AVX2, AVX-512; what the processor lacks falls back 
 def engine(request, monkeypatch):
     """Every engine gives the same numbers: torch ops, and the kernel for each instruction set."""
     if request.param == "torch":
-        monkeypatch.setattr(stats, "_KERNEL", None)
+        monkeypatch.setattr(stats, "KERNEL", None)
         return
     loaded = compiled_library.load(level=request.param)
     assert loaded is not None, "no compiled kernel: python scripts/build_kernel.py"
-    monkeypatch.setattr(stats, "_KERNEL", loaded)
+    monkeypatch.setattr(stats, "KERNEL", loaded)
 
 
 def measure(t, **bounds):

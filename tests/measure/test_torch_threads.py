@@ -20,9 +20,9 @@ INFINITE = float("inf")
 
 @pytest.fixture
 def kernel():
-    assert stats._KERNEL is not None, "no compiled kernel: python scripts/build_kernel.py"
-    yield stats._KERNEL
-    stats._KERNEL.team(None, None, 1)
+    assert stats.KERNEL is not None, "no compiled kernel: python scripts/build_kernel.py"
+    yield stats.KERNEL
+    stats.KERNEL.team(None, None, 1)
     stats.TEAM._threads = 1
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from clew.api.examine import Notes, _unseen
+from clew.api.examine import Notes, unseen
 from clew.checks.run_view import RunView
 from clew.checks.runner import judged
 from clew.labs.loaders.look.loader_view import look
@@ -37,7 +37,7 @@ class DataReport(Report):
 
     def show(self, number: int = 8) -> DataReport:
         """The same with so many samples, of which nothing is measured again."""
-        with _unseen():
+        with unseen():
             looks = tuple(look(pipeline, number) for pipeline in self.pipelines)
         return replace(self, looks=looks or self.looks)
 
@@ -45,9 +45,9 @@ class DataReport(Report):
         """One sample through every stage, of the first loader whose samples have an index."""
         for pipeline in self.pipelines:
             if pipeline.dataset is not None:
-                with _unseen():
+                with unseen():
                     return replace(self, looks=(look(pipeline, 0, sample=index),), measured=(), surveys=())
-        raise CannotLook("there is no dataset to take a single sample from")
+        raise CannotLook("a single sample is not available because there is no dataset")
 
     def render(self, *, stream: Any = None, width: int | None = None, full: bool = False) -> None:
         """Draw it on a stream, with colours and pictures if that is a terminal."""
@@ -108,7 +108,7 @@ def data(
         time_limit=time_limit,
     )
     began, notes = perf_counter(), Notes.of_project()
-    with _unseen():
+    with unseen():
         try:
             pipelines = [of(loader, role=TRAIN)]
             pipelines += [of(val, role="eval", names=("val",))] if val is not None else []

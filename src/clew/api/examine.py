@@ -1,10 +1,10 @@
-"""`clew.examine`: the pre-flight of `clew check`, on what is handed over in a call.
+"""`clew.examine`: the experiments of `clew check` on objects that you pass.
 
     report = clew.examine(model, loss_fn, loader, optimizer)
     print(report)              # the table, and what failed
     assert report.ok
 
-The experiments run on the objects given and leave them bit by bit as they were.
+The experiments run on the given objects and leave them bit-identical.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from torch import Tensor, nn, optim
 
 from clew.checks import catalog
+from clew.checks.needs import fact_kinds
 from clew.checks.run_view import RunView
 from clew.checks.runner import judge
 from clew.checks.thresholds import FACT as THRESHOLDS
@@ -36,15 +37,16 @@ from clew.labs.experiments.run import (
 )
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
+from clew.records.facts.experiment_facts import PREFIX
 from clew.records.finding import Severity
 from clew.records.verdict import Verdict
 from clew.render.run_summary import RunSummary
 from clew.render.verdict import preflight_answers as states
 from clew.render.verdict.preflight_answers import Answer, Preflight
-from clew.session.activities.first_steps import untouched
+from clew.session.active_session import active
+from clew.session.activities.first_steps import keep_loader_generators
 from clew.session.activities.preflight_experiments import PROOFS
 from clew.session.project_settings import project_thresholds
-from clew.session.session import active
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -79,18 +81,18 @@ def examine(
     time_limit: float = TIME_LIMIT,
     progress: Progress | None = None,
 ) -> ExamineReport:
-    """Ask the network questions by trying something on a snapshot; raises CannotExamine.
+    """Run experiments on a snapshot of the network; raises CannotExamine.
 
     A batch is `(input, target)`, a dictionary with a target among its keys, or one tensor for an
-    autoencoder. Without `loss_fn` the model's own loss is taken, as models of transformers give it.
-    Everything else is said by `step(batch) -> loss`, which is your own code from batch to loss.
+    autoencoder. Without `loss_fn` the model's own loss is used, as transformers models return it. For
+    everything else pass `step(batch) -> loss`, your own code from batch to loss.
     """
     experiments = _chosen(only, skip)
     notes, began = Notes.of_project(), perf_counter()
-    with _unseen(), untouched(batch_or_loader):
+    with unseen(), keep_loader_generators(batch_or_loader):
         subject = subject_of(model, loss_fn, batch_or_loader, optimizer, step=step)
-        subject.line = user_line(2)
-        with _as_in_training(model):
+        subject.line = user_line()
+        with as_in_training(model):
             _lend_optimizer(subject)
             run_experiments(
                 subject,
@@ -124,16 +126,16 @@ def _asked(subject: Subject, experiments: Sequence[Experiment], notes: Notes) ->
     return [e for e in experiments if e.name not in OF_THE_OPTIMIZER]
 
 
-def _unseen() -> contextlib.AbstractContextManager[None]:
+def unseen() -> contextlib.AbstractContextManager[None]:
     """A session that watches this process does not take the experiments for training."""
     session = active()
-    watcher = session._watcher if session is not None else None
+    watcher = session.watcher if session is not None else None
     return contextlib.nullcontext() if watcher is None else unwatched(watcher)
 
 
 @contextlib.contextmanager
-def _as_in_training(model: nn.Module) -> Iterator[None]:
-    """A model that was left in evaluation mode is examined as training would have it."""
+def as_in_training(model: nn.Module) -> Iterator[None]:
+    """A model in evaluation mode is examined in training mode."""
     if any(module.training for module in model.modules()):
         yield
         return
@@ -145,7 +147,7 @@ def _as_in_training(model: nn.Module) -> Iterator[None]:
 
 
 def _lend_optimizer(subject: Subject) -> None:
-    """Where none was given, one that learns nearly anything stands in."""
+    """The optimizer to use where none was given: one that learns nearly anything."""
     if not subject.optimizers:
         subject.optimizers = [optim.Adam(subject.parameters(), lr=STAND_IN)]
 
@@ -153,8 +155,8 @@ def _lend_optimizer(subject: Subject) -> None:
 def _judged(notes: Notes) -> tuple[RunView, Verdict]:
     """What the checks say that read the experiments which were made."""
     view = RunView(notes)
-    asked = {f"fact:{kind}" for kind in view.fact_kinds("experiment.")}
-    checks = [c for c in catalog.everything() if asked & {n for need in c.needs for n in need.split("|")}]
+    asked = set(view.fact_kinds(PREFIX))
+    checks = [check for check in catalog.everything() if asked & fact_kinds(check.needs)]
     return view, judge(view, checks=checks)
 
 
@@ -202,7 +204,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class ExamineReport:
-    """What came of a pre-flight; printed, it is the table of `clew check`."""
+    """The result of the experiments; printed, it is the table of `clew check`."""
 
     preflight: Preflight
 
@@ -216,7 +218,7 @@ class ExamineReport:
 
     @property
     def unjudged(self) -> tuple[str, ...]:
-        """Those without an answer; `report[name].reason` says why."""
+        """Those without a result; `report[name].reason` says why."""
         return self.preflight.names(states.UNJUDGED)
 
     @property
@@ -252,7 +254,7 @@ class ExamineReport:
         render_preflight(self.preflight, self._summary(), stream=stream, width=width, full=full)
 
     def explain(self, name: str) -> str:
-        """The block of one failed experiment; empty for one that has not failed."""
+        """The report on one failed experiment; empty for one that did not fail."""
         from clew.render.verdict.preflight_terminal import render_answer
 
         paper = io.StringIO()
@@ -271,7 +273,7 @@ class ExamineReport:
         return fragment(self.preflight, self._summary())
 
     def to_html(self) -> str:
-        """A whole page, with plots and pictures in it."""
+        """A whole HTML page, with plots and images."""
         from clew.render.verdict.preflight_html import page
 
         return page(self.preflight, self._summary())

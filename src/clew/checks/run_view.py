@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.checks.evidence.recorded_facts import Layer, Model, Optimizer, Parameters
+from clew.checks.needs import Need, One, fact_kind, options, text_of
 from clew.checks.series import Series
 from clew.records.finding import Exhibit
 from clew.records.site import Site
@@ -29,7 +30,7 @@ class FactLike(Protocol):
 
 
 class RunSource(Protocol):
-    """What a run must offer; the store's `RunData` does."""
+    """What a run must provide; the store's `RunData` does."""
 
     @property
     def facts(self) -> Sequence[FactLike]: ...
@@ -47,7 +48,7 @@ ParameterKey = tuple[str, str, str]  # root, module, param
 
 
 class RunView:
-    """A reading of a run at one moment: make a new one when the run has grown."""
+    """A view of a run at one moment: create a new one when the run has grown."""
 
     def __init__(self, source: RunSource, ranks: Mapping[int, RunSource] | None = None) -> None:
         self._source = source
@@ -66,7 +67,7 @@ class RunView:
         return self._source
 
     def once(self, key: str, make: Callable[[RunView], Made]) -> Made:
-        """What `make` says of this view, asked once however many checks want to know it."""
+        """The result of `make` for this view, computed once for all checks."""
         if key not in self._memory:
             self._memory[key] = make(self)
         made: Made = self._memory[key]
@@ -79,7 +80,7 @@ class RunView:
 
     @property
     def steps(self) -> int:
-        """How many steps the run has seen."""
+        """How many steps the run has."""
         return max(self._source.last_step + 1, 0)
 
     @property
@@ -90,12 +91,13 @@ class RunView:
     def _signals(self) -> frozenset[str]:
         return frozenset(self._source.signal_names())
 
-    def has(self, need: str) -> bool:
-        """Whether a signal, a `fact:KIND`, or one of several (`a|b`) was recorded."""
-        return any(
-            bool(self.facts(name[5:])) if name.startswith("fact:") else name in self._signals
-            for name in need.split("|")
-        )
+    def has(self, need: Need) -> bool:
+        """Whether a signal, a fact of a kind, or one of several was recorded."""
+        return any(self._has(option) for option in options(need))
+
+    def _has(self, option: One) -> bool:
+        kind = fact_kind(option)
+        return text_of(option) in self._signals if kind is None else bool(self._facts.get(kind))
 
     def names(self, prefix: str) -> list[str]:
         """The recorded signals whose name begins so, in order."""
@@ -130,7 +132,7 @@ class RunView:
         return [kind for kind in self._facts if kind.startswith(prefix)]
 
     def experiment(self, name: str) -> Mapping[str, Any] | None:
-        """What the experiment of this name found; None if it was not made or could not be."""
+        """The result of the experiment of this name; None if it was not run or has no result."""
         facts = [f.data for f in self.facts(f"experiment.{name}") if f.data.get("status") == "done"]
         data = facts[-1].get("data") if facts else None
         return data if isinstance(data, Mapping) else None
@@ -143,7 +145,7 @@ class RunView:
         return tuple(Exhibit.from_json(e) for e in listed if isinstance(e, dict))
 
     def unanswered(self, name: str) -> str | None:
-        """Why the experiment of this name gave no answer, if it was tried and gave none."""
+        """Why the experiment of this name gave no result, if it was run and gave none."""
         facts = self.facts(f"experiment.{name}")
         if not facts or facts[-1].data.get("status") == "done":
             return None
@@ -152,7 +154,7 @@ class RunView:
         return f"{reason}; {hint}" if hint else str(reason)
 
     def profile(self) -> Profile | None:
-        """What the steps cost, if `clew profile` has looked."""
+        """The profile of the steps, if `clew profile` has recorded one."""
         facts = self.facts("profile")
         return Profile.from_json(facts[-1].data) if facts else None
 

@@ -12,27 +12,29 @@ from clew.checks.base import Check
 from clew.checks.causes import Causes, folded, possible_causes
 from clew.checks.custom_checks import broken, from_fact
 from clew.checks.ignore_rules import Rule, rules_of
+from clew.checks.needs import Need, One, fact_kind, fact_kinds, of_experiment, options, text_of
 from clew.checks.proof_verdicts import proven
 from clew.checks.run_view import RunView
 from clew.checks.thresholds import in_force
 from clew.checks.trainings import PHASE, Part, parts_of
 from clew.checks.wording import listed
+from clew.records.facts.experiment_facts import PREFIX
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 from clew.records.verdict import NEEDS_DATA, NEEDS_EXPERIMENT, NEEDS_PROFILE, Ignored, NotJudged, Verdict
 
-EXPERIMENT = "fact:experiment."  # needs that only `clew check` and `clew.examine` can meet
-OTHER_COMMANDS = {EXPERIMENT: NEEDS_EXPERIMENT, "fact:profile": NEEDS_PROFILE, "fact:data.": NEEDS_DATA}
+# Kinds of facts that a plain run never has begin so; the command that would record them.
+OTHER_COMMANDS = {PREFIX: NEEDS_EXPERIMENT, "profile": NEEDS_PROFILE, "data.": NEEDS_DATA}
 MOST_OTHERS = 8  # further places listed one by one, to keep a finding on one screen
 
 
 def judge(
     run: RunView, *, checks: Iterable[Check] | None = None, ignore: Iterable[str | Rule] = ()
 ) -> Verdict:
-    """Everything the checks say about the run as it is now.
+    """The verdict of all checks on the run as it is now.
 
-    `ignore` adds to what the run itself says is to be left out; thresholds are those it was recorded
-    with. Nothing raises: a check that fails is not judged.
+    `ignore` adds to what the run itself ignores; thresholds are those it was recorded with. Nothing
+    raises: a check that fails is listed as skipped.
     """
     known = catalog.everything()
     asked = in_force(known if checks is None else checks, run)
@@ -61,7 +63,7 @@ def judge(
 
 
 class _Answers:
-    """What was said so far, sorted by what it means."""
+    """The results so far, sorted by what they mean."""
 
     def __init__(self, run: RunView, rules: Sequence[Rule]) -> None:
         self.run = run
@@ -89,13 +91,13 @@ class _Answers:
             self.ruled_out.append(name)
 
     def has_heard(self, finding: Finding) -> bool:
-        """Whether the check has something to say now, or is not to be heard."""
+        """Whether the check has a finding now, or is ignored."""
         known = {f.check for f in self.findings} | {i.check for i in self.ignored}
         left_out = (r.covers(finding.check, finding.id) or r.covers_finding(finding) for r in self._rules)
         return finding.check in known or any(left_out)
 
     def take_back_or_keep(self, finding: Finding, step: int, reason: str) -> None:
-        """An error that was told at a step and is not seen any more."""
+        """An error that was reported at a step and is no longer seen."""
         self.ruled_out = [name for name in self.ruled_out if name != finding.check]
         self.not_judged = [item for item in self.not_judged if item.check != finding.check]
         if reason:
@@ -108,7 +110,7 @@ class _Answers:
 
 
 def _add_recorded(answers: _Answers, known: set[str]) -> None:
-    """The user's own checks that this process does not have: what they said when the run ended."""
+    """Custom checks that this process does not have: their results at the end of the run."""
     for fact in answers.run.facts("custom_check"):
         name = str(fact.data.get("check"))
         if name not in known:
@@ -117,9 +119,9 @@ def _add_recorded(answers: _Answers, known: set[str]) -> None:
 
 
 def _add_announced(answers: _Answers, asked: Sequence[Check]) -> None:
-    """Errors that were told while the run went on and that its checks no longer see at its end.
+    """Errors that were reported during the run and that its checks no longer see at the end.
 
-    Whoever read them must find them in the verdict, or the reason why not.
+    Those who read them must find them in the verdict, or the reason why not.
     """
     by_name = {check.name: check for check in asked}
     for fact in answers.run.facts("announced"):
@@ -130,9 +132,9 @@ def _add_announced(answers: _Answers, asked: Sequence[Check]) -> None:
 
 
 def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
-    """A check's findings, or why it can't say anything."""
+    """A check's findings, or why it could not run."""
     missing = [need for need in check.needs if not run.has(need)]
-    elsewhere = _asked_elsewhere([name for need in missing for name in need.split("|")])
+    elsewhere = _asked_elsewhere([option for need in missing for option in options(need)])
     if elsewhere:
         return [], elsewhere
     if missing:
@@ -140,7 +142,7 @@ def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
     try:
         with np.errstate(all="ignore"):
             parts = parts_of(run, check.scope)
-            if parts and run.experiment(check.name) is None:  # a trial is of the program, not of a part
+            if parts and run.experiment(check.name) is None:  # an experiment concerns the whole program
                 return _by_part(check, run, parts)
             return _of_whole(check, run)
     except Exception as error:  # noqa: BLE001 - a faulty check must not take the others down
@@ -150,7 +152,7 @@ def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
 def _by_part(
     check: Check, run: RunView, parts: Sequence[tuple[Part, RunView]]
 ) -> tuple[list[Finding], str | None]:
-    """What is said of each part of a run, once for each place, with the parts that it was said of."""
+    """The findings on each part of a run, once for each place, with the parts they apply to."""
     places: dict[Site, list[tuple[Part, Finding]]] = {}
     for part, view in parts:
         for finding in check.diagnose(view):
@@ -190,24 +192,27 @@ def _clears(check: Check, run: RunView) -> bool:
         return False
 
 
-def _asked_elsewhere(names: Sequence[str]) -> str | None:
-    """The command that asks this question, where nothing that a plain run records would answer it."""
-    commands = [next((c for begin, c in OTHER_COMMANDS.items() if n.startswith(begin)), None) for n in names]
+def _asked_elsewhere(wanted: Sequence[One]) -> str | None:
+    """The command that runs this check, where a plain run does not record what it needs."""
+    kinds = [fact_kind(option) or "" for option in wanted]
+    commands = [next((c for begin, c in OTHER_COMMANDS.items() if k.startswith(begin)), None) for k in kinds]
     return commands[0] if commands and None not in commands else None
 
 
 def _silence(check: Check, run: RunView) -> str | None:
-    """Why finding nothing does not mean health: as the check says, or the experiment it lives on."""
-    own = f"{EXPERIMENT}{check.name}"
-    ways = [need.split("|") for need in check.needs if own in need.split("|")]
-    alone = any(not any(run.has(n) for n in names if n != own) for names in ways)
+    """Why finding nothing does not mean that all is well: as the check or its experiment says."""
+    own = f"{PREFIX}{check.name}"
+    ways = [options(need) for need in check.needs if own in fact_kinds([need])]
+    alone = any(not any(run.has(one) for one in way if fact_kind(one) != own) for way in ways)
     return (run.unanswered(check.name) if alone else None) or check.unjudged(run)
 
 
-def _readable(need: str) -> str:
-    asked = need.split("|")
-    recorded = [n for n in asked if not n.startswith("fact:data.")] or asked  # what a plain run could have
-    names = ["an experiment (clew check)" if n.startswith(EXPERIMENT) else n for n in recorded]
+def _readable(need: Need) -> str:
+    asked = options(need)
+    recorded = [one for one in asked if not (fact_kind(one) or "").startswith("data.")]  # by a plain run
+    names = [
+        "an experiment (clew check)" if of_experiment(one) else text_of(one) for one in recorded or asked
+    ]
     return " or ".join(names).replace("fact:", "fact ")
 
 
@@ -219,7 +224,7 @@ def _located(run: RunView, finding: Finding) -> Finding:
 
 
 def merged(findings: Sequence[Finding]) -> Finding:
-    """One finding for all places of the same fault: the worst leads, the others become evidence."""
+    """One finding for all places of the same fault: the worst comes first, the others become evidence."""
     order = sorted(range(len(findings)), key=lambda n: (findings[n].severity.rank, n))
     lead, others = findings[order[0]], [findings[n] for n in order[1:]]
     if not others:
@@ -255,6 +260,6 @@ def _place(site: Site) -> str:
 
 def judged(view: RunView) -> Verdict:
     """What the checks say that read what was found about the data."""
-    asked = {f"fact:{kind}" for kind in view.fact_kinds("data.")}
-    checks = [c for c in catalog.everything() if asked & {n for need in c.needs for n in need.split("|")}]
+    asked = set(view.fact_kinds("data."))
+    checks = [check for check in catalog.everything() if asked & fact_kinds(check.needs)]
     return judge(view, checks=checks)

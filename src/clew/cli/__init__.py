@@ -6,7 +6,8 @@ Enter at `verbs.py`, which lists the verbs. May import: everything.
 - `data`: `clew data`: what the network is really fed
 - `demo`: `clew demo`: a small network with two planted faults, trained under `clew run`
 - `explain`: `clew explain`: the documentation of a check
-- `options`: what several verbs ask for in the same words
+- `options`: the options of the verbs: those that several have, the groups of them, and what becomes of
+  them
 - `profile`: `clew profile`: where the time and the memory of a training script go
 - `recorded_profiles`: what `clew profile` does with runs that are recorded already: show, export and
   compare them

@@ -1,24 +1,19 @@
-"""`clew data`: what the network is really fed."""
+"""`clew data`: the data that the network really gets."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import click
 
 from clew.cli.options import (
     Refusal,
-    continue_flag,
     fail_on_option,
-    file_option,
-    folder_option,
-    ignore_option,
-    module_flag,
-    name_option,
-    quiet_flag,
+    first_steps_group,
+    leave_out_flag,
     run_options,
-    script_argument,
-    time_limit_option,
+    script_group,
+    taken,
 )
 from clew.cli.run import BeforeTheScript
 from clew.records.data_report import DataOptions
@@ -30,11 +25,14 @@ from clew.session.run_options import RunOptions
     cls=BeforeTheScript,
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
-    short_help="See, measure and judge what a script's loaders deliver.",
+    short_help="Show, measure and check the data that a script's loaders return.",
 )
-@module_flag
 @click.option(
-    "--loader", default="", metavar="NAME", help="Only this one: its name in the script, or number."
+    "--loader",
+    default="",
+    callback=lambda ctx, param, name: name.strip(),
+    metavar="NAME",
+    help="Only this loader: its name in the script, or its number.",
 )
 @click.option(
     "--samples",
@@ -42,91 +40,47 @@ from clew.session.run_options import RunOptions
     default=8,
     show_default=True,
     metavar="N",
-    help="How many to show.",
+    help="Number of samples to show.",
 )
 @click.option(
     "--sample",
     type=click.IntRange(min=0),
     metavar="I",
-    help="One sample through every transform, and no more.",
+    help="Show only one sample, stage by stage through its transforms.",
 )
 @click.option(
-    "--bare", is_flag=True, help="Only run the script, with its loaders in this process, to debug them."
+    "--bare",
+    is_flag=True,
+    help="Only run the script, with its loaders in this process, so that a debugger works.",
 )
-@click.option("--no-measure", is_flag=True, help="Leave out how fast the data comes.")
-@click.option("--sweep", is_flag=True, help="Try numbers of workers and of prefetched batches.")
-@click.option("--no-judge", is_flag=True, help="Leave out the look through the whole data set.")
-@click.option("--all", "every", is_flag=True, help="Look through all of it, not a part.")
-@time_limit_option(60.0, "For all of it together.")
-@continue_flag
+@leave_out_flag("--no-measure", "measure", "Do not measure the speed of the loaders.")
+@click.option("--sweep", is_flag=True, help="Measure different numbers of workers and prefetched batches.")
+@leave_out_flag("--no-judge", "judge", "Do not check the whole dataset.")
+@click.option("--all", is_flag=True, help="Read the whole dataset, not only a part.")
+@first_steps_group(60.0, "Limit for everything together.")
 @fail_on_option
-@file_option("json", "Write the report as JSON.")
-@file_option("html", "Write it as a page to look at.")
-@folder_option
-@name_option
-@ignore_option
-@quiet_flag
-@script_argument
-def command(
-    script: str,
-    args: tuple[str, ...],
-    module: bool,
-    loader: str,
-    samples: int,
-    sample: int | None,
-    bare: bool,
-    no_measure: bool,
-    sweep: bool,
-    no_judge: bool,
-    every: bool,
-    time_limit: float,
-    go_on: bool,
-    fail_on: str | None,
-    json_path: Path | None,
-    html_path: Path | None,
-    folder: Path | None,
-    name: str | None,
-    ignore: tuple[str, ...],
-    quiet: bool,
-) -> RunOptions:
-    """Run a script up to its first training steps and look at its data.
+@script_group()
+def command(**given: Any) -> RunOptions:
+    """Run a script up to its first training steps and inspect its data.
 
-    Samples from the dataset beside the same samples as the model gets them, how fast they come and
-    where the time goes, and what is wrong with the data set. Then the script is ended, or trains on
-    with --continue.
+    Shows samples from the dataset next to the same samples as the model gets them, measures how fast
+    they are loaded and what takes the time, and reports what is wrong with the dataset. Then the script
+    is stopped, or continues to train with --continue.
 
     \b
       clew data train.py --lr 0.1
       clew data --sample 17 train.py          one sample, stage by stage
       clew data --bare train.py               without workers, so that breakpoints work
     """
-    if bare and (sweep or every or sample is not None or go_on):
+    options = taken(DataOptions, given)
+    _must_go_together(options)
+    return run_options(data=options, **given)
+
+
+def _must_go_together(options: DataOptions) -> None:
+    if options.bare and (options.sweep or options.all or options.sample is not None or options.go_on):
         raise Refusal(
-            "--bare only runs the script; it goes with none of --sample, --sweep, --all, --continue"
+            "--bare only runs the script; it can't be combined with --sample, --sweep, --all or --continue"
         )
-    if sweep and no_measure:
-        raise Refusal("--sweep measures; it does not go with --no-measure")
-    return run_options(
-        script,
-        args=args,
-        module=module,
-        folder=folder,
-        name=name,
-        json_path=json_path,
-        fail_on=fail_on,
-        ignore=ignore,
-        quiet=quiet,
-        data=DataOptions(
-            loader=loader.strip(),
-            samples=samples,
-            sample=sample,
-            bare=bare,
-            measure=not no_measure,
-            sweep=sweep,
-            judge=not no_judge,
-            all=every,
-            time_limit=time_limit,
-            html_path=html_path,
-            go_on=go_on,
-        ),
-    )
+    if options.sweep and not options.measure:
+        raise Refusal("--sweep can't be combined with --no-measure")

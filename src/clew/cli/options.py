@@ -1,14 +1,20 @@
-"""What several verbs ask for in the same words."""
+"""The options of the verbs: those that several have, the groups of them, and what becomes of them.
+
+An option that two verbs have is declared here once. A verb's own options carry the names of the fields
+of its dataclass in `run_options`, so that nothing is written down a second time to be passed on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clew.session.run_options import FAILED_ON, RunOptions
+from clew.records.data_report import DataOptions
+from clew.session.run_options import FAILED_ON, CheckOptions, ProfileOptions, RunOptions
 
 if TYPE_CHECKING:
     from clew.checks.base import UnknownCheck
@@ -17,7 +23,10 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+Options = TypeVar("Options", CheckOptions, ProfileOptions, DataOptions)
+
 LEVELS = click.Choice(["error", "warning"])
+FAIL_ON = f"Exit with code {FAILED_ON} on a finding of this severity or worse."
 
 
 class Refusal(click.ClickException):
@@ -26,13 +35,16 @@ class Refusal(click.ClickException):
     exit_code = 2
 
 
+# -- options that several verbs have --
+
+
 def folder_option(function: Command) -> Command:
     return click.option(
         "--dir",
         "folder",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="Where runs are kept.  [default: $CLEW_DIR or .clew/runs]",
+        help="Folder of the runs.  [default: $CLEW_DIR or .clew/runs]",
     )(function)
 
 
@@ -40,9 +52,24 @@ def json_flag(function: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
 
 
+def all_flag(what: str) -> Callable[[Command], Command]:
+    """`--all` of a verb that prints a shortened text."""
+    return click.option("--all", "full", is_flag=True, help=what)
+
+
 def fail_on_option(function: Command) -> Command:
+    return click.option("--fail-on", type=LEVELS, help=FAIL_ON)(function)
+
+
+def fail_on_warning_option(function: Command) -> Command:
+    """The same, for a verb that fails unless it is told not to."""
     return click.option(
-        "--fail-on", type=LEVELS, help=f"Exit with {FAILED_ON} if there is such a finding, or a worse one."
+        "--fail-on",
+        type=click.Choice([*LEVELS.choices, "none"]),
+        default="warning",
+        show_default=True,
+        callback=lambda ctx, param, level: None if level == "none" else level,
+        help=FAIL_ON,
     )(function)
 
 
@@ -51,38 +78,13 @@ def ignore_option(function: Command) -> Command:
         "--ignore",
         multiple=True,
         metavar="CHECK[@WHERE]",
-        help="Leave a check out, or its findings at a module, file or line (may be repeated).",
+        help="Ignore a check, or its findings at a module, file or line (may be repeated).",
     )(function)
 
 
-def module_flag(function: Command) -> Command:
-    return click.option("-m", "module", is_flag=True, help="SCRIPT names a module, as for python -m.")(
+def steps_option(function: Command) -> Command:
+    return click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Stop after N steps.")(
         function
-    )
-
-
-def name_option(function: Command) -> Command:
-    return click.option("--name", help="A word for the run's id.  [default: the script's name]")(function)
-
-
-def quiet_flag(function: Command) -> Command:
-    return click.option("--quiet", is_flag=True, help="Print nothing.")(function)
-
-
-def continue_flag(function: Command) -> Command:
-    return click.option(
-        "--continue", "go_on", is_flag=True, help="Train on afterwards, as if nothing had been."
-    )(function)
-
-
-def time_limit_option(default: float, what: str) -> Callable[[Command], Command]:
-    return click.option(
-        "--time-limit",
-        type=click.FloatRange(min=0, min_open=True),
-        default=default,
-        show_default=True,
-        metavar="SECONDS",
-        help=what,
     )
 
 
@@ -98,26 +100,88 @@ def file_option(flag: str, what: str) -> Callable[[Command], Command]:
     )
 
 
-def script_argument(function: Command) -> Command:
-    """The script, and all that follows it, which is its own."""
-    args = click.argument("args", nargs=-1, type=click.UNPROCESSED)
-    return click.argument("script")(args(function))
+def leave_out_flag(flag: str, name: str, what: str) -> Callable[[Command], Command]:
+    """`--no-python` as `python=False`: a field of the options that is on unless it is left out."""
+    return click.option(flag, name, is_flag=True, callback=lambda ctx, param, given: not given, help=what)
 
 
-def run_options(
-    script: str, *, module: bool, folder: Path | None, ignore: tuple[str, ...], **others: Any
-) -> RunOptions:
-    """What all verbs that run a script hand on; refuses a script that is not there."""
+def comma_separated(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Names given one by one or with commas between them, each once."""
+    names = (name.strip().lower() for text in given for name in text.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+# -- groups of options --
+
+
+def group(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator; `--help` lists them in this order."""
+
+    def add_all(function: Command) -> Command:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add_all
+
+
+def script_group(required: bool = True) -> Callable[[Command], Command]:
+    """Of all verbs that run a script: the script with its arguments, and how the run is recorded.
+
+    A command passes on what it is given to `run_options`.
+    """
+    return group(
+        click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with python -m."),
+        folder_option,
+        click.option("--name", help="Label used in the run ID.  [default: the script's name]"),
+        ignore_option,
+        click.option("--quiet", is_flag=True, help="Print nothing."),
+        click.argument("script", required=required),
+        click.argument("args", nargs=-1, type=click.UNPROCESSED),
+    )
+
+
+def first_steps_group(seconds: float, what: str) -> Callable[[Command], Command]:
+    """Of the verbs that work on a script's first steps and then end it: how long, what then, and a report."""
+    return group(
+        click.option(
+            "--time-limit",
+            type=click.FloatRange(min=0, min_open=True),
+            default=seconds,
+            show_default=True,
+            metavar="SECONDS",
+            help=what,
+        ),
+        click.option(
+            "--continue",
+            "go_on",
+            is_flag=True,
+            help="Restore the state afterwards and let training continue.",
+        ),
+        file_option("json", "Write the report as JSON."),
+        file_option("html", "Write the report as an HTML page."),
+    )
+
+
+# -- what was given --
+
+
+def run_options(*, script: str, module: bool, folder: Path | None, **given: Any) -> RunOptions:
+    """What a verb that runs a script was given, for the session; refuses a script that is not there.
+
+    `given` are the other fields of `RunOptions`, under the same names.
+    """
     from clew.cli.script_targets import must_be_found, must_exist
 
     (must_be_found if module else must_exist)(script)
-    return RunOptions(
-        script=script,
-        module=module,
-        root=runs_folder(folder).absolute(),  # the script may change the working folder
-        ignore=known_checks(ignore),
-        **others,
-    )
+    given["ignore"] = known_checks(given["ignore"])
+    root = runs_folder(folder).absolute()  # the script may change the working folder
+    return RunOptions(script=script, module=module, root=root, **given)
+
+
+def taken(kind: type[Options], given: dict[str, Any]) -> Options:
+    """The options of one verb, out of all that were given: its fields, by their names."""
+    return kind(**{field.name: given.pop(field.name) for field in fields(kind) if field.name in given})
 
 
 def runs_folder(folder: Path | None) -> Path:
@@ -127,7 +191,7 @@ def runs_folder(folder: Path | None) -> Path:
 
 
 def known_checks(names: Sequence[str]) -> tuple[str, ...]:
-    """The same checks by their stable names, with the places given; an unknown one is refused."""
+    """The same rules with the checks' names instead of IDs; an unknown check is an error."""
     if not names:
         return ()
     from clew.checks import catalog
@@ -141,7 +205,7 @@ def known_checks(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def project_rules() -> list[Rule]:
-    """What the pyproject.toml of this folder leaves out; settings that can't be used are refused."""
+    """What the pyproject.toml of this folder ignores; invalid settings are an error."""
     from clew.session import project_settings
 
     try:
@@ -151,12 +215,12 @@ def project_rules() -> list[Rule]:
 
 
 def unknown_check(error: UnknownCheck) -> Refusal:
-    """The refusal, with a way on where no check comes near."""
-    return Refusal(str(error) if error.close else f"{error}; clew explain lists all")
+    """The error message, with a hint where no check has a similar name."""
+    return Refusal(str(error) if error.close else f"{error}; `clew explain` lists all checks")
 
 
 def fails(verdict: Verdict, fail_on: str | None) -> bool:
-    """Whether the verdict holds a finding of that severity or a worse one."""
+    """Whether the verdict has a finding of that severity or worse."""
     from clew.records.finding import Severity
 
     worst = verdict.worst()

@@ -51,7 +51,7 @@ class Row:
         """`shares`: there is room for those of dead units (along `unit_dim`) and of saturated values."""
         unit = -1 if unit_dim is None else unit_dim % dims
         self._layer = _Layer(ctypes.addressof(matrix), slot, lo, hi, unit, dims, shares)
-        natives = stats._KERNEL.natives if stats._KERNEL is not None else None
+        natives = stats.KERNEL.natives if stats.KERNEL is not None else None
         self._fill: Callable[[Tensor], bool] | None = None
         if natives is not None:
             self._fill = natives.function("measure", ctypes.addressof(self._layer))

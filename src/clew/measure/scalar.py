@@ -8,7 +8,7 @@ from torch import Tensor
 
 from clew.measure import stats
 
-_natives = stats._KERNEL.natives if stats._KERNEL is not None else None
+_natives = stats.KERNEL.natives if stats.KERNEL is not None else None
 _read = _natives.function("number") if _natives is not None else None
 
 

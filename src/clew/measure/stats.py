@@ -40,16 +40,16 @@ __all__ = [
 
 STAT_NAMES = ("mean", "std", "min", "max", "norm", "zeros", "nonfinite")
 
-_KERNEL = _kernel.load()
-TEAM = Team(_KERNEL)
-_CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
+KERNEL = _kernel.load()
+TEAM = Team(KERNEL)
+DTYPE_CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 _OutRow = ctypes.c_double * len(STAT_NAMES)
 _HistRow = ctypes.c_uint8 * stats_torch.BINS
 
 
 def kernel_available() -> bool:
     """Whether the compiled kernel is in use; without it the same numbers cost several times more."""
-    return _KERNEL is not None
+    return KERNEL is not None
 
 
 def tensor_stats(
@@ -81,12 +81,12 @@ def tensor_stats_at(
 ) -> float:
     """`tensor_stats` for hot paths: writes to the addresses `out` (7 doubles) and `hist` (32 bytes)."""
     try:
-        if _KERNEL is not None and t.is_cpu and type(t) in PLAIN:
-            code = _CODES.get(t.dtype)
+        if KERNEL is not None and t.is_cpu and type(t) in PLAIN:
+            code = DTYPE_CODES.get(t.dtype)
             if code is not None and t.is_contiguous() and not t.is_neg():
                 address = t.data_ptr()
                 if address:  # an empty tensor, or one without memory, has none
-                    return _KERNEL.stats(address, t.numel(), code, out, hist, lo, hi)
+                    return KERNEL.stats(address, t.numel(), code, out, hist, lo, hi)
         return _stats_elsewhere(t, out, hist, lo, hi)
     except UNREADABLE:
         return _fill_nan(out, hist)
@@ -124,8 +124,8 @@ def dead_fraction(t: Tensor, unit_dim: int) -> float:
         plain = _as_plain(t)
         if plain is None or not plain.numel() or not plain.dim():
             return math.nan
-        if _KERNEL is not None and plain.is_cpu and plain.dtype in _CODES:
-            return _dead_by_kernel(_KERNEL, plain, unit_dim)
+        if KERNEL is not None and plain.is_cpu and plain.dtype in DTYPE_CODES:
+            return _dead_by_kernel(KERNEL, plain, unit_dim)
         with torch.no_grad():
             return float(stats_torch.dead_share(plain, unit_dim))
     except UNREADABLE:
@@ -153,20 +153,22 @@ def _sum_of_squares(tensors: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
     """One call of the kernel for all that it can read, and those that it can't."""
     addresses, counts, codes, others = [], [], [], []
     for t in tensors:
-        code = _CODES.get(t.dtype) if t.is_cpu and type(t) in PLAIN and t.layout is torch.strided else None
-        if _KERNEL is None or code is None or not (t.is_contiguous() or _is_dense(t.shape, t.stride())):
+        code = (
+            DTYPE_CODES.get(t.dtype) if t.is_cpu and type(t) in PLAIN and t.layout is torch.strided else None
+        )
+        if KERNEL is None or code is None or not (t.is_contiguous() or _is_dense(t.shape, t.stride())):
             others.append(t)
         else:
             addresses.append(t.data_ptr())
             counts.append(t.numel())
             codes.append(code)
     n = len(addresses)
-    if _KERNEL is None or not n:
+    if KERNEL is None or not n:
         return 0.0, others
     pointers, sizes = (ctypes.c_uint64 * n)(*addresses), (ctypes.c_int64 * n)(*counts)
     dtypes = (ctypes.c_uint8 * n)(*codes)
     address = ctypes.addressof
-    return _KERNEL.sumsq(address(pointers), address(sizes), address(dtypes), n), others
+    return KERNEL.sumsq(address(pointers), address(sizes), address(dtypes), n), others
 
 
 # ---- tensors that the fast path does not take ----------------------------------------------
@@ -179,13 +181,15 @@ def _stats_elsewhere(t: Tensor, out: int, hist: int | None, lo: float, hi: float
             return _fill_nan(out, hist)
         plain, repeats = _without_repeats(plain)
         row = np.ctypeslib.as_array(_OutRow.from_address(out))
-        if _KERNEL is None or not plain.is_cpu:
+        if KERNEL is None or not plain.is_cpu:
             bins = None if hist is None else np.ctypeslib.as_array(_HistRow.from_address(hist))
             values = stats_torch.stats_row(plain, hist=bins is not None, lo=lo, hi=hi)
             saturated, _ = resolve(values, row, bins)
         else:
             flat = _flat(plain)
-            saturated = _KERNEL.stats(flat.data_ptr(), flat.numel(), _CODES[flat.dtype], out, hist, lo, hi)
+            saturated = KERNEL.stats(
+                flat.data_ptr(), flat.numel(), DTYPE_CODES[flat.dtype], out, hist, lo, hi
+            )
     row[4] *= math.sqrt(repeats)
     row[6] *= repeats
     return saturated
@@ -209,7 +213,7 @@ def _without_repeats(t: Tensor) -> tuple[Tensor, int]:
 
 def _flat(t: Tensor) -> Tensor:
     """A tensor whose memory, read in order, holds the same values: itself if possible."""
-    if t.dtype not in _CODES:  # integers, booleans, 8-bit floats
+    if t.dtype not in DTYPE_CODES:  # integers, booleans, 8-bit floats
         t = t.to(torch.float32 if t.element_size() <= 2 else torch.float64)
     t = t.detach().resolve_neg()
     return t if _is_dense(t.shape, t.stride()) else t.contiguous()

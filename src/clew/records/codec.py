@@ -1,24 +1,55 @@
 """Frozen dataclasses to JSON and back, for what is written on one machine and read on another.
 
 Whatever stands in a file is taken as hostile: nothing is executed, and what does not fit is left out.
+
+A field may say in its metadata how it is written: `KEY` is its name in the JSON where that is not the
+field's own (`class`), `SPARSE` leaves it out where it is None, and `UNWRITTEN` always.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, field, fields, is_dataclass
 from typing import Any, TypeVar, get_type_hints
+
+KEY, SPARSE, UNWRITTEN = "key", "sparse", "unwritten"
+
+
+def keyed(name: str, default: Any = None, *, sparse: bool = False) -> Any:
+    """A field that JSON calls by another name."""
+    return field(default=default, metadata={KEY: name, SPARSE: sparse})
+
+
+def sparse() -> Any:
+    """A field that is written only where it is known."""
+    return field(default=None, metadata={SPARSE: True})
+
+
+def unwritten(default: Any) -> Any:
+    """A field that is known beside the JSON."""
+    return field(default=default, metadata={UNWRITTEN: True})
+
+
+def key_of(known: Field[Any]) -> str:
+    """What JSON calls a field."""
+    return str(known.metadata.get(KEY, known.name))
 
 
 def plain(value: Any) -> Any:
     """Dataclasses, mappings and sequences as what JSON knows."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+        return {key_of(f): plain(getattr(value, f.name)) for f in fields(value) if _is_written(value, f)}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return value
+
+
+def _is_written(value: Any, known: Field[Any]) -> bool:
+    if known.metadata.get(UNWRITTEN):
+        return False
+    return not known.metadata.get(SPARSE) or getattr(value, known.name) is not None
 
 
 T = TypeVar("T")
@@ -33,8 +64,9 @@ def read(kind: type[T], data: Mapping[str, Any]) -> T:
     if kind not in _KNOWN:
         _KNOWN[kind] = get_type_hints(kind)
     hints = _KNOWN[kind]
-    known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    made = {name: _fitting(hints[name], value) for name, value in data.items() if name in known}
+    own = fields(kind)  # type: ignore[arg-type]
+    known = {key_of(f): f.name for f in own if not f.metadata.get(UNWRITTEN)}
+    made = {known[k]: _fitting(hints[known[k]], value) for k, value in data.items() if k in known}
     return kind(**{name: value for name, value in made.items() if value is not _MISFIT})
 
 
@@ -47,8 +79,8 @@ def _fitting(hint: Any, value: Any) -> Any:
     inner: tuple[Any, ...] = getattr(hint, "__args__", ())
     if is_dataclass(hint) and isinstance(hint, type):
         return _of_dataclass(hint, value)
-    if origin is tuple:
-        return _of_tuple(inner, value)
+    if origin is tuple or (isinstance(hint, type) and issubclass(hint, tuple)):
+        return _of_named_tuple(hint, value) if hasattr(hint, "_fields") else _of_tuple(inner, value)
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
         fits = isinstance(value, Mapping)
         return {k: v for k, v in value.items() if _fitting(inner[1], v) is not _MISFIT} if fits else _MISFIT
@@ -57,15 +89,25 @@ def _fitting(hint: Any, value: Any) -> Any:
         return next((one for one in fitted if one is not _MISFIT), _MISFIT)
     if hint is type(None):
         return value if value is None else _MISFIT
-    if hint is float:
-        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _MISFIT
-    if hint is int:
-        return (
-            int(value)
-            if isinstance(value, (int, float)) and value == value and abs(value) < 2**63
-            else _MISFIT
-        )
+    if hint is float or hint is int:
+        return _of_number(hint, value)
     return value if hint is Any or (isinstance(hint, type) and isinstance(value, hint)) else _MISFIT
+
+
+def _of_number(hint: type[int] | type[float], value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return _MISFIT
+    if hint is int:
+        return int(value) if abs(value) < 2**63 else _MISFIT
+    try:
+        return float(value)
+    except OverflowError:  # an integer that no float holds
+        return _MISFIT
+
+
+def _of_named_tuple(kind: Any, value: Any) -> Any:
+    fitted = _of_tuple(tuple(get_type_hints(kind).values()), value)
+    return fitted if fitted is _MISFIT else kind(*fitted)
 
 
 def _of_dataclass(kind: type, value: Any) -> Any:
@@ -81,7 +123,10 @@ def _of_tuple(inner: tuple[Any, ...], value: Any) -> Any:
     if not isinstance(value, (list, tuple)):
         return _MISFIT
     if len(inner) == 2 and inner[1] is Ellipsis:
-        return tuple(one for one in (_fitting(inner[0], v) for v in value) if one is not _MISFIT)
+        fitted = tuple(_fitting(inner[0], v) for v in value)
+        if inner[0] is int and _MISFIT in fitted:
+            return _MISFIT  # a shape without one of its sizes is another shape
+        return tuple(one for one in fitted if one is not _MISFIT)
     if len(inner) != len(value):
         return _MISFIT
     fitted = tuple(_fitting(hint, v) for hint, v in zip(inner, value, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from clew.records.facts.fact_register import FACTS
 from clew.records.signal_types import STATISTICS, Measured, Signal
 from clew.records.signals import REGISTER
 
@@ -13,7 +14,7 @@ NUMBER = "number"  # the unit of what has none
 
 def tables() -> dict[str, str]:
     """Each table by the name in its marks."""
-    return {"signals": signal_table(), "statistics": statistic_table()}
+    return {"signals": signal_table(), "statistics": statistic_table(), "facts": fact_table()}
 
 
 def filled(page: str, made: Mapping[str, str]) -> str:
@@ -21,7 +22,7 @@ def filled(page: str, made: Mapping[str, str]) -> str:
     for name, table in made.items():
         begin, end = re.search(rf"<!-- {name}: .*-->\n", page), page.find(f"<!-- end of {name} -->")
         if begin is None or end < begin.end():
-            raise ValueError(f"docs/signals.md has no place for the table of {name}")
+            raise ValueError(f"the page has no place for the table of {name}")
         page = page[: begin.end()] + table + page[end:]
     return page
 
@@ -34,6 +35,11 @@ def signal_table() -> str:
 def statistic_table() -> str:
     rows = [(f"`{s.name}`", s.unit or NUMBER, s.meaning) for s in STATISTICS]
     return _table(("`*`", "unit", "meaning"), rows)
+
+
+def fact_table() -> str:
+    rows = [(f"`{kind}`", " ".join((fact.__doc__ or "").split())) for kind, fact in FACTS.items()]
+    return _table(("fact", "fields"), rows)
 
 
 def _row(signal: Signal) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""After an exception that came out of a DataLoader: which sample it was, said and recorded."""
+"""After an exception from a DataLoader: finds, reports and records which sample caused it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def explain_failure(session: Session, error: BaseException) -> bool:
     """Whether it was one, and has been explained."""
-    if session._watcher is None or session._seams is None:
+    if session.watcher is None or session.seams is None:
         return False
     from clew.hooks.steps.pause import unwatched
     from clew.labs.loaders.failing_sample import traced_back
@@ -18,11 +18,11 @@ def explain_failure(session: Session, error: BaseException) -> bool:
     from clew.render.rich_rng import undrawn
     from clew.render.stderr_messages import to_stderr
 
-    with unwatched(session._watcher):
-        failure = traced_back(error, session._seams.indices)
+    with unwatched(session.watcher):
+        failure = traced_back(error, session.seams.indices)
     if failure is None:
         return False
-    session._writer.fact("data.failure", session.step, failure.to_json())
+    session.writer.fact("data.failure", session.step, failure.to_json())
     options = session.options
     script = f"-m {options.script}" if options.module else options.script
     with undrawn():

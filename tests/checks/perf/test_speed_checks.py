@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.checks import catalog
+from clew.checks.needs import fact_kinds
 from clew.checks.perf.data_in_python_lists import DataInPythonLists
 from clew.checks.perf.double_precision import DoublePrecision
 from clew.checks.perf.eager_overhead import EagerOverhead
@@ -29,7 +30,7 @@ from clew.records.finding import Severity
 from clew.records.step_costs import LineCost, ModuleCost, OpCost, Part, Profile, Roof, Sync
 from clew.records.tried_changes import Attempt, BatchSizes, Break, SizeRow
 
-SPEED = [kind for kind in catalog.CHECKS if any("fact:profile" in need for need in kind.needs)]
+SPEED = [kind for kind in catalog.CHECKS if "profile" in fact_kinds(kind.needs)]
 SPEED += [MemoryGrowth]
 
 

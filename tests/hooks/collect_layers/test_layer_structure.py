@@ -131,6 +131,6 @@ def test_no_graph_is_held_after_the_step(tmp_path: Path) -> None:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         model(torch.randn(8, 6)).square().mean().backward()
         optimizer.step()
-        watcher = session._watcher
+        watcher = session.watcher
         assert watcher is not None
         assert (watcher.structure.flow, watcher.structure._waiting) == (None, [])

@@ -27,19 +27,19 @@ def train() -> None:
 
 def test_a_look_while_the_step_is_run_again_tells_nothing_yet(tmp_path):
     with clew.attach(run_root=tmp_path, quiet=True) as session:
-        judge, explain, asked = session._judge, session._watcher.on_alarm, []
+        judge, explain, asked = session.judge, session.watcher.on_alarm, []
         judge._pace.is_due = lambda *_: True
 
         def slowly(*alarm) -> None:
             asked.append(judge._explaining())
             judge._judged = -1
-            session.catch_up(5.0)  # the alarm is in the log, and the log is looked at
+            session.judge.catch_up(5.0)  # the alarm is in the log, and the log is looked at
             asked.append(judge._explaining())
             explain(*alarm)
 
-        session._watcher.on_alarm = slowly
+        session.watcher.on_alarm = slowly
         train()
-        session.catch_up(5.0)
+        session.judge.catch_up(5.0)
         assert not judge._explaining()
     assert asked[:2] == [False, True]
     facts = open_run(session.path).data.facts

@@ -342,7 +342,7 @@ def test_steps_between_samples_are_recorded_like_any_other(tmp_path):
                 model.eval()
                 with torch.no_grad():
                     F.cross_entropy(model(X), Y)
-        assert clew.session.session.active().step == 150
+        assert clew.session.active_session.active().step == 150
 
     data = recorded(program, tmp_path)
     assert len(values(data, "gradient.norm", module="fc1", param="weight")) < 75
@@ -476,7 +476,7 @@ def test_given_things_are_introduced_and_others_refused(tmp_path):
     assert data.last_step == 3
     with pytest.raises(TypeError, match="models and optimizers"):
         clew.attach("model.pt", run_root=tmp_path, quiet=True)
-    assert clew.session.session.active() is None
+    assert clew.session.active_session.active() is None
 
 
 def test_a_nested_attach_joins_the_session_that_is_there(tmp_path):

@@ -155,7 +155,7 @@ def test_following_ends_without_a_trace():
     assert [c.stage.name for c in calls if c.stage.kind == TRANSFORM] == ["Identity", "Flatten"]
     assert [stage.name for stage in pipeline.stages] == before
     assert shifted.__name__ == "shifted"
-    assert "load" not in vars(pipeline._parts()[0])
+    assert "load" not in vars(pipeline.parts()[0])
 
 
 def test_stages_pass_for_what_they_stand_in_for():

@@ -32,6 +32,8 @@ from clew.checks.evidence.hidden_layers import hidden_layers, no_progress, norma
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Finding, Severity
 
 
@@ -39,13 +41,18 @@ from clew.records.finding import Finding, Severity
 class ActivationMeanShift(Check):
     id = "ACT005"
     name = "activation-mean-shift"
-    needs = ("activation.mean", "activation.std", "loss", "fact:model")
+    needs = (
+        signals.ACTIVATION.mean,
+        signals.ACTIVATION.std,
+        signals.LOSS,
+        ModelFact,
+    )
     scope = FIT
 
     caused_by = ("poor-initialisation", "dead-units", "weights-diverging", "step-size-faults", "scale-faults")
 
     shift: float = 10.0  # mean over standard deviation of a layer's outputs; below 1 is healthy
-    window: int = 20  # sampled steps judged, the last ones
+    window: int = 20  # the last sampled steps
     sustained: float = 0.9  # share of the window that must be bad
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

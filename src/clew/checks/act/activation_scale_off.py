@@ -31,6 +31,8 @@ from clew.checks.evidence.hidden_layers import hidden_layers, no_progress, norma
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Finding, Severity
 
 
@@ -38,7 +40,11 @@ from clew.records.finding import Finding, Severity
 class ActivationScaleOff(Check):
     id = "ACT004"
     name = "activation-scale-off"
-    needs = ("activation.std", "loss", "fact:model")
+    needs = (
+        signals.ACTIVATION.std,
+        signals.LOSS,
+        ModelFact,
+    )
     scope = FIT
 
     caused_by = (
@@ -49,8 +55,8 @@ class ActivationScaleOff(Check):
         "scale-faults",
     )
 
-    large: float = 100.0  # standard deviation of a hidden layer's outputs; 0.5 to 2 is meant
-    window: int = 20  # sampled steps judged, the last ones
+    large: float = 100.0  # standard deviation of a hidden layer's outputs; 0.5 to 2 is normal
+    window: int = 20  # the last sampled steps
     sustained: float = 0.9  # share of the window that must be bad
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -37,7 +38,7 @@ from clew.records.site import Site
 class DeadUnits(Check):
     id = "ACT001"
     name = "dead-units"
-    needs = ("activation.dead_fraction",)
+    needs = (signals.ACTIVATION_DEAD_FRACTION,)
 
     groups = ("layer-faults",)
     # A layer that gets no gradient keeps the units that its first weights left silent.
@@ -53,7 +54,7 @@ class DeadUnits(Check):
     # Half of a ReLU layer's outputs are zero, but hardly a unit is zero for a whole batch: one that
     # fires for one sample in ten stays silent for all of 32 with a chance of 3 %.
     dead_fraction: float = 0.5  # share of a layer's units silent for the whole batch
-    window: int = 20  # recorded steps judged; fewer means no verdict
+    window: int = 20  # recorded steps in the window; fewer means no verdict
     sustained: float = 0.9  # share of the window that must be bad
     batch: int = 8  # samples; in a batch of one every zero looks like a dead unit
 

@@ -41,8 +41,12 @@ from clew.checks.evidence.gradient_depth import is_weight
 from clew.checks.evidence.loss_trend import only_loss, pretrained, start_and_end
 from clew.checks.evidence.parameter_shapes import shape_of
 from clew.checks.evidence.recorded_facts import flag, rows, text
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records import signals
+from clew.records.facts.experiment_facts import PoorInitialisationFact
+from clew.records.facts.model_facts import ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -61,8 +65,8 @@ class PoorInitialisation(Check):
     id = "ACT002"
     name = "poor-initialisation"
     needs = (
-        "fact:parameters|fact:experiment.poor-initialisation",
-        "weight.norm|fact:experiment.poor-initialisation",
+        any_of(ParametersFact, PoorInitialisationFact),
+        any_of(signals.WEIGHT.norm, PoorInitialisationFact),
     )
 
     groups = ("layer-faults",)
@@ -71,11 +75,11 @@ class PoorInitialisation(Check):
     alike_steps: int = 8  # steps after which units that should part have parted
     large: float = 4.0  # root mean square times sqrt(fan_in); torch's default is 0.6, He's 1.4
     small: float = 0.1  # the same; GPT-2's 0.02 makes 0.5, in a small model 0.16
-    grown: float = 10.0  # standard deviation of a hidden layer's first output; 1 is meant
+    grown: float = 10.0  # standard deviation of a hidden layer's first output; 1 is normal
     saturated: float = 0.6  # share of a squashing function's first outputs at their flat ends
     shrunk: float = 0.01  # standard deviation of a hidden layer's first output that carries no signal
     stuck: float = 0.95  # share of its start that the loss still has
-    patience: int = 50  # losses before that is judged
+    patience: int = 50  # losses before that is checked
     draws: int = 3  # of new weights, all of which must do better
     better: float = 0.5  # share of the loss that they end at; redrawing sound weights changes a few percent
 

@@ -30,6 +30,8 @@ from clew.checks.evidence.layer_pairs import feeding
 from clew.checks.evidence.loss_trend import only_loss, start_and_end
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.model_facts import StructureFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -38,7 +40,10 @@ from clew.records.site import Site
 class SaturatedActivation(Check):
     id = "ACT003"
     name = "saturated-activation"
-    needs = ("activation.saturated", "fact:structure")
+    needs = (
+        signals.ACTIVATION_SATURATED,
+        StructureFact,
+    )
 
     groups = ("layer-faults",)
     # Large inputs saturate what squashes them.
@@ -46,7 +51,7 @@ class SaturatedActivation(Check):
 
     # Unit normal input puts 3 % of a tanh's outputs there; networks that learn well stay below half.
     share: float = 0.6  # of a layer's outputs at the flat ends
-    window: int = 20  # sampled steps judged; fewer means no verdict
+    window: int = 20  # sampled steps in the window; fewer means no verdict
     sustained: float = 0.9  # share of the window that must be bad
     stuck: float = 0.9  # share of its start that the loss still has, where saturation came later
     held_back: float = 0.5  # the same, where it was there from the first; below, training goes well in spite

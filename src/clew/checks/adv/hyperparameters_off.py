@@ -35,6 +35,7 @@ from clew.checks.evidence.experiment_outcome import curve, number, why_not
 from clew.checks.evidence.loss_trend import highest_rate, pretrained
 from clew.checks.evidence.rates.rate_trials import where
 from clew.checks.evidence.recorded_facts import flag
+from clew.checks.needs import any_of
 from clew.checks.opt.learning_rate_too_high import LearningRateTooHigh
 from clew.checks.opt.learning_rate_too_low import LearningRateTooLow
 from clew.checks.opt.over_regularised import OverRegularised
@@ -43,6 +44,8 @@ from clew.checks.run_view import RunView
 from clew.checks.str.dropout_misplaced import DropoutMisplaced
 from clew.checks.thresholds import in_force
 from clew.checks.wording import listed
+from clew.records import signals
+from clew.records.facts.experiment_facts import HyperparametersOffFact
 from clew.records.finding import Evidence, Finding, Severity
 
 SETTINGS: tuple[type[Check], ...] = (
@@ -58,7 +61,10 @@ SETTINGS: tuple[type[Check], ...] = (
 class HyperparametersOff(Check):
     id = "ADV003"
     name = "hyperparameters-off"
-    needs = ("loss|fact:experiment.hyperparameters-off", "lr|fact:experiment.hyperparameters-off")
+    needs = (
+        any_of(signals.LOSS, HyperparametersOffFact),
+        any_of(signals.LR, HyperparametersOffFact),
+    )
 
     caused_by = ("rate-faults", "network-faults", "optimizer-unfit", "poor-initialisation")
 

@@ -28,6 +28,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.loss_trend import eval_loss, noise, only_loss
 from clew.checks.run_view import RunView
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -35,10 +36,10 @@ from clew.records.finding import Finding, Severity
 class StillImproving(Check):
     id = "ADV001"
     name = "still-improving"
-    needs = ("loss",)
+    needs = (signals.LOSS,)
     scope = FIT
 
-    patience: int = 50  # losses before it is judged
+    patience: int = 50  # losses before the check runs
     fall: float = 0.9  # last fifth of the losses over the fifth before: a tenth less is steady progress
     done: float = 0.02  # share of its start below which a loss has fallen far enough
     sure: float = 2.0  # the fall in standard errors of the two medians

@@ -34,7 +34,12 @@ from clew.checks.evidence.experiment_outcome import curve, number, numbers, plac
 from clew.checks.evidence.loss_trend import eval_loss, only_loss, pretrained
 from clew.checks.evidence.parameter_shapes import parameter_count
 from clew.checks.evidence.recorded_facts import Data, rows, whole
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records import signals
+from clew.records.facts.experiment_facts import TooFewExamplesFact
+from clew.records.facts.model_facts import ModelFact
+from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -43,15 +48,15 @@ class TooFewExamples(Check):
     id = "ADV002"
     name = "too-few-examples"
     needs = (
-        "loss|fact:experiment.too-few-examples",
-        "fact:loader|fact:experiment.too-few-examples",
-        "fact:model|fact:experiment.too-few-examples",
+        any_of(signals.LOSS, TooFewExamplesFact),
+        any_of(LoaderFact, TooFewExamplesFact),
+        any_of(ModelFact, TooFewExamplesFact),
     )
 
     more: float = 10.0  # parameters for each training sample
     gap: float = 1.5  # evaluation loss over training loss at the end
     wider: float = 1.3  # the same over what it was at the first evaluations
-    points: int = 4  # evaluations before it is judged
+    points: int = 4  # evaluations before the check runs
     falls: float = 0.1  # of the untrained loss, from half of the samples to all; enough samples: below 0.05
     left: float = 0.2  # of the untrained loss, that remains on held-out samples after training on all
     errors: float = 1.5  # standard errors over the splits, that the fall must exceed

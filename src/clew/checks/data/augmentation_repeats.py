@@ -29,6 +29,8 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import at, training_loaders
 from clew.checks.run_view import RunView
+from clew.records import signals
+from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -37,12 +39,15 @@ from clew.records.site import Site
 class AugmentationRepeats(Check):
     id = "DATA017"
     name = "augmentation-repeats"
-    needs = ("sample.seen", "fact:loader")
+    needs = (
+        signals.SAMPLE_SEEN,
+        LoaderFact,
+    )
 
     caused_by = ("labels-misaligned",)
 
     seen: float = 0.999  # share of a batch that came before, bit by bit; a coin flip for each makes 0.5
-    batches: int = 5  # batches after the first epoch, all of which must be so
+    batches: int = 5  # batches after the first epoch, all of which must show it
     distinct: float = 0.99  # share of samples in a batch that differ; copies would come again by nature
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -32,9 +32,12 @@ from clew.checks.base import Check
 from clew.checks.evidence.data_feed import ClassCounts, class_counts, is_weighted, training_loaders
 from clew.checks.evidence.survey_facts import evaluation, looked, training, was_surveyed
 from clew.checks.evidence.survey_facts import site as place
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records import signals
 from clew.records.dataset_survey import Labels, Order, Survey
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -43,13 +46,13 @@ from clew.records.site import Site
 class ClassImbalance(Check):
     id = "DATA007"
     name = "class-imbalance"
-    needs = ("label.classes|fact:data.survey",)
+    needs = (any_of(signals.LABEL_CLASSES, SurveyFact),)
 
     groups = ("data-faults",)
     caused_by = ("constant-target", "unshuffled-data")
 
     share: float = 0.9  # of the most frequent class: nine to one, where always saying it looks good
-    samples: int = 200  # labels counted before it is judged; the share's error is then 0.02
+    samples: int = 200  # labels counted before the check runs; the share's error is then 0.02
     found: float = 0.5  # share of the rare samples predicted right, below which they are missed
     rare: int = 8  # rare samples in the later part of the run, to judge whether they are missed
 

@@ -33,8 +33,11 @@ from clew.checks.base import Check
 from clew.checks.evidence.data_feed import at, feeding_site
 from clew.checks.evidence.survey_facts import looked, surveys, was_surveyed
 from clew.checks.evidence.survey_facts import site as place
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records import signals
 from clew.records.dataset_survey import Survey
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -45,20 +48,20 @@ class ConstantInput(Check):
     name = "constant-input"
     withdrawal = "later batches differ"
     needs = (
-        "sample.constant|fact:data.survey",
-        "sample.distinct|fact:data.survey",
-        "sample.count|fact:data.survey",
+        any_of(signals.SAMPLE_CONSTANT, SurveyFact),
+        any_of(signals.SAMPLE_DISTINCT, SurveyFact),
+        any_of(signals.SAMPLE_COUNT, SurveyFact),
     )
 
     groups = ("data-faults",)
     caused_by = ("dataset-mutates",)
 
-    samples: int = 5  # sampled batches, all of which must be so
+    samples: int = 5  # sampled batches, all of which must show it
     batch: int = 4  # samples in a batch, from which on copies of one are no accident
     features: int = 8  # values in a sample, from which on equal ones are no accident
-    blank: float = 0.5  # share of a batch's samples that hold one value only
+    blank: float = 0.5  # share of a batch's samples with a single value
     columns: float = 0.75  # share of a table's columns that never vary over the run
-    per_column: int = 20  # samples for each column of a table before its columns are judged
+    per_column: int = 20  # samples for each column of a table before its columns are checked
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = list(self._recorded(run))

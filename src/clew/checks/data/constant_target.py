@@ -33,9 +33,12 @@ from clew.checks.base import Check
 from clew.checks.evidence.data_feed import at, training_loaders
 from clew.checks.evidence.survey_facts import looked, training, was_surveyed
 from clew.checks.evidence.survey_facts import site as place
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.dataset_survey import LABEL
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -51,9 +54,9 @@ class ConstantTarget(Check):
     name = "constant-target"
     withdrawal = "other labels came later"
     needs = (
-        "target.min|fact:data.survey",
-        "target.max|fact:data.survey",
-        "target.given|fact:data.survey",
+        any_of(signals.TARGET.min, SurveyFact),
+        any_of(signals.TARGET.max, SurveyFact),
+        any_of(signals.TARGET_GIVEN, SurveyFact),
     )
 
     groups = ("data-faults",)

@@ -30,6 +30,7 @@ from clew.checks.evidence.survey_facts import at, called, looked, site, surveys
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
 from clew.records.dataset_survey import Survey
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -38,7 +39,7 @@ from clew.records.site import Site
 class CorruptSamples(Check):
     id = "DATA020"
     name = "corrupt-samples"
-    needs = ("fact:data.survey",)
+    needs = (SurveyFact,)
     confidence = "certain"
 
     samples: int = 1  # one is enough to end a training

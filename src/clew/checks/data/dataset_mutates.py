@@ -33,7 +33,11 @@ from clew.checks.evidence.data_feed import Loader, training_loaders
 from clew.checks.evidence.experiment_outcome import numbers, place
 from clew.checks.evidence.recorded_facts import Data, names, text, whole
 from clew.checks.evidence.survey_facts import site, surveys
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import SurveyFact
+from clew.records.facts.experiment_facts import DatasetMutatesFact
+from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -42,7 +46,7 @@ class DatasetMutates(Check):
     id = "DATA014"
     name = "dataset-mutates"
     withdrawal = "later samples contradict it"
-    needs = ("fact:loader|fact:experiment.dataset-mutates|fact:data.survey",)
+    needs = (any_of(LoaderFact, DatasetMutatesFact, SurveyFact),)
 
     groups = ("scale-faults",)
 

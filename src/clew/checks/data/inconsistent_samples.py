@@ -31,6 +31,7 @@ from clew.checks.evidence.survey_facts import at, called, looked, site, surveys
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
 from clew.records.dataset_survey import Count, FieldSurvey, Survey
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -38,7 +39,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class InconsistentSamples(Check):
     id = "DATA021"
     name = "inconsistent-samples"
-    needs = ("fact:data.survey",)
+    needs = (SurveyFact,)
     confidence = "certain"
 
     few: float = 0.05  # share of samples of another form, up to which it is a slip rather than a kind

@@ -29,6 +29,8 @@ from clew.checks.base import Check
 from clew.checks.evidence.data_feed import sources
 from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.run_view import RunView
+from clew.records import signals
+from clew.records.facts.loss_facts import ConfusionFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -40,11 +42,14 @@ class LabelMapMismatch(Check):
     id = "DATA013"
     name = "label-map-mismatch"
     withdrawal = "later evaluations contradict it"
-    needs = ("fact:confusion", "label.accuracy")
+    needs = (
+        ConfusionFact,
+        signals.LABEL_ACCURACY,
+    )
 
     caused_by = ("train-mode-in-evaluation", "train-val-preprocessing-mismatch")
 
-    samples: int = 40  # evaluated samples before they are judged
+    samples: int = 40  # evaluated samples before the check runs
     train: float = 0.7  # accuracy in training that shows that the model has learned
     below: float = 0.5  # accuracy in evaluation, at most this share of what a renumbering would give
     renumbered: float = 0.6  # accuracy in evaluation after the best renumbering of the classes

@@ -34,8 +34,11 @@ from clew.checks.base import Check
 from clew.checks.evidence.data_feed import at, class_counts, feeding_site
 from clew.checks.evidence.experiment_outcome import place
 from clew.checks.evidence.recorded_facts import Data
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.experiment_facts import LabelsMisalignedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -125,8 +128,8 @@ class LabelsMisaligned(Check):
     name = "labels-misaligned"
     withdrawal = "later samples contradict it"
     needs = (
-        "sample.relabelled|fact:experiment.labels-misaligned",
-        "label.classes|fact:experiment.labels-misaligned",
+        any_of(signals.SAMPLE_RELABELLED, LabelsMisalignedFact),
+        any_of(signals.LABEL_CLASSES, LabelsMisalignedFact),
     )
 
     caused_by = ("learning-faults",)

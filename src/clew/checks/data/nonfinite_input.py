@@ -34,8 +34,12 @@ from clew.checks.evidence.nan_culprit import Culprit
 from clew.checks.evidence.recorded_facts import NonFinite
 from clew.checks.evidence.survey_facts import at, looked, surveys
 from clew.checks.evidence.survey_facts import site as place
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records import signals
 from clew.records.dataset_survey import INPUT, LABEL
+from clew.records.facts.document_facts import SurveyFact
+from clew.records.facts.nan_facts import NonFiniteFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -46,11 +50,11 @@ FIRST = "input[0]"
 class NonfiniteInput(Check):
     id = "DATA002"
     name = "nonfinite-input"
-    needs = ("input.nonfinite|target.nonfinite|fact:nonfinite|fact:data.survey",)
+    needs = (any_of(signals.INPUT.nonfinite, signals.TARGET.nonfinite, NonFiniteFact, SurveyFact),)
 
     groups = ("data-faults",)
 
-    values: int = 1  # non-finite numbers in a batch; one is enough to spoil all weights
+    values: int = 1  # non-finite numbers in a batch; one is enough to make all weights NaN
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = list(self._recorded(run))

@@ -31,6 +31,7 @@ from clew.checks.evidence.survey_facts import at, called, exhibits, looked, site
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
 from clew.records.dataset_survey import Outlier, Survey
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 
 MILD = ("blank", "length")  # odd, but training bears them
@@ -40,7 +41,7 @@ MILD = ("blank", "length")  # odd, but training bears them
 class OutlierSamples(Check):
     id = "DATA019"
     name = "outlier-samples"
-    needs = ("fact:data.survey",)
+    needs = (SurveyFact,)
 
     samples: int = 1  # unlike all others; a single one can push the weights
 

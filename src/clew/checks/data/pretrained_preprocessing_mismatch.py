@@ -32,6 +32,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.data_feed import at, feeding_site
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -40,7 +41,10 @@ from clew.records.site import Site
 class PretrainedPreprocessingMismatch(Check):
     id = "DATA015"
     name = "pretrained-preprocessing-mismatch"
-    needs = ("pretrained.shift", "pretrained.scale")
+    needs = (
+        signals.PRETRAINED_SHIFT,
+        signals.PRETRAINED_SCALE,
+    )
 
     groups = ("scale-faults",)
 

@@ -31,6 +31,7 @@ from clew.checks.evidence.data_feed import Loader, at, feeding_site, training_lo
 from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -39,7 +40,7 @@ from clew.records.site import Site
 class RepeatedBatch(Check):
     id = "DATA004"
     name = "repeated-batch"
-    needs = ("batch.hash",)
+    needs = (signals.BATCH_HASH,)
 
     groups = ("data-faults",)
     caused_by = ("constant-input",)

@@ -31,8 +31,11 @@ from clew.checks.evidence.data_feed import training_loaders
 from clew.checks.evidence.label_order import label_orders
 from clew.checks.evidence.survey_facts import looked, training, was_surveyed
 from clew.checks.evidence.survey_facts import site as place
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records import signals
 from clew.records.dataset_survey import Survey
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -40,12 +43,12 @@ from clew.records.finding import Evidence, Finding, Severity
 class SingleLabelBatches(Check):
     id = "DATA006"
     name = "single-label-batches"
-    needs = ("label.top_share|fact:data.survey",)
+    needs = (any_of(signals.LABEL_TOP_SHARE, SurveyFact),)
 
     groups = ("data-faults",)
     caused_by = ("unshuffled-data", "constant-target")
 
-    samples: int = 8  # sampled batches before they are judged
+    samples: int = 8  # sampled batches before the check runs
     batch: int = 4  # labels in a batch; small ones hold one class by chance
     single: float = 0.9  # share of the batches that hold one class only
     by_chance: float = 0.1  # share of neighbours that differ in a random order; below, one class is all

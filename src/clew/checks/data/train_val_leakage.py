@@ -40,9 +40,12 @@ from clew.checks.evidence.data_feed import (
 )
 from clew.checks.evidence.survey_facts import between, by_nature, exhibits
 from clew.checks.evidence.survey_facts import site as place
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records import signals
 from clew.records.dataset_survey import Between
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -71,7 +74,7 @@ class Overlap:
 class TrainValLeakage(Check):
     id = "DATA011"
     name = "train-val-leakage"
-    needs = ("eval.seen|fact:data.survey",)
+    needs = (any_of(signals.EVAL_SEEN, SurveyFact),)
 
     # Copies that a random split puts on both sides.
     caused_by = ("duplicate-samples",)

@@ -34,9 +34,12 @@ from clew.checks.base import Check
 from clew.checks.evidence.data_feed import at, sources
 from clew.checks.evidence.survey_facts import evaluation, looked, training, was_surveyed
 from clew.checks.evidence.survey_facts import site as place
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.dataset_survey import FieldSurvey
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -46,16 +49,16 @@ class TrainValPreprocessingMismatch(Check):
     id = "DATA010"
     name = "train-val-preprocessing-mismatch"
     needs = (
-        "input.mean|fact:data.survey",
-        "input.std|fact:data.survey",
-        "eval_input.mean|fact:data.survey",
-        "eval_input.std|fact:data.survey",
+        any_of(signals.INPUT.mean, SurveyFact),
+        any_of(signals.INPUT.std, SurveyFact),
+        any_of(signals.EVAL_INPUT.mean, SurveyFact),
+        any_of(signals.EVAL_INPUT.std, SurveyFact),
     )
 
     ratio: float = 2.2  # of the standard deviations; mixing two samples (mixup) makes 1.4
     shift: float = 3.0  # distance of the means, in standard deviations of the training inputs
     spread: float = 4.0  # times the difference must exceed what batches of training differ by
-    samples: int = 5  # sampled training batches before it is judged
+    samples: int = 5  # sampled training batches before the check runs
     few: int = 50  # samples of a dataset, below which its scale is not known
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -33,9 +33,12 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.survey_facts import looked, training, was_surveyed
 from clew.checks.evidence.survey_facts import site as place
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.dataset_survey import FieldSurvey
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -64,10 +67,10 @@ class UnnormalisedInput(Check):
     id = "DATA001"
     name = "unnormalised-input"
     needs = (
-        "first_input.mean|fact:data.survey",
-        "first_input.std|fact:data.survey",
-        "first_input.min|fact:data.survey",
-        "first_input.max|fact:data.survey",
+        any_of(signals.FIRST_INPUT.mean, SurveyFact),
+        any_of(signals.FIRST_INPUT.std, SurveyFact),
+        any_of(signals.FIRST_INPUT.min, SurveyFact),
+        any_of(signals.FIRST_INPUT.max, SurveyFact),
     )
 
     groups = ("scale-faults",)
@@ -78,8 +81,8 @@ class UnnormalisedInput(Check):
     rms: float = 10.0  # root mean square of all values of the input
     spread: float = 100.0  # largest over median standard deviation of the features
     large: float = 10.0  # absolute value that counts as large: ten standard deviations of unit data
-    samples: int = 3  # sampled batches before it is judged
-    window: int = 20  # sampled batches judged, from the first on
+    samples: int = 3  # sampled batches before the check runs
+    window: int = 20  # sampled batches to check, starting with the first
     few: int = 20  # samples of a dataset, below which its scale is not known
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
@@ -97,7 +100,7 @@ class UnnormalisedInput(Check):
 
     def _surveyed(self, run: RunView) -> Iterator[Finding]:
         """From the data alone: only a hint, since the model may normalise it first."""
-        if run.has("first_input.mean"):
+        if run.has(signals.FIRST_INPUT.mean):
             return
         for survey in training(run):
             field = survey.main

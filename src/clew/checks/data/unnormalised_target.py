@@ -31,6 +31,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.data_feed import at
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,14 +42,19 @@ REGRESSION = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}
 class UnnormalisedTarget(Check):
     id = "DATA009"
     name = "unnormalised-target"
-    needs = ("target.mean", "target.std", "loss_input.mean", "loss_input.std")
+    needs = (
+        signals.TARGET.mean,
+        signals.TARGET.std,
+        signals.LOSS_INPUT.mean,
+        signals.LOSS_INPUT.std,
+    )
 
     groups = ("scale-faults",)
 
     # Adam at 1e-3 moves an output bias by 1e-3 a step: 50,000 steps for a target of 50.
     rms: float = 50.0  # root mean square of the targets
     gap: float = 10.0  # times the predictions begin smaller; the right output scale begins near 1
-    samples: int = 3  # sampled batches before it is judged
+    samples: int = 3  # sampled batches before the check runs
     window: int = 5  # sampled batches at the start that show where predictions begin
     learned: float = 0.2  # late loss over the targets' variance: below, the model got there
 

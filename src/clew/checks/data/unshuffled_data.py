@@ -34,8 +34,11 @@ from clew.checks.evidence.data_feed import Loader, training_loaders
 from clew.checks.evidence.label_order import LabelOrder, label_orders
 from clew.checks.evidence.survey_facts import looked, training, was_surveyed
 from clew.checks.evidence.survey_facts import site as place
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records import signals
 from clew.records.dataset_survey import Labels, Order
+from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -43,11 +46,11 @@ from clew.records.finding import Evidence, Finding, Severity
 class UnshuffledData(Check):
     id = "DATA005"
     name = "unshuffled-data"
-    needs = ("label.switches|fact:data.survey",)
+    needs = (any_of(signals.LABEL_SWITCHES, SurveyFact),)
 
     groups = ("data-faults",)
 
-    samples: int = 8  # sampled batches before the order is judged
+    samples: int = 8  # sampled batches before the order is checked
     batch: int = 4  # labels in a batch, fewer have too few neighbours
     mixing: float = 0.25  # differing neighbours over those of a random order; random data stays above 0.7
     by_chance: float = 0.1  # share of neighbours that differ in a random order; below, one class is all

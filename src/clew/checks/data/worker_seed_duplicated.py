@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import Loader, training_loaders
 from clew.checks.run_view import RunView
+from clew.records.facts.step_facts import FedFact, LoaderFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -37,9 +38,12 @@ from clew.records.finding import Evidence, Finding, Severity
 class WorkerSeedDuplicated(Check):
     id = "DATA016"
     name = "worker-seed-duplicated"
-    needs = ("fact:loader", "fact:fed")
+    needs = (
+        LoaderFact,
+        FedFact,
+    )
 
-    workers: int = 2  # worker processes; one alone has nobody to repeat
+    workers: int = 2  # worker processes; a single one can't repeat another
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for loader in training_loaders(run):

@@ -34,6 +34,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number
 from clew.checks.evidence.experiment_site import named, site_at
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import BatchLeakFact
 from clew.records.finding import Evidence, Finding, Severity
 
 _CUTS = ("view", "reshape")
@@ -44,7 +45,7 @@ _STATISTICS = ("mean", "std", "var", "sub", "div", "norm", "batch_norm")
 class BatchLeak(Check):
     id = "EXP040"
     name = "batch-leak"
-    needs = ("fact:experiment.batch-leak",)
+    needs = (BatchLeakFact,)
     confidence = "certain"
 
     groups = ("network-faults",)

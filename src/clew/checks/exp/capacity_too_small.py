@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import CapacityTooSmallFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -37,7 +38,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class CapacityTooSmall(Check):
     id = "EXP003"
     name = "capacity-too-small"
-    needs = ("fact:experiment.capacity-too-small",)
+    needs = (CapacityTooSmallFact,)
 
     caused_by = ("learning-faults",)
     not_caused_by = ("rate-faults",)

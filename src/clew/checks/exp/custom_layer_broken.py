@@ -34,6 +34,7 @@ from clew.checks.evidence.experiment_outcome import number
 from clew.checks.evidence.experiment_site import site_at
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import CustomLayerBrokenFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -41,7 +42,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class CustomLayerBroken(Check):
     id = "EXP046"
     name = "custom-layer-broken"
-    needs = ("fact:experiment.custom-layer-broken",)
+    needs = (CustomLayerBrokenFact,)
 
     groups = ("network-faults",)
     caused_by = ("dimension-mixup", "batch-leak", "gradient-mismatch", "module-not-registered")

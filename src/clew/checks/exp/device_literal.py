@@ -31,6 +31,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_site import named, site_at
 from clew.checks.evidence.recorded_facts import text
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import DeviceLiteralFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -39,7 +40,7 @@ from clew.records.site import Site
 class DeviceLiteral(Check):
     id = "EXP047"
     name = "device-literal"
-    needs = ("fact:experiment.device-literal",)
+    needs = (DeviceLiteralFact,)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         data = run.experiment(self.name) or {}

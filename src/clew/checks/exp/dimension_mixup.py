@@ -34,6 +34,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import number
 from clew.checks.evidence.experiment_site import named, site_at
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import DimensionMixupFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -41,7 +42,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class DimensionMixup(Check):
     id = "EXP044"
     name = "dimension-mixup"
-    needs = ("fact:experiment.dimension-mixup",)
+    needs = (DimensionMixupFact,)
 
     groups = ("network-faults",)
 

@@ -35,6 +35,7 @@ from clew.checks.evidence.experiment_outcome import curve, number, place, why_no
 from clew.checks.evidence.recorded_facts import names, rows
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.experiment_facts import ExcessiveAugmentationFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -42,7 +43,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class ExcessiveAugmentation(Check):
     id = "EXP024"
     name = "excessive-augmentation"
-    needs = ("fact:experiment.excessive-augmentation",)
+    needs = (ExcessiveAugmentationFact,)
 
     caused_by = ("labels-misaligned", "dataset-mutates")
 

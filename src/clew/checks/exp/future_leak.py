@@ -31,6 +31,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number
 from clew.checks.evidence.experiment_site import named, site_at
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import FutureLeakFact
 from clew.records.finding import Evidence, Finding, Severity
 
 SURE = "the targets are the inputs moved by one"
@@ -48,7 +49,7 @@ _FIXES = {
 class FutureLeak(Check):
     id = "EXP041"
     name = "future-leak"
-    needs = ("fact:experiment.future-leak",)
+    needs = (FutureLeakFact,)
     confidence = "certain"
 
     groups = ("network-faults",)

@@ -36,6 +36,7 @@ from clew.checks.evidence.experiment_outcome import number
 from clew.checks.evidence.experiment_site import named, site_at
 from clew.checks.evidence.recorded_facts import rows, text
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import GradientMismatchFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -46,7 +47,7 @@ WRONG = "wrong"
 class GradientMismatch(Check):
     id = "EXP042"
     name = "gradient-mismatch"
-    needs = ("fact:experiment.gradient-mismatch",)
+    needs = (GradientMismatchFact,)
     confidence = "certain"
 
     groups = ("network-faults",)

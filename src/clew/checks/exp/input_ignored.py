@@ -34,6 +34,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, place, why_not
 from clew.checks.evidence.recorded_facts import flag, rows
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import InputIgnoredFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -41,7 +42,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class InputIgnored(Check):
     id = "EXP020"
     name = "input-ignored"
-    needs = ("fact:experiment.input-ignored",)
+    needs = (InputIgnoredFact,)
 
     caused_by = ("constant-input", "loader-corrupts-data", "dataset-mutates", "mask-inverted", "dead-units")
 

@@ -34,6 +34,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import number, place, why_not
 from clew.checks.evidence.recorded_facts import rows, text
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import LoaderCorruptsDataFact
 from clew.records.finding import Evidence, Finding, Severity
 
 _FIXES = {
@@ -51,7 +52,7 @@ _FIXES = {
 class LoaderCorruptsData(Check):
     id = "EXP021"
     name = "loader-corrupts-data"
-    needs = ("fact:experiment.loader-corrupts-data",)
+    needs = (LoaderCorruptsDataFact,)
     confidence = "certain"
 
     share: float = 0.75  # of the batches compared: a single one may hold samples that are alike

@@ -33,6 +33,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers
 from clew.checks.evidence.experiment_site import site_at
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import LossPrefersWrongFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -40,7 +41,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class LossPrefersWrong(Check):
     id = "EXP043"
     name = "loss-prefers-wrong"
-    needs = ("fact:experiment.loss-prefers-wrong",)
+    needs = (LossPrefersWrongFact,)
 
     groups = ("network-faults",)
     caused_by = ("loss-faults",)

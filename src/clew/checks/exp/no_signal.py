@@ -37,6 +37,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, place, why_not
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import NoSignalFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -44,7 +45,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class NoSignal(Check):
     id = "EXP022"
     name = "no-signal"
-    needs = ("fact:experiment.no-signal",)
+    needs = (NoSignalFact,)
     confidence = "possible"
 
     # Labels that do not fit, or inputs of which nothing is left, tell a learner nothing.

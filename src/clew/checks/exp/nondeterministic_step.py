@@ -35,6 +35,7 @@ from clew.checks.evidence.experiment_site import named, site_at
 from clew.checks.evidence.recorded_facts import names
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.experiment_facts import NondeterministicStepFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -42,7 +43,7 @@ from clew.records.finding import Evidence, Finding, Severity
 class NondeterministicStep(Check):
     id = "EXP045"
     name = "nondeterministic-step"
-    needs = ("fact:experiment.nondeterministic-step",)
+    needs = (NondeterministicStepFact,)
 
     relative: float = 1e-5  # difference of the losses: sums in another order stay below in single precision
 

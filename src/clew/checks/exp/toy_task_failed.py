@@ -36,6 +36,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
 from clew.checks.evidence.recorded_facts import flag, rows, text
 from clew.checks.run_view import RunView
+from clew.records.facts.experiment_facts import ToyTaskFailedFact
 from clew.records.finding import Evidence, Finding, Severity
 
 FIXES = {
@@ -48,7 +49,7 @@ FIXES = {
 class ToyTaskFailed(Check):
     id = "EXP002"
     name = "toy-task-failed"
-    needs = ("fact:experiment.toy-task-failed",)
+    needs = (ToyTaskFailedFact,)
 
     caused_by = ("learning-faults", "input-ignored")
 

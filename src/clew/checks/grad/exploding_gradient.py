@@ -36,6 +36,7 @@ from clew.checks.evidence.loss_course import lead_loss
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -46,7 +47,7 @@ FIX = "nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # between loss.backwar
 class ExplodingGradient(Check):
     id = "GRAD002"
     name = "exploding-gradient"
-    needs = ("grad.norm",)
+    needs = (signals.GRAD_NORM,)
     scope = FIT
 
     groups = ("layer-faults",)

@@ -35,6 +35,8 @@ import numpy as np
 from clew.checks.base import Check
 from clew.checks.evidence.gradient_depth import Profile, profiles
 from clew.checks.run_view import RunView
+from clew.records import signals
+from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Evidence, Finding, Severity
 
 SQUASHING = {"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign"}  # flat at both ends
@@ -44,7 +46,11 @@ SQUASHING = {"sigmoid", "tanh", "hardsigmoid", "hardtanh", "softsign"}  # flat a
 class VanishingGradient(Check):
     id = "GRAD001"
     name = "vanishing-gradient"
-    needs = ("gradient.norm", "weight.norm", "fact:model")
+    needs = (
+        signals.GRADIENT.norm,
+        signals.WEIGHT.norm,
+        ModelFact,
+    )
 
     groups = ("layer-faults",)
     # A layer of dead units passes nothing on.
@@ -63,7 +69,7 @@ class VanishingGradient(Check):
     # Networks that learn (deep ReLU, residual, normalised, attention, recurrent) stay within a factor
     # of ten along their depth; five sigmoid layers already make several hundred.
     decades: float = 2.0  # powers of ten by which the gradient shrinks from last to first layer
-    window: int = 20  # sampled steps judged; fewer means no verdict
+    window: int = 20  # sampled steps in the window; fewer means no verdict
     sustained: float = 0.9  # share of the window that must be bad
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

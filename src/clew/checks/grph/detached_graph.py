@@ -33,8 +33,12 @@ from clew.checks.evidence.loop_facts import Graph, graphs
 from clew.checks.evidence.never_trained import never_trained
 from clew.checks.evidence.parameter_holders import holders
 from clew.checks.evidence.recorded_facts import Parameter, flag, text, whole
+from clew.checks.needs import any_of
 from clew.checks.run_view import FactLike, RunView
 from clew.checks.wording import listed
+from clew.records.facts.loss_facts import LossCutFact
+from clew.records.facts.model_facts import GraphFact
+from clew.records.facts.run_facts import IdleFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -47,7 +51,7 @@ class DetachedGraph(Check):
     id = "GRPH002"
     name = "detached-graph"
     withdrawal = "the layers have had gradients since then"
-    needs = ("fact:graph|fact:loss_cut|fact:idle",)
+    needs = (any_of(GraphFact, LossCutFact, IdleFact),)
 
     groups = ("wiring-faults",)
     from_the_start = True

@@ -28,8 +28,11 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import Graph, Unregistered, graphs, optimizer_uses
 from clew.checks.evidence.recorded_facts import text, whole
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted, listed
+from clew.records.facts.model_facts import GraphFact
+from clew.records.facts.run_facts import IdleFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +44,7 @@ class ModuleNotRegistered(Check):
     id = "GRPH001"
     name = "module-not-registered"
     withdrawal = "the optimizer has had them since then"
-    needs = ("fact:graph|fact:idle",)
+    needs = (any_of(GraphFact, IdleFact),)
 
     groups = ("wiring-faults",)
     from_the_start = True

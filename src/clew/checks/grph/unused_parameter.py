@@ -33,6 +33,7 @@ from clew.checks.evidence.parameter_holders import holders
 from clew.checks.evidence.recorded_facts import Parameter
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import GraphFact, ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +42,10 @@ from clew.records.site import Site
 class UnusedParameter(Check):
     id = "GRPH003"
     name = "unused-parameter"
-    needs = ("fact:graph", "fact:parameters")
+    needs = (
+        GraphFact,
+        ParametersFact,
+    )
 
     caused_by = ("optimizer-stale", "module-not-registered", "detached-graph", "half-precision-underflow")
 

@@ -32,6 +32,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.recorded_facts import names, text, whole
 from clew.checks.run_view import FactLike, RunView
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -46,7 +47,7 @@ HOW = {
 class WeightsUntied(Check):
     id = "GRPH004"
     name = "weights-untied"
-    needs = ("fact:parameters",)
+    needs = (ParametersFact,)
 
     matched: float = 0.5  # share of the model's keys that a partial checkpoint fills, at least
 

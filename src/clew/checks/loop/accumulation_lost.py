@@ -30,6 +30,7 @@ from clew.checks.base import Check
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -37,7 +38,7 @@ from clew.records.finding import Finding, Severity
 class AccumulationLost(Check):
     id = "LOOP003"
     name = "accumulation-lost"
-    needs = ("grad.lost",)
+    needs = (signals.GRAD_LOST,)
     scope = PHASE
 
     groups = ("loop-faults",)

@@ -34,6 +34,8 @@ from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
+from clew.records import signals
+from clew.records.facts.step_facts import BackwardFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -49,7 +51,10 @@ BATCHES = re.compile(r"\([^()]*d[^()]*b[^()]*\)\+|d[^s]*b[^s]*d[^s]*b[^s]*s")
 class AccumulationUnscaled(Check):
     id = "LOOP004"
     name = "accumulation-unscaled"
-    needs = ("loss", "fact:backward")
+    needs = (
+        signals.LOSS,
+        BackwardFact,
+    )
     scope = PHASE
 
     groups = ("step-size-faults",)

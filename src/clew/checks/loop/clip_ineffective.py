@@ -36,6 +36,7 @@ from clew.checks.evidence.rates.scale_free_optimizers import scale_free
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -44,7 +45,7 @@ from clew.records.site import Site
 class ClipIneffective(Check):
     id = "LOOP008"
     name = "clip-ineffective"
-    needs = ("events.pattern",)
+    needs = (signals.EVENTS_PATTERN,)
     scope = PHASE
 
     least: int = 10  # clip calls; fewer may be a warm-up

@@ -31,6 +31,7 @@ from clew.checks.evidence.loop_facts import letters, optimizer_uses, orders
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 
 CLEARED = re.compile(r"b[^bs]*z[^bs]*s")
@@ -40,12 +41,15 @@ CLEARED = re.compile(r"b[^bs]*z[^bs]*s")
 class MissingBackward(Check):
     id = "LOOP001"
     name = "missing-backward"
-    needs = ("grad.norm", "grad.present")
+    needs = (
+        signals.GRAD_NORM,
+        signals.GRAD_PRESENT,
+    )
     scope = PHASE
 
     groups = ("loop-faults",)
 
-    least: int = 5  # optimizer steps without a gradient; one or two may be a trial before the loop
+    least: int = 5  # optimizer steps without a gradient; one or two may be a test run before the loop
     sustained: float = 0.9  # share of the steps that have the same order of events
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import OptimizerUse, optimizer_uses
 from clew.checks.run_view import RunView
+from clew.records.facts.step_facts import OptimizerUseFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -36,7 +37,7 @@ class MissingOptimizerStep(Check):
     id = "LOOP002"
     name = "missing-optimizer-step"
     withdrawal = "the optimizer has stepped since then"
-    needs = ("fact:optimizer_use",)
+    needs = (OptimizerUseFact,)
 
     groups = ("loop-faults",)
 

@@ -31,6 +31,8 @@ from clew.checks.evidence.parameter_holders import holders
 from clew.checks.evidence.recorded_facts import Parameter, Parameters
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import ParametersFact
+from clew.records.facts.step_facts import OptimizerUseFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -40,7 +42,10 @@ class OptimizerStale(Check):
     id = "LOOP005"
     name = "optimizer-stale"
     withdrawal = "a model in use has had these parameters since then"
-    needs = ("fact:optimizer_use", "fact:parameters")
+    needs = (
+        OptimizerUseFact,
+        ParametersFact,
+    )
 
     groups = ("wiring-faults",)
     from_the_start = True

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import optimizer_uses, schedulers
 from clew.checks.run_view import RunView
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -34,7 +35,7 @@ from clew.records.site import Site
 class SchedulerBeforeOptimizer(Check):
     id = "LOOP006"
     name = "scheduler-before-optimizer"
-    needs = ("lr",)
+    needs = (signals.LR,)
 
     steps: int = 2  # of the scheduler; a single one before training may set a first rate on purpose
 

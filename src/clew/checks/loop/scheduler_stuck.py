@@ -34,6 +34,7 @@ from clew.checks.evidence.loop_facts import Scheduler, orders, schedulers
 from clew.checks.run_view import RunView
 from clew.checks.series import BoolArray, Series
 from clew.checks.trainings import PHASE
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -42,7 +43,7 @@ from clew.records.site import Site
 class SchedulerStuck(Check):
     id = "LOOP007"
     name = "scheduler-stuck"
-    needs = ("lr",)
+    needs = (signals.LR,)
     scope = PHASE
 
     groups = ("rate-faults",)

@@ -34,6 +34,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import BINARY, CLASSES, series_at
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -42,7 +43,7 @@ from clew.records.site import Site
 class InitialLossOffChance(Check):
     id = "LOSS007"
     name = "initial-loss-off-chance"
-    needs = ("fact:loss",)
+    needs = (LossFact,)
 
     caused_by = ("activation-scale-off", "poor-initialisation", "loss-faults", "scale-faults")
 

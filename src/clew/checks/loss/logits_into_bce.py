@@ -27,9 +27,11 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import Failure, failures, outputs, sampled, series_at
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact, LossFailedFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +43,7 @@ FIX = "nn.BCEWithLogitsLoss() (F.binary_cross_entropy_with_logits); or torch.sig
 class LogitsIntoBce(Check):
     id = "LOSS005"
     name = "logits-into-bce"
-    needs = ("fact:loss|fact:output|fact:loss_failed",)
+    needs = (any_of(LossFact, OutputFact, LossFailedFact),)
     scope = FIT
 
     groups = ("loss-faults",)

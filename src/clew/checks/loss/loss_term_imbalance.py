@@ -29,8 +29,11 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import series_at
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,14 +44,14 @@ MEANT_SMALL = ("kl_div", "cosine_embedding_loss")
 class LossTermImbalance(Check):
     id = "LOSS008"
     name = "loss-term-imbalance"
-    needs = ("loss|fact:loss",)
+    needs = (any_of(signals.LOSS, LossFact),)
 
     caused_by = ("unnormalised-target", "unnormalised-input")
 
     # Weighted auxiliary terms of published recipes (0.01 to 1) make up one percent and more of the loss.
     share: float = 0.005  # of the whole loss, that the drowned term makes up
     unlearned: float = 0.6  # of the loss at chance, that it still has at the end
-    window: int = 10  # recorded steps at the end that are judged; twice as many are needed
+    window: int = 10  # recorded steps at the end that are checked; twice as many are needed
     sustained: float = 0.9  # share of all steps in which it was drowned
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -39,8 +39,10 @@ from clew.checks.evidence.loss_inputs import (
     series_at,
 )
 from clew.checks.evidence.recorded_facts import LossCall, text
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import shaped
+from clew.records.facts.loss_facts import LossFact, LossFailedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -51,12 +53,12 @@ PRETRAINED = (1000, 21841, 21843)  # outputs of ImageNet models
 class LossUnfit(Check):
     id = "LOSS009"
     name = "loss-unfit"
-    needs = ("fact:loss|fact:loss_failed",)
+    needs = (any_of(LossFact, LossFailedFact),)
 
     groups = ("loss-faults",)
     from_the_start = True
 
-    samples: int = 5  # sampled batches, all of which must be so
+    samples: int = 5  # sampled batches, all of which must show it
     outside: float = 0.01  # share of a binary loss's targets that are not between 0 and 1
     # Labels that are equally frequent have the mean and spread of a uniform distribution; counts do not.
     uniform: float = 0.2  # relative distance from these at most

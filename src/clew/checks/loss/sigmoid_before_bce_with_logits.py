@@ -26,9 +26,11 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import last_layer, outputs, sampled, series_at
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -39,7 +41,7 @@ WITH_LOGITS = ("binary_cross_entropy_with_logits",)
 class SigmoidBeforeBceWithLogits(Check):
     id = "LOSS004"
     name = "sigmoid-before-bce-with-logits"
-    needs = ("fact:loss|fact:output",)
+    needs = (any_of(LossFact, OutputFact),)
     scope = FIT
 
     groups = ("loss-faults",)

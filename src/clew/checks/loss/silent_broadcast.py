@@ -27,8 +27,11 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.recorded_facts import Broadcast, Shape
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import shaped
+from clew.records import signals
+from clew.records.facts.loss_facts import BroadcastFact, LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -39,7 +42,7 @@ HAND_WRITTEN = {"sub", "rsub", "add", "mul", "div", "pow"}
 class SilentBroadcast(Check):
     id = "LOSS002"
     name = "silent-broadcast"
-    needs = ("loss|fact:loss|fact:broadcast",)
+    needs = (any_of(signals.LOSS, LossFact, BroadcastFact),)
     confidence = "certain"
 
     groups = ("loss-faults",)

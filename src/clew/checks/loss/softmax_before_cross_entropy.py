@@ -33,6 +33,7 @@ from clew.checks.evidence.recorded_facts import LossCall
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +42,7 @@ from clew.records.site import Site
 class SoftmaxBeforeCrossEntropy(Check):
     id = "LOSS001"
     name = "softmax-before-cross-entropy"
-    needs = ("fact:loss",)
+    needs = (LossFact,)
     scope = FIT
     confidence = "certain"
 
@@ -49,7 +50,7 @@ class SoftmaxBeforeCrossEntropy(Check):
     from_the_start = True
 
     simplex: float = 0.99  # share of rows that are probabilities; rounding may spoil a row
-    samples: int = 3  # sampled batches, all of which must be so
+    samples: int = 3  # sampled batches, all of which must show it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         calls = _calls(run)

@@ -28,10 +28,12 @@ import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import BINARY, CLASSES, REGRESSION, Output, outputs, sampled, series_at
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
 from clew.checks.wording import shaped
+from clew.records.facts.loss_facts import LossFact, OutputFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -43,13 +45,13 @@ OTHERS = (*BINARY, *REGRESSION, "kl_div")
 class WrongSoftmaxDim(Check):
     id = "LOSS006"
     name = "wrong-softmax-dim"
-    needs = ("fact:loss|fact:output",)
+    needs = (any_of(LossFact, OutputFact),)
     scope = FIT
 
     groups = ("loss-faults",)
     from_the_start = True
 
-    samples: int = 3  # sampled batches, all of which must be so
+    samples: int = 3  # sampled batches, all of which must show it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, output in outputs(run, CLASSES + OTHERS):

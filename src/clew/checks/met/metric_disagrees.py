@@ -33,6 +33,7 @@ from clew.checks.evidence.metric_names import is_accuracy, is_held_out
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +42,7 @@ from clew.records.site import Site
 class MetricDisagrees(Check):
     id = "MET001"
     name = "metric-disagrees"
-    needs = ("fact:loss",)
+    needs = (LossFact,)
     scope = FIT
 
     caused_by = (
@@ -55,7 +56,7 @@ class MetricDisagrees(Check):
 
     # The logged number may be a mean over an epoch in which the model became better.
     gap: float = 0.3  # between the share of right answers in the loss and the logged accuracy
-    learned: float = 0.6  # share of right answers from which on this is judged
+    learned: float = 0.6  # share of right answers from which on this is checked
     logged: int = 3  # values of the metric that are needed
     window: int = 10  # sampled batches at the end that are compared
 

@@ -31,8 +31,11 @@ import numpy as np
 from clew.checks.base import Check
 from clew.checks.evidence.loss_course import lead_loss
 from clew.checks.evidence.metric_names import is_error, is_loss, is_share
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +44,7 @@ from clew.records.site import Site
 class MetricImplausible(Check):
     id = "MET002"
     name = "metric-implausible"
-    needs = ("loss|fact:loss",)
+    needs = (any_of(signals.LOSS, LossFact),)
 
     from_the_start = True
 

@@ -37,8 +37,12 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
 from clew.checks.evidence.loop_facts import Graph, graphs
 from clew.checks.evidence.recorded_facts import rows, text, whole
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted, listed
+from clew.records.facts.experiment_facts import BatchSizeUnfitFact
+from clew.records.facts.model_facts import GraphFact
+from clew.records.facts.run_facts import IdleFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -49,9 +53,9 @@ ONE_VALUE = "Expected more than 1 value per channel when training"  # torch's wo
 class BatchSizeUnfit(Check):
     id = "MODE003"
     name = "batch-size-unfit"
-    needs = ("fact:graph|fact:idle|fact:experiment.batch-size-unfit",)
+    needs = (any_of(GraphFact, IdleFact, BatchSizeUnfitFact),)
 
-    steps: int = 10  # of training on single samples; fewer may be a trial
+    steps: int = 10  # of training on single samples; fewer may be a test run
     noisy: float = 10.0  # noise scale in batches, its lower bound; below, each step still says something
     wasteful: float = 100.0  # batch in units of the noise scale, its upper bound, which may grow later
     large: int = 1024  # samples; smaller batches cost little more than a few samples would

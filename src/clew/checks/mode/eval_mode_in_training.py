@@ -33,6 +33,7 @@ from clew.checks.evidence.recorded_facts import ModeCall
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.wording import listed
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +42,7 @@ from clew.records.site import Site
 class EvalModeInTraining(Check):
     id = "MODE001"
     name = "eval-mode-in-training"
-    needs = ("mode.training",)
+    needs = (signals.MODE_TRAINING,)
     confidence = "certain"
 
     window: int = 10  # sampled training steps in a row, all of them in evaluation mode

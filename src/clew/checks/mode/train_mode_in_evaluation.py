@@ -37,6 +37,7 @@ from clew.checks.evidence.loop_facts import orders
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.wording import counted, listed
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -47,7 +48,7 @@ WITH_GRADIENTS = re.compile(r"\(df\)\+|dfdf")  # batches that go through the mod
 class TrainModeInEvaluation(Check):
     id = "MODE002"
     name = "train-mode-in-evaluation"
-    needs = ("events.pattern",)
+    needs = (signals.EVENTS_PATTERN,)
 
     steps: int = 10  # of training, before which it is too early to tell training from evaluation
     often: float = 0.5  # share of the steps with such forwards above which they are part of training

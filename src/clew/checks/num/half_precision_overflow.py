@@ -37,6 +37,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.number_formats import Format, layer_formats
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -45,7 +46,10 @@ from clew.records.site import Site
 class HalfPrecisionOverflow(Check):
     id = "NUM002"
     name = "half-precision-overflow"
-    needs = ("activation.max", "activation.min")
+    needs = (
+        signals.ACTIVATION.max,
+        signals.ACTIVATION.min,
+    )
 
     caused_by = ("step-size-faults", "scale-faults")
 
@@ -55,7 +59,7 @@ class HalfPrecisionOverflow(Check):
     approaching: float = 4.0  # bits; less is too near if it will be gone within `horizon`
     lost: float = 3.0  # bits of headroom lost since the start that show growth
     horizon: float = 1.0  # length of the run so far, in which the rest would be used up
-    window: int = 10  # sampled steps judged; fewer means no verdict
+    window: int = 10  # sampled steps in the window; fewer means no verdict
     sustained: float = 0.9  # share of the window that must be near
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

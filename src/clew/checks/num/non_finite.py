@@ -46,9 +46,12 @@ from clew.checks.evidence.nan_culprit import Culprit, culprit_at, first_bad, gro
 from clew.checks.evidence.other_ranks import first_elsewhere
 from clew.checks.evidence.recorded_facts import NonFinite as Report
 from clew.checks.evidence.recorded_facts import text as as_text
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.wording import counted, listed
+from clew.records import signals
+from clew.records.facts.nan_facts import NonFiniteFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -59,7 +62,7 @@ _KINDS = {"nan": "NaN", "inf": "infinite"}
 class NonFinite(Check):
     id = "NUM001"
     name = "non-finite"
-    needs = ("loss|grad.norm|fact:nonfinite",)
+    needs = (any_of(signals.LOSS, signals.GRAD_NORM, NonFiniteFact),)
     confidence = "certain"
 
     caused_by = (

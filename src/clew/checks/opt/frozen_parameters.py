@@ -35,6 +35,7 @@ from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -43,7 +44,7 @@ from clew.records.site import Site
 class FrozenParameters(Check):
     id = "OPT003"
     name = "frozen-parameters"
-    needs = ("fact:parameters",)
+    needs = (ParametersFact,)
     scope = PHASE
 
     groups = ("wiring-faults",)

@@ -43,9 +43,12 @@ from clew.checks.evidence.rates.departed_loss import LossBurst, LossDeparture
 from clew.checks.evidence.rates.large_updates import LargeUpdates, SteepStart, typical, weight_updates
 from clew.checks.evidence.rates.rate_leap import Leap, RateLeap
 from clew.checks.evidence.rates.rate_trials import LowerRateTrial, RateTrial, where
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.experiment_facts import LearningRateTooHighFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -55,8 +58,8 @@ class LearningRateTooHigh(Check):
     id = "OPT004"
     name = "learning-rate-too-high"
     needs = (
-        "loss|fact:experiment.learning-rate-too-high",
-        "update.ratio|fact:experiment.learning-rate-too-high",
+        any_of(signals.LOSS, LearningRateTooHighFact),
+        any_of(signals.UPDATE_RATIO, LearningRateTooHighFact),
     )
     scope = FIT
 

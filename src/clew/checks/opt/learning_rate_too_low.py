@@ -37,9 +37,12 @@ from clew.checks.evidence.experiment_outcome import why_not
 from clew.checks.evidence.gradient_depth import is_weight
 from clew.checks.evidence.loss_trend import highest_rate, only_loss, pretrained, start_and_end, warming_up
 from clew.checks.evidence.rates.rate_trials import HigherRateTrial, RateTrial, where
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.experiment_facts import LearningRateTooLowFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -47,7 +50,11 @@ from clew.records.finding import Evidence, Finding, Severity
 class LearningRateTooLow(Check):
     id = "OPT010"
     name = "learning-rate-too-low"
-    needs = tuple(f"{name}|fact:experiment.learning-rate-too-low" for name in ("loss", "update.ratio", "lr"))
+    needs = (
+        any_of(signals.LOSS, LearningRateTooLowFact),
+        any_of(signals.UPDATE_RATIO, LearningRateTooLowFact),
+        any_of(signals.LR, LearningRateTooLowFact),
+    )
     scope = FIT
 
     groups = ("rate-faults",)
@@ -62,8 +69,8 @@ class LearningRateTooLow(Check):
 
     ratio: float = 3e-4  # change over weight, of the weight that changes most; about 1e-3 is healthy
     fell: float = 0.9  # share of its start that the loss still has; training makes more progress
-    rose: float = 1.1  # the same, above which it is not standing still but leaving
-    patience: int = 50  # losses before it is judged
+    rose: float = 1.1  # the same, above which it is diverging
+    patience: int = 50  # losses before the check runs
     samples: int = 10  # sampled steps of the weights
     gradient: float = 1e-3  # over the weight; less than that and the gradient is what is too small
     healthy: float = 1e-3  # the change to aim at

@@ -34,6 +34,7 @@ from clew.checks.run_view import RunView
 from clew.checks.series import IntArray, Series
 from clew.checks.trainings import PHASE
 from clew.checks.wording import listed
+from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -42,7 +43,7 @@ from clew.records.site import Site
 class MissingZeroGrad(Check):
     id = "OPT001"
     name = "missing-zero-grad"
-    needs = ("grad.stale",)
+    needs = (signals.GRAD_STALE,)
     scope = PHASE
     confidence = "certain"
 

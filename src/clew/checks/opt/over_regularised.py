@@ -43,8 +43,11 @@ from clew.checks.evidence.loss_trend import (
     start_and_end,
 )
 from clew.checks.evidence.recorded_facts import Data, names
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.experiment_facts import OverRegularisedFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -107,7 +110,7 @@ class DropoutCost:
     dropped: float = 0.7  # dropout that may be blamed; 0.5 is common
     harder: float = 1.5  # training loss over evaluation loss
     held_back: float = 0.7  # share of its start that a training loss held back by dropout still has
-    evaluations: int = 3  # in which it must be so
+    evaluations: int = 3  # that must show it
 
     def blamed(self, run: RunView, start: float, end: float) -> tuple[Dropout, Series] | None:
         """The strongest dropout and the evaluation loss, if it is to blame for a training loss."""
@@ -126,7 +129,7 @@ class DropoutCost:
 class RegularisationTrial:
     """What a trial without regularisation must show."""
 
-    seeds: int = 3  # for which a trial must give the same
+    seeds: int = 3  # for which the experiment must give the same result
     behind: float = 0.2  # share of the fall without them; usual dropout leaves more than half of it
     moved: float = 0.1  # share of its start by which the loss must fall without them to show anything
 
@@ -141,11 +144,11 @@ class RegularisationTrial:
 class OverRegularised(Check):
     id = "OPT011"
     name = "over-regularised"
-    needs = ("loss|fact:experiment.over-regularised",)
+    needs = (any_of(signals.LOSS, OverRegularisedFact),)
 
     groups = ("learning-faults",)
 
-    patience: int = 50  # losses before it is judged
+    patience: int = 50  # losses before the check runs
     decay: DecayPull = field(default_factory=DecayPull)
     dropout: DropoutCost = field(default_factory=DropoutCost)
     trial: RegularisationTrial = field(default_factory=RegularisationTrial)

@@ -33,6 +33,7 @@ from clew.checks.evidence.parameter_holders import holders
 from clew.checks.evidence.recorded_facts import Parameter, Parameters
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted, listed
+from clew.records.facts.model_facts import ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -41,7 +42,7 @@ from clew.records.site import Site
 class ParameterNotInOptimizer(Check):
     id = "OPT002"
     name = "parameter-not-in-optimizer"
-    needs = ("fact:parameters",)
+    needs = (ParametersFact,)
     confidence = "certain"
 
     groups = ("wiring-faults",)

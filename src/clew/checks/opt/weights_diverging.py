@@ -34,6 +34,8 @@ from clew.checks.evidence.parameter_shapes import elements
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.model_facts import ModelFact
 from clew.records.finding import Finding, Severity
 
 
@@ -41,7 +43,11 @@ from clew.records.finding import Finding, Severity
 class WeightsDiverging(Check):
     id = "OPT012"
     name = "weights-diverging"
-    needs = ("weight.norm", "loss", "fact:model")
+    needs = (
+        signals.WEIGHT.norm,
+        signals.LOSS,
+        ModelFact,
+    )
     scope = FIT
 
     caused_by = ("exploding-gradient", "step-size-faults", "scale-faults")
@@ -49,7 +55,7 @@ class WeightsDiverging(Check):
     growth: float = 10.0  # size over that at the start; healthy weights double or triple
     size: float = 1.0  # root mean square; trained weights have 0.01 to 0.3
     still: float = 1.1  # growth over the last quarter of the steps
-    samples: int = 20  # sampled steps before it is judged
+    samples: int = 20  # sampled steps before the check runs
     better: float = 0.9  # share of its start that a loss must fall below to count as better
     depth: float = 10.0  # how far below zero a loss runs, in units of its first size, to be without bound
 

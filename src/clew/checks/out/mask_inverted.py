@@ -31,8 +31,12 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import number
 from clew.checks.evidence.experiment_site import site_at
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.experiment_facts import MaskInvertedFact
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -43,14 +47,14 @@ TAKES_SEEN = "scaled_dot_product_attention"
 class MaskInverted(Check):
     id = "OUT004"
     name = "mask-inverted"
-    needs = ("loss|fact:loss|fact:experiment.mask-inverted",)
+    needs = (any_of(signals.LOSS, LossFact, MaskInvertedFact),)
 
     groups = ("layer-faults",)
 
     opposite: float = 0.99  # share of padded samples whose mask is the exact opposite of their padding
-    samples: int = 3  # sampled forwards with padding that are needed, all of which must be so
+    samples: int = 3  # sampled forwards with padding that are needed, all of which must show it
     empty: float = 0.01  # share of samples with real tokens of which all are hidden
-    effect: float = 1e-3  # of the output's size, that noise on the padding must have in an experiment
+    effect: float = 1e-3  # of the output's size, that noise on the padding must change in an experiment
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         recorded = list(self._recorded(run))

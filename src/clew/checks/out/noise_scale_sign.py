@@ -26,8 +26,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -36,13 +39,13 @@ from clew.records.site import Site
 class NoiseScaleSign(Check):
     id = "OUT003"
     name = "noise-scale-sign"
-    needs = ("loss|fact:loss",)
+    needs = (any_of(signals.LOSS, LossFact),)
 
     groups = ("layer-faults",)
 
     negative: float = 0.02  # share of a scale's entries that are below zero; a standard deviation has none
     samples: int = 5  # sampled forwards that are needed
-    sustained: float = 0.8  # share of them that must be so
+    sustained: float = 0.8  # share of them that must show it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, series in run.series("noise.negative"):

@@ -36,9 +36,11 @@ from clew.checks.evidence.loss_inputs import (
     outputs,
     series_at,
 )
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records.facts.loss_facts import LossFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -72,7 +74,7 @@ ON_SCORES = {
 class OutputActivationUnfit(Check):
     id = "OUT001"
     name = "output-activation-unfit"
-    needs = ("fact:loss|fact:output",)
+    needs = (any_of(LossFact, OutputFact),)
     scope = FIT
 
     groups = ("loss-faults",)

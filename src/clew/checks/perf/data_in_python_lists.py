@@ -39,6 +39,7 @@ from clew.checks.evidence.speed_gains import (
     worth,
 )
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
 
 
@@ -46,7 +47,7 @@ from clew.records.finding import Evidence, Finding
 class DataInPythonLists(Check):
     id = "PERF008"
     name = "data-in-python-lists"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
 
     groups = ("loading-faults",)
 

@@ -40,6 +40,7 @@ from clew.checks.evidence.speed_gains import (
     worth,
 )
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 
@@ -48,7 +49,7 @@ from clew.records.site import Site
 class DoublePrecision(Check):
     id = "PERF009"
     name = "double-precision"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
 
     groups = ("loading-faults",)
 

@@ -30,6 +30,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import attempts, duration, expected, helped, times, times_faster, worth
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 from clew.records.tried_changes import COMPILE, Attempt
@@ -39,7 +40,7 @@ from clew.records.tried_changes import COMPILE, Attempt
 class EagerOverhead(Check):
     id = "PERF014"
     name = "eager-overhead"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
     confidence = "certain"
 
     most_breaks: int = 4  # places named at which the graph breaks

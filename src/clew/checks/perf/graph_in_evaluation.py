@@ -31,6 +31,7 @@ from clew.checks.evidence.recorded_facts import Data, text, whole
 from clew.checks.evidence.speed_gains import attempts, expected, helped, size, times, times_faster
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 from clew.records.tried_changes import NO_GRADIENTS
@@ -40,7 +41,7 @@ from clew.records.tried_changes import NO_GRADIENTS
 class GraphInEvaluation(Check):
     id = "PERF011"
     name = "graph-in-evaluation"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
     confidence = "certain"
 
     share: float = 0.02  # of the run that evaluation takes, below which nobody waits for it

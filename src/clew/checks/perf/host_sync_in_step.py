@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import Costs, costs_of, expected, of_step, times, worth
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 from clew.records.step_costs import Sync
@@ -41,7 +42,7 @@ ONE_NUMBER = (".item()", "float()", "int()", "bool()", ".cpu()", ".numpy()")
 class HostSyncInStep(Check):
     id = "PERF004"
     name = "host-sync-in-step"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
 
     remains: float = 0.1  # of the time, which asking once instead of many times still takes
     at_most: float = 2e-5  # seconds that asking for one number can cost on a CPU; more is the machine's noise

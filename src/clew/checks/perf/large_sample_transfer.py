@@ -40,7 +40,10 @@ from clew.checks.evidence.speed_gains import (
     times,
     worth,
 )
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.loader_facts import SizesFact
 from clew.records.finding import Evidence, Finding
 
 
@@ -48,7 +51,7 @@ from clew.records.finding import Evidence, Finding
 class LargeSampleTransfer(Check):
     id = "PERF003"
     name = "large-sample-transfer"
-    needs = ("fact:profile|fact:data.sizes",)
+    needs = (any_of(ProfileFact, SizesFact),)
 
     groups = ("loading-faults",)
 

@@ -39,8 +39,11 @@ from clew.checks.evidence.speed_gains import (
     times,
     worth,
 )
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
+from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.loader_facts import SweepFact
 from clew.records.finding import Evidence, Finding
 
 
@@ -48,7 +51,7 @@ from clew.records.finding import Evidence, Finding
 class LoaderWorkerCount(Check):
     id = "PERF002"
     name = "loader-worker-count"
-    needs = ("fact:profile|fact:data.sweep",)
+    needs = (any_of(ProfileFact, SweepFact),)
 
     caused_by = ("loading-faults",)
 

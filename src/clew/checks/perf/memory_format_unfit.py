@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import attempts, duration, expected, helped, times, times_faster, worth
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Finding
 from clew.records.site import Site
 from clew.records.tried_changes import CHANNELS_LAST
@@ -37,7 +38,7 @@ from clew.records.tried_changes import CHANNELS_LAST
 class MemoryFormatUnfit(Check):
     id = "PERF013"
     name = "memory-format-unfit"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
     confidence = "certain"
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -34,6 +34,7 @@ from clew.checks.evidence.recorded_facts import text
 from clew.checks.evidence.speed_gains import size
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records import signals
 from clew.records.codec import read
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
@@ -44,7 +45,7 @@ from clew.records.step_costs import Growth
 class MemoryGrowth(Check):
     id = "PERF007"
     name = "memory-growth"
-    needs = ("memory.rss",)
+    needs = (signals.MEMORY_RSS,)
 
     kept: float = 1e4  # bytes a step of tensors that somebody keeps: 100 MB in ten thousand steps
     owned: float = 3e7  # bytes by which memory must have grown for anything else that somebody keeps

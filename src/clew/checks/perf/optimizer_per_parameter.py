@@ -41,6 +41,7 @@ from clew.checks.evidence.speed_gains import (
 )
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 from clew.records.tried_changes import FOREACH, FUSED, Attempt
@@ -53,7 +54,7 @@ _MOST_MOVED = 12  # by an update of one's own
 class OptimizerPerParameter(Check):
     id = "PERF012"
     name = "optimizer-per-parameter"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
 
     many: int = 40  # parameters from which on the way through them matters
     each: float = 5e-6  # seconds that a parameter costs even in a fused update, on the safe side

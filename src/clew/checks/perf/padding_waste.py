@@ -30,6 +30,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.loader_measurements import gain_of, measured, named, site_of
 from clew.checks.evidence.speed_gains import LITTLE, expected, times
 from clew.checks.run_view import RunView
+from clew.records.facts.loader_facts import PaddingFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.loader_speed import Measured, Padding
 
@@ -38,7 +39,7 @@ from clew.records.loader_speed import Measured, Padding
 class PaddingWaste(Check):
     id = "PERF020"
     name = "padding-waste"
-    needs = ("fact:data.padding",)
+    needs = (PaddingFact,)
 
     saved: float = 0.2  # share of all elements that would go, at least
     samples: int = 32  # whose lengths are known, at least

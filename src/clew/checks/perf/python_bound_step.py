@@ -33,6 +33,7 @@ from clew.checks.evidence.list_tensors import number
 from clew.checks.evidence.recorded_facts import Data, rows, text, whole
 from clew.checks.evidence.speed_gains import costs_of, duration, expected, of_step, times, worth
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
 from clew.records.site import Site
 
@@ -41,7 +42,7 @@ from clew.records.site import Site
 class PythonBoundStep(Check):
     id = "PERF006"
     name = "python-bound-step"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
 
     caused_by = ("host-sync-in-step",)
 

@@ -31,7 +31,10 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.loader_measurements import slow_loader
 from clew.checks.evidence.speed_gains import SHORT, costs_of, expected, loadings, of_step, times, worth
+from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.loader_facts import SpeedFact
 from clew.records.finding import Finding
 
 
@@ -39,7 +42,7 @@ from clew.records.finding import Finding
 class SlowLoader(Check):
     id = "PERF001"
     name = "slow-loader"
-    needs = ("fact:profile|fact:data.speed",)
+    needs = (any_of(ProfileFact, SpeedFact),)
 
     # Slow for what is done to each sample, or for how many workers do it.
     caused_by = ("loader-worker-count", "loading-faults")

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.speed_gains import MUCH, Costs, costs_of, expected, loadings, times, worth
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 from clew.records.tried_changes import BatchSizes
@@ -39,7 +40,7 @@ from clew.records.tried_changes import BatchSizes
 class SmallBatchThroughput(Check):
     id = "PERF005"
     name = "small-batch-throughput"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
 
     short: float = 30e-6  # seconds: operations that take this with their backward are mostly overhead
     reached: float = 0.25  # of the machine's roof: with more, it computes

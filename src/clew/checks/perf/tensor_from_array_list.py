@@ -26,6 +26,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.list_tensors import built_tensors
 from clew.checks.evidence.speed_gains import costs_of, duration, expected, of_step, times, worth
 from clew.checks.run_view import RunView
+from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding
 
 
@@ -33,7 +34,7 @@ from clew.records.finding import Evidence, Finding
 class TensorFromArrayList(Check):
     id = "PERF010"
     name = "tensor-from-array-list"
-    needs = ("fact:profile",)
+    needs = (ProfileFact,)
     confidence = "certain"
 
     groups = ("loading-faults",)

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.layer_pairs import Dropout, dropouts
 from clew.checks.run_view import RunView
+from clew.records.facts.model_facts import StructureFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -39,7 +40,7 @@ from clew.records.site import Site
 class DropoutMisplaced(Check):
     id = "STR003"
     name = "dropout-misplaced"
-    needs = ("fact:structure",)
+    needs = (StructureFact,)
 
     groups = ("layer-faults",)
 

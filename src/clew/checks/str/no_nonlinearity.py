@@ -32,6 +32,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.layer_pairs import Pair, pairs
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import StructureFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -40,7 +41,7 @@ from clew.records.site import Site
 class NoNonlinearity(Check):
     id = "STR001"
     name = "no-nonlinearity"
-    needs = ("fact:structure",)
+    needs = (StructureFact,)
 
     groups = ("layer-faults",)
 

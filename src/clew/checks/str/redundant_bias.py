@@ -26,6 +26,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.layer_pairs import biases
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
+from clew.records.facts.model_facts import StructureFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -34,7 +35,7 @@ from clew.records.site import Site
 class RedundantBias(Check):
     id = "STR002"
     name = "redundant-bias"
-    needs = ("fact:structure",)
+    needs = (StructureFact,)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = [

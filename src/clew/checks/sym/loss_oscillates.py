@@ -34,6 +34,7 @@ from clew.checks.evidence.loss_trend import highest_rate, only_loss, searches_li
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -41,7 +42,10 @@ from clew.records.finding import Finding, Severity
 class LossOscillates(Check):
     id = "SYM005"
     name = "loss-oscillates"
-    needs = ("loss", "batch.hash")
+    needs = (
+        signals.LOSS,
+        signals.BATCH_HASH,
+    )
     scope = FIT
     symptom = True
     confidence = "possible"
@@ -51,7 +55,7 @@ class LossOscillates(Check):
     swing: float = 0.1  # median step up or down over the loss; near a minimum steps are far smaller
     upward: float = 0.25  # share of the steps that raise the loss
     level: float = 0.05  # share of its start below which nobody cares how a loss swings
-    window: int = 40  # losses judged, the last ones
+    window: int = 40  # the last losses
     batches: int = 10  # sampled batches that must all be the same
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

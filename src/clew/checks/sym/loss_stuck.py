@@ -32,6 +32,8 @@ from clew.checks.evidence.chance_loss import chance_level
 from clew.checks.evidence.loss_trend import noise, only_loss, pretrained, start_and_end, warming_up
 from clew.checks.run_view import RunView
 from clew.checks.trainings import FIT
+from clew.records import signals
+from clew.records.facts.loss_facts import LossFact
 from clew.records.finding import Finding, Severity
 
 
@@ -39,14 +41,17 @@ from clew.records.finding import Finding, Severity
 class LossStuck(Check):
     id = "SYM003"
     name = "loss-stuck"
-    needs = ("loss", "fact:loss")
+    needs = (
+        signals.LOSS,
+        LossFact,
+    )
     scope = FIT
     symptom = True
     confidence = "possible"
 
     caused_by = ("learning-faults", "clip-ineffective", "labels-misaligned")
 
-    patience: int = 100  # losses before it is judged; small models show progress in tens
+    patience: int = 100  # losses before the check runs; small models show progress in tens
     kept: float = 0.95  # share of its start that the loss still has
     chance: float = 0.9  # share of the loss at chance; less is progress
     creeps: float = 0.01  # share of its start that the loss may have fallen

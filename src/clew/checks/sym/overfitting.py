@@ -33,6 +33,7 @@ from clew.checks.evidence.loss_trend import eval_loss, only_loss
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -51,7 +52,7 @@ class Turn:
 class Overfitting(Check):
     id = "SYM001"
     name = "overfitting"
-    needs = ("loss",)
+    needs = (signals.LOSS,)
     scope = FIT
 
     caused_by = (
@@ -65,7 +66,7 @@ class Overfitting(Check):
 
     rise: float = 1.2  # evaluation loss over its best; the noise of a validation set makes a few percent
     after: int = 3  # evaluations after the best one, all worse by half of the rise; one may be noise
-    points: int = 6  # evaluations before it is judged
+    points: int = 6  # evaluations before the check runs
     fell: float = 0.8  # share that the training loss has kept since the best evaluation
     gap: float = 1.5  # evaluation loss over training loss at the end
     window: int = 20  # training losses whose median counts

@@ -29,6 +29,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.loss_trend import eval_loss, only_loss, pretrained
 from clew.checks.run_view import RunView
 from clew.checks.trainings import FIT
+from clew.records import signals
 from clew.records.finding import Finding, Severity
 
 
@@ -36,14 +37,14 @@ from clew.records.finding import Finding, Severity
 class Underfitting(Check):
     id = "SYM002"
     name = "underfitting"
-    needs = ("loss",)
+    needs = (signals.LOSS,)
     scope = FIT
     symptom = True
     confidence = "possible"
 
     caused_by = ("learning-faults", "labels-misaligned")
 
-    patience: int = 100  # losses before it is judged
+    patience: int = 100  # losses before the check runs
     high: float = 0.5  # share of its start that the loss still has
     fell: float = 0.95  # the same, above which it never fell: that is loss-stuck
     flat: float = 0.95  # last quarter over the one before; less is progress

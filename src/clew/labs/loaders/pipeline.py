@@ -28,9 +28,10 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from clew.labs.loaders.dataset_stages import COLLATE, READ, Stage, entry_of, stages_of
-from clew.labs.loaders.loader_copy import kept, own_copy
+from clew.labs.loaders.loader_copy import loader_snapshot, own_copy
 from clew.labs.loaders.stage_trace import Follower, Listener, followed
-from clew.labs.snapshot.dataset_copy import owned, seeded
+from clew.labs.snapshot.dataset_copy import owned
+from clew.measure.rng import seed_all
 
 MAP, ITERABLE, BATCHES, MODEL = "map", "iterable", "batches", "model"
 TRAIN, EVAL = "train", "eval"
@@ -107,7 +108,7 @@ class Pipeline:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """Of what is read (the copy, if there is one), outermost dataset first, collate last."""
-        dataset, collate, _, _ = self._parts()
+        dataset, collate, _, _ = self.parts()
         return tuple(stages_of(dataset, collate if self._collates else None, self._put_collate))
 
     @property
@@ -124,7 +125,7 @@ class Pipeline:
             return
         self._depth += 1
         try:
-            with kept([self.loader, self.dataset, self.collate, self.sampler, self.batch_sampler]):
+            with loader_snapshot([self.loader, self.dataset, self.collate, self.sampler, self.batch_sampler]):
                 yield
         finally:
             self._depth -= 1
@@ -144,25 +145,25 @@ class Pipeline:
         """One sample as the dataset returns it, with memory of its own. With a seed, what is random
         about it is drawn from that. Raises what the dataset raises, or CannotRead."""
         if seed is not None:
-            seeded(seed)
-        dataset = self._parts()[0]
+            seed_all(seed)
+        dataset = self.parts()[0]
         if self.kind == MAP:
             return owned(self._told(dataset, dataset.__getitem__, index))
         if self.kind == ITERABLE:
             return next(iter(itertools.islice(self.samples(), index, None)))
-        raise CannotRead("there is no dataset to take a single sample from")
+        raise CannotRead("single samples are not available because there is no dataset")
 
     def samples(self) -> Iterator[Any]:
         """Of a dataset without index: its samples in a row, from the first."""
-        dataset = self._parts()[0]
+        dataset = self.parts()[0]
         if self.kind == MAP:
             for index in range(self.length or 0):
                 yield self.sample(index)
             return
         if self.kind != ITERABLE:
-            raise CannotRead("there is no dataset to take samples from")
+            raise CannotRead("samples are not available because there is no dataset")
         if self.note:
-            raise CannotRead(f"{self.note}: a second reading would take samples away from the training")
+            raise CannotRead(f"{self.note}: reading it again would take samples away from training")
         iterator = iter(dataset)
         while True:
             try:
@@ -174,19 +175,19 @@ class Pipeline:
     def batch(self, indices: Sequence[int], seed: int | None = None) -> Any:
         """What the loader makes of these indices, in this process."""
         if self.kind != MAP:
-            raise CannotRead("batches can't be made of chosen samples here")
+            raise CannotRead("batches of selected samples are not available here")
         if seed is not None:
-            seeded(seed)
-        dataset = self._parts()[0]
+            seed_all(seed)
+        dataset = self.parts()[0]
         if self._follower is None and self.collate is not None:
-            return _MapDatasetFetcher(dataset, True, self._parts()[1], False).fetch(list(indices))
+            return _MapDatasetFetcher(dataset, True, self.parts()[1], False).fetch(list(indices))
         return self.collated([self._told(dataset, dataset.__getitem__, index) for index in indices])
 
     def collated(self, samples: Sequence[Any]) -> Any:
         """A batch of these samples."""
-        collate = self._parts()[1]
+        collate = self.parts()[1]
         if collate is None:
-            raise CannotRead("the dataset makes its batches itself")
+            raise CannotRead("the dataset creates its own batches")
         if self._follower is None:
             return collate(list(samples))
         stage = self.stages[-1]
@@ -194,7 +195,7 @@ class Pipeline:
 
     def indices(self) -> Iterator[list[int]]:
         """The indices of each batch, as a new epoch would draw them."""
-        _, _, sampler, batch_sampler = self._parts()
+        _, _, sampler, batch_sampler = self.parts()
         if self.kind != MAP:
             raise CannotRead("the dataset has no indices")
         if batch_sampler is not None:
@@ -212,7 +213,7 @@ class Pipeline:
             yield from (self.batch(some) for some in self.indices())
         elif self.loader is not None:
             if self.kind == ITERABLE and self.note:
-                raise CannotRead(f"{self.note}: a second reading would take samples away from the training")
+                raise CannotRead(f"{self.note}: reading it again would take samples away from training")
             yield from self.bare_loader()
         else:
             for some in _in_lots(self.samples(), self.batch_size or BATCH_SIZE):
@@ -224,7 +225,7 @@ class Pipeline:
         it is done within reading()."""
         if self.loader is None:
             raise CannotRead("there is no loader")
-        dataset, collate, sampler, batch_sampler = self._parts()
+        dataset, collate, sampler, batch_sampler = self.parts()
         bare = copy.copy(self.loader)
         settings = {**_BARE, **changes}
         if settings["num_workers"] and settings["prefetch_factor"] is None:
@@ -241,7 +242,12 @@ class Pipeline:
 
     # -- inside --
 
-    def _parts(self) -> tuple[Any, ...]:
+    @property
+    def follower(self) -> Follower | None:
+        """Who is told of each stage, within `following`."""
+        return self._follower
+
+    def parts(self) -> tuple[Any, ...]:
         """Dataset, collate, sampler and batch sampler that are read: copies, made at the first use."""
         if self._copy is None:
             originals = (self.dataset, self.collate, self.sampler, self.batch_sampler)
@@ -249,7 +255,7 @@ class Pipeline:
         return self._copy
 
     def _put_collate(self, other: Any) -> None:
-        dataset, _, *samplers = self._parts()
+        dataset, _, *samplers = self.parts()
         self._copy = (dataset, other, *samplers)
 
     def _told(self, dataset: Any, function: Any, *args: Any) -> Any:
@@ -296,10 +302,10 @@ def of(given: Any, *, batch_size: int | None = None, role: str = "", names: Sequ
             MAP, dataset=given, collate=default_collate, batch_size=size, role=role, names=tuple(names)
         )
     if not hasattr(given, "__iter__") or isinstance(given, (str, bytes)):
-        raise CannotRead(f"a DataLoader, a dataset or batches are needed, not {type(given).__name__}")
+        raise CannotRead(f"expected a DataLoader, a dataset or batches, not {type(given).__name__}")
     taken = [owned(batch) for batch in itertools.islice(iter(given), MOST_TAKEN)]
     if not taken:
-        raise CannotRead("there are no batches in it")
+        raise CannotRead("it contains no batches")
     return Pipeline(BATCHES, loader=given, delivered=taken, role=role, names=tuple(names))
 
 
@@ -317,7 +323,7 @@ def _is_of_samples(given: Any) -> bool:
 
 
 def of_loader(loader: DataLoader[Any], *, role: str = "", names: Sequence[str] = ()) -> Pipeline:
-    """The pipeline of a torch DataLoader. A `collate` of None: the dataset makes its batches itself."""
+    """The pipeline of a torch DataLoader. A `collate` of None: the dataset creates its own batches."""
     iterable = isinstance(loader.dataset, IterableDataset)
     collates = loader.batch_sampler is not None or (iterable and loader.batch_size is not None)
     return Pipeline(

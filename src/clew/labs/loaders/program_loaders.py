@@ -168,7 +168,7 @@ def chosen(found: list[Pipeline], wanted: str) -> list[Pipeline]:
         return found
     taken = [p for n, p in enumerate(found, 1) if wanted in (str(n), *p.names, p.role)]
     if not taken:
-        there = ", ".join(f"{n} {p.name}" for n, p in enumerate(found, 1)) or "none was seen"
+        there = ", ".join(f"{n} {p.name}" for n, p in enumerate(found, 1)) or "none was found"
         raise NoSuchLoader(f"there is no loader {wanted!r}; there are: {there}")
     return taken
 
@@ -205,7 +205,7 @@ def _deal(found: list[Pipeline], delivered: list[Delivered]) -> None:
 
 def _give_roles(watcher: Watcher, found: list[Pipeline]) -> None:
     """By what it was seen to feed; else by its name; else by whether it shuffles."""
-    fed = {key[2]: key[0] for key in watcher.feeding._announced if key[2] is not None}
+    fed = watcher.feeding.phases()
     trains = any(p.delivered for p in found)
     for pipeline in found:
         if pipeline.delivered:

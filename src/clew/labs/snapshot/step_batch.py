@@ -53,16 +53,19 @@ class Batch:
     def map(self, roles: Iterable[str], change: Callable[[Tensor], Tensor]) -> Batch:
         """The batch with the tensors of these roles replaced."""
         wanted = set(roles)
-        return self._each(lambda t, role, _: change(t) if role in wanted else t)
+        return self.map_tensors(lambda t, role, _: change(t) if role in wanted else t)
 
     def rows(self, which: Tensor | Sequence[int]) -> Batch:
         """Only these samples, in this order."""
         index = torch.as_tensor(which, dtype=torch.long)
-        cut = self._each(lambda t, _, dim: t if dim is None else t.index_select(dim, index.to(t.device)))
+        cut = self.map_tensors(
+            lambda t, _, dim: t if dim is None else t.index_select(dim, index.to(t.device))
+        )
         kept = None if self.indices is None else tuple(self.indices[int(i)] for i in index)
         return replace(cut, size=len(index), indices=kept)
 
-    def _each(self, change: Callable[[Tensor, str, int | None], Tensor]) -> Batch:
+    def map_tensors(self, change: Callable[[Tensor, str, int | None], Tensor]) -> Batch:
+        """The batch with each tensor replaced; `change` gets it with its role and its sample dimension."""
         facts = iter(zip(self.roles, self.dims, strict=True))
         values = map_tensors(dict(self.values), lambda tensor: change(tensor, *next(facts)))
         return replace(self, values=values)
@@ -78,7 +81,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
         first_tensor if dim is None else torch.cat([column[n] for column in columns], dim)
         for n, (first_tensor, dim) in enumerate(zip(columns[0], first.dims, strict=True))
     )
-    whole = first._each(lambda *_: next(merged))
+    whole = first.map_tensors(lambda *_: next(merged))
     known = all(b.indices is not None for b in batches)
     indices = tuple(i for b in batches for i in b.indices or ()) if known else None
     return replace(whole, size=sum(b.size for b in batches), indices=indices)

@@ -36,8 +36,8 @@ class Addresses:
     def __init__(self, parameters: Sequence[Tensor], gradients: bool) -> None:
         self.parameters = list(parameters)
         self._gradients = gradients
-        codes = [stats._CODES.get(p.dtype) if p.is_cpu else None for p in self.parameters]
-        self.kernel = stats._KERNEL if codes and None not in codes else None
+        codes = [stats.DTYPE_CODES.get(p.dtype) if p.is_cpu else None for p in self.parameters]
+        self.kernel = stats.KERNEL if codes and None not in codes else None
         n = self.count = len(self.parameters)
         self._pointers = (ctypes.c_uint64 * n)()
         self.sizes = (ctypes.c_int64 * n)(*(p.numel() for p in self.parameters))

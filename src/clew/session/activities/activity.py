@@ -1,4 +1,15 @@
-"""The moments of a run at which its parts are asked to do something. Here nobody does anything."""
+"""What a run may do besides being watched and judged: the one interface of all activities.
+
+A session calls the hooks below in this order, and writes an activity's failures down under its name:
+
+    start of torch   wire → attached
+    while it trains  written (each record), judged (after each look of the checks), detached at a pause
+    the end          script_ended → stop → detached → close → report → ended
+
+An activity reads the run through its session: `recorded()` is all that was recorded so far, `verdict`
+and `summary()` what is known of it. It writes with `writer.fact(...)`, and does what may fail within
+`guarded(name, action)`. To add one, subclass `Activity` and list it in `activity_list`.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +26,8 @@ if TYPE_CHECKING:
     from clew.session.session import Session
 
 
-class Part:
-    """One thing that a run does; called in this order."""
+class Activity:
+    """One thing that a run does. The hooks do nothing here; override those that are needed."""
 
     name = ""  # under which a failure of ours is reported
 
@@ -24,47 +35,59 @@ class Part:
         self._session = session
 
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
-        """Torch is there, and nothing is attached to it yet."""
+        """Torch has been imported, and nothing is attached to it yet: register with the watcher.
+
+        What is called while training goes through `guard.probe` or `guard.inner`.
+        """
 
     def attached(self, guard: Guard) -> None:
-        """The seams are in."""
+        """The seams are installed: install hooks of your own."""
 
     def detached(self) -> None:
-        """They are out, for a while or for good."""
+        """The seams are removed, for a while or for good: remove your own hooks, too."""
+
+    def judged(self) -> None:
+        """The checks have looked at the running training. Called on the log's thread."""
+
+    def written(self, payload: bytes) -> None:
+        """A record has been written. Called on the log's thread for each of them: be quick."""
 
     def script_ended(self) -> None:
-        """The script has come to its end, and is still attached to."""
+        """The script has ended, and torch is still attached to. Only for a script, not for a block."""
 
     def stop(self) -> None:
-        """The run is over, but still attached."""
+        """The run is over, and torch is still attached to: close what is open."""
 
     def close(self) -> None:
-        """It is detached; models and data are still there, and so is the log."""
+        """Torch is detached; models, data and the log still exist: do the long work, write the facts."""
+
+    def ended(self) -> None:
+        """The log is closed and the run reported: nothing more will be written."""
 
     def report(self) -> bool:
-        """Say what came out, on the first rank; True if that is all that is to be said of the run."""
+        """Print the outcome, on the first rank; True if that is all that is to be said of the run."""
         return False
 
     @property
     def writes_json(self) -> bool:
-        """`--json` is its business."""
+        """Whether the activity writes the file of `--json`."""
         return False
 
     @property
     def saw_nothing(self) -> bool:
-        """What it is there for could not be done: that must not look like success."""
+        """Whether there was nothing to work on: that must not look like success."""
         return False
 
     @property
     def verdict(self) -> Verdict | None:
-        """By which the exit code is chosen; None: the verdict on the whole run."""
+        """The verdict that decides the exit code; None: the verdict on the whole run."""
         return None
 
-    # -- what parts say --
+    # -- for subclasses: what they print --
 
     @property
     def _speaks(self) -> bool:
-        """Whether anybody is to read what it says on stderr."""
+        """Whether anybody is to read what it prints on stderr."""
         session = self._session
         return session.rank == 0 and not session.options.quiet and sys.stderr is not None
 

@@ -1,50 +1,56 @@
-"""Which parts a run has, by what was asked for."""
+"""Which activities a run has, by what was asked for."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.session.activities.activity import Part
-from clew.session.activities.graph_activity import GraphPart
-from clew.session.activities.leak_watch import GrowthPart
-from clew.session.activities.numerics_trace import NumericsPart
-from clew.session.activities.print_shapes import ShapesPart
+from clew.session.activities.activity import Activity
+from clew.session.activities.framework_adapters import FrameworkAdapters
+from clew.session.activities.graph_activity import GraphActivity
+from clew.session.activities.leak_watch import GrowthActivity
+from clew.session.activities.nan_replay import NanReplay
+from clew.session.activities.numerics_trace import NumericsActivity
+from clew.session.activities.print_shapes import ShapesActivity
+from clew.session.activities.source_copies import SourceCopies
+from clew.session.activities.tracker_feed import TrackerFeed
 from clew.session.activities.user_checks import OwnChecks
+from clew.session.activities.user_signals import UserSignals
 
 if TYPE_CHECKING:
     from clew.session.session import Session
 
 
-def parts_of(session: Session) -> list[Part]:
+def activities_of(session: Session) -> list[Activity]:
     """In the order in which they are wired and speak; they are closed in the opposite one.
 
     What uses memory or time when the run is over (proofs, attempts) comes before what measures it, so
     that it is closed after it.
     """
     options = session.options
-    growth = GrowthPart(session)
-    parts: list[Part] = []
+    growth = GrowthActivity(session)
+    activities: list[Activity] = [SourceCopies(session), NanReplay(session)]
     if options.check is not None:
         from clew.session.activities.preflight_experiments import PreflightRun
 
-        parts.append(PreflightRun(session, options.check))
+        activities.append(PreflightRun(session, options.check))
     if options.data is not None:
         from clew.session.activities.data_inspection import DataRun
 
-        parts.append(DataRun(session, options.data))
+        activities.append(DataRun(session, options.data))
     if options.profile is not None:
         from clew.session.activities.profile_recording import ProfileRun
 
-        parts.append(ProfileRun(session, options.profile, growth))
+        activities.append(ProfileRun(session, options.profile, growth))
     if options.prove and options.check is None:
         from clew.session.activities.fix_proofs import ProofRun
 
-        parts.append(ProofRun(session))
-    parts += [OwnChecks(session), growth]
+        activities.append(ProofRun(session))
+    activities += [OwnChecks(session), growth]
     if options.graph and session.rank == 0:
-        parts.append(GraphPart(session))
+        activities.append(GraphActivity(session))
     if options.trace_numerics is not None:
-        parts.append(NumericsPart(session))
+        activities.append(NumericsActivity(session))
+    activities += [UserSignals(session), FrameworkAdapters(session), TrackerFeed(session)]
     if options.print_shapes:
-        parts.append(ShapesPart(session))
-    return parts
+        activities.append(ShapesActivity(session))
+    return activities

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clew.render.stderr_messages import to_stderr
-from clew.session.activities.activity import Part
-from clew.session.activities.first_steps import untouched, watch_first_steps
+from clew.session.activities.activity import Activity
+from clew.session.activities.first_steps import keep_loader_generators, watch_first_steps
 
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 BATCHES = 4  # of the script's own: enough to see shapes change
 HINT = (
-    "hand the step over: clew.try_faster(model, step=lambda batch: loss, batch_or_loader=loader, "
+    "pass the step: clew.try_faster(model, step=lambda batch: loss, batch_or_loader=loader, "
     "optimizer=optimizer)"
 )
 
 
-class AttemptRun(Part):
+class AttemptRun(Activity):
     """Captures the first steps of a run, to try things on when it is over."""
 
     def __init__(self, session: Session, watcher: Watcher, guard: Guard, options: ProfileOptions) -> None:
@@ -51,10 +51,10 @@ class AttemptRun(Part):
                 subject.hints[missing] = HINT
         progress = self._progress()
         try:
-            with untouched(subject.loader):
+            with keep_loader_generators(subject.loader):
                 self._try(subject, progress)
         except KeyboardInterrupt:  # enough of it; the profile is still to come
-            self._say("no more is tried")
+            self._say("no further tests")
         finally:
             if progress is not None:
                 progress.clear()
@@ -64,7 +64,7 @@ class AttemptRun(Part):
         from clew.labs.profiler.attempts.faster_attempts import try_faster
 
         options, step = self._options, max(self._watcher.step - 1, 0)
-        writer = self._session._writer
+        writer = self._session.writer
 
         def record(kind: str, data: dict[str, Any]) -> None:
             writer.fact(kind, step, data)
@@ -84,15 +84,14 @@ class AttemptRun(Part):
 
     def _ended_badly(self) -> bool:
         """Who has stopped a run, or has an error to mend, does not want to wait now."""
-        self._session._writer.flush()
-        ends = [e.kind for e in self._session._judge.data.events if e.kind in ("interrupt", "exception")]
+        events = self._session.recorded().events
+        ends = [e.kind for e in events if e.kind in ("interrupt", "exception")]
         if ends:
-            self._say("nothing is tried, as the script did not end by itself")
+            self._say("nothing is tested, because the script did not end by itself")
         return bool(ends)
 
     def _evaluates_with_gradients(self) -> bool:
-        self._session._writer.flush()
-        return any(f.kind == "profile.evaluation" for f in self._session._judge.data.facts)
+        return any(f.kind == "profile.evaluation" for f in self._session.recorded().facts)
 
     def report(self) -> bool:
         """What came out, on stderr."""
@@ -101,6 +100,6 @@ class AttemptRun(Part):
         from clew.render.profile.attempts_terminal import render_tried
 
         if not self._capture.began:
-            self._say("nothing was tried: no training step was seen")
+            self._say("nothing was tested: no training step was recorded")
         render_tried(self.attempts, self.sizes, stream=to_stderr())
         return False

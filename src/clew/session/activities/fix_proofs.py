@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from clew.records.finding import Severity
-from clew.session.activities.activity import Part
+from clew.session.activities.activity import Activity
 from clew.session.activities.first_steps import watch_first_steps
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ BATCHES = 16  # of the script's own that trials run on
 SECONDS = 60.0  # for all trials at the end of a run
 
 
-class ProofRun(Part):
+class ProofRun(Activity):
     """Captures the first steps of a run, for trials when it is over."""
 
     name = "proofs"
@@ -38,7 +38,7 @@ class ProofRun(Part):
             return
         subject = self._capture.subject()
         if subject.step is None:
-            self._say(f"no fix could be tried: {subject.reasons.get('step', 'no step was seen')}")
+            self._say(f"no fix could be tested: {subject.reasons.get('step', 'no step was recorded')}")
         prove_findings(self._session, subject, max(self._session.step - 1, 0), SECONDS)
 
 
@@ -50,11 +50,10 @@ def prove_findings(
 
     if subject.step is None or seconds <= 0:
         return
-    session._writer.flush()
-    verdict = session._judge.verdict()
-    roots = [f for f in verdict.findings if not f.because and f.severity is not Severity.ADVICE]
+    findings = session.verdict_so_far().findings
+    roots = [f for f in findings if not f.because and f.severity is not Severity.ADVICE]
     names = [f.check for f in roots if not only or f.check in only]
     began = perf_counter()
-    try_fixes(names, subject, session._writer, step, seconds)
+    try_fixes(names, subject, session.writer, step, seconds)
     if names:
-        session._writer.fact("trials", step, {"seconds": round(perf_counter() - began, 3)})
+        session.writer.fact("trials", step, {"seconds": round(perf_counter() - began, 3)})

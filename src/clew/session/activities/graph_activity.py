@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.session.activities.activity import Part
+from clew.session.activities.activity import Activity
 
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from clew.session.activities.graph_recording import GraphRecorder
 
 
-class GraphPart(Part):
+class GraphActivity(Activity):
     """See `graph_recording`, which needs torch."""
 
     name = "graph"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.session.activities.activity import Part
+from clew.session.activities.activity import Activity
 
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from clew.labs.profiler.memory.growth_watch import GrowthWatch
 
 
-class GrowthPart(Part):
+class GrowthActivity(Activity):
     """See `profiling.growth`, which does it all."""
 
     name = "growth"

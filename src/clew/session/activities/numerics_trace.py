@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from clew.session.activities.activity import Part
+from clew.session.activities.activity import Activity
 
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clew.labs.replay.numerics_window import TraceWindow
 
 
-class NumericsPart(Part):
+class NumericsActivity(Activity):
     """The steps of the window are looked at whatever they cost."""
 
     name = "trace-numerics"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.session.activities.activity import Part
+from clew.session.activities.activity import Activity
 
 if TYPE_CHECKING:
     from clew.hooks.collect_layers.shape_printer import ShapePrinter
     from clew.hooks.entry.guard import Guard
 
 
-class ShapesPart(Part):
+class ShapesActivity(Activity):
     """Hooks of its own, in torch as long as the seams are."""
 
     name = "shapes"

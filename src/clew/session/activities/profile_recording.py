@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from clew.records.step_costs import FEWEST_TIMED
 from clew.render.rich_rng import undrawn
 from clew.render.stderr_messages import to_stderr
-from clew.session.activities.activity import Part
+from clew.session.activities.activity import Activity
 from clew.session.activities.first_steps import write_report
 from clew.session.run_options import ProfileOptions
 
@@ -26,29 +25,26 @@ if TYPE_CHECKING:
     from clew.hooks.seams.torch_hooks import Seams
     from clew.hooks.steps.watcher import Watcher
     from clew.labs.profiler.habits.habit_observer import Observer
-    from clew.labs.profiler.profile_assembly import Found
     from clew.labs.profiler.profile_windows import Windows
     from clew.labs.profiler.step_parts import Timed
+    from clew.labs.profiler.window_contents import Reading
     from clew.labs.profiler.window_kinds import Lenses
     from clew.records.step_costs import Profile
     from clew.session.activities.faster_steps import AttemptRun
-    from clew.session.activities.leak_watch import GrowthPart
+    from clew.session.activities.leak_watch import GrowthActivity
     from clew.session.session import Session
 
 PROBE = "profile"
-LARGEST_TRACE = 20 << 20  # bytes of the compressed trace that is kept
-TRACE = "steps.pt.trace.json.gz"
-CALLS = "python.prof"
 COLD = 2  # first steps, which do what is done once: left out where there are more
 
 
-class ProfileRun(Part):
+class ProfileRun(Activity):
     """The profile of one session: when to look, and what is made of it."""
 
     name = PROBE
     writes_json = True
 
-    def __init__(self, session: Session, options: ProfileOptions, growth: GrowthPart) -> None:
+    def __init__(self, session: Session, options: ProfileOptions, growth: GrowthActivity) -> None:
         super().__init__(session)
         self.options = options
         self._growth = growth
@@ -88,7 +84,9 @@ class ProfileRun(Part):
 
         kinds = [DETAIL, *([STACKS] if self.options.python else []), WATCH, MEMORY]
         kinds += [CALLS] if self.options.cprofile else []
-        return Schedule(self.options.windows, self.options.steps, tuple(kinds), self._session.options.steps)
+        return Schedule(
+            self.options.windows, self.options.steps_per_window, tuple(kinds), self._session.options.steps
+        )
 
     # -- while it runs --
 
@@ -121,7 +119,7 @@ class ProfileRun(Part):
         try:
             yield
         finally:
-            if not self._watcher.plain.telling:  # else a probe is around us, and books this in a moment
+            if not self._watcher.machine.light.telling:  # else a probe is around us, and books this soon
                 self._guard.seconds -= perf_counter() - began
             self._watcher.clock.restart()
 
@@ -153,45 +151,49 @@ class ProfileRun(Part):
             return
         if self._observer is not None:
             self._observer.finish()
-        self._session._writer.flush()
         step = max(self._watcher.step - 1, 0)
         self.profile = self._assembled(step)
         self._write()
         from clew.labs.profiler.profile_assembly import trimmed
 
-        self._session._writer.fact("profile", step, trimmed(self.profile).to_json())
+        self._session.writer.fact("profile", step, trimmed(self.profile).to_json())
         if self._attempts is not None:
-            self._session._guarded("attempts", self._attempts.close)
+            self._session.guarded("attempts", self._attempts.close)
 
     def _assembled(self, step: int) -> Profile:
-        from clew.labs.profiler.profile_assembly import Found, assemble
+        from clew.labs.profiler.profile_assembly import profile_of
+        from clew.store.index.index_cache import cache_root
 
-        found = Found(notes=self._notes())
-        for collect in (
-            self._collect_times,
-            self._collect_detail,
-            self._collect_python,
-            self._collect_memory,
-        ):
-            self._session._guarded(PROBE, lambda collect=collect: collect(found))  # type: ignore[misc]
-        profile = assemble(found)
-        self._session._guarded(PROBE, lambda: self._note_python(profile, step))
+        assert self._lenses is not None
+        profile = profile_of(
+            self._lenses.seen,
+            self._clock,
+            roof_file=cache_root() / "roof.json",
+            notes=self._notes(),
+            folder=self._session.path / "traces",
+            calls=self.options.cprofile,
+            watch=self._growth.watch,
+            guarded=lambda part: self._session.guarded(PROBE, part),
+        )
+        self._session.guarded(PROBE, lambda: self._note_python(profile, step))
         return profile
 
     def _notes(self) -> list[str]:
         assert self._windows is not None
         assert self._lenses is not None
-        notes = [*self._windows.notes, *self._lenses.seen.notes]
+        notes = [*self._windows.notes]
         if not self._lenses.seen.in_detail and self._watcher is not None and self._watcher.step < 3:
-            notes.append("the run made too few steps to look at one in detail: it needs 3")
+            notes.append("the run had too few steps to profile one in detail: it needs 3")
         return notes
 
-    def _collect_times(self, found: Found) -> None:
+    def _clock(self, _: Reading) -> Timed | None:
+        """The times of the steps as the run's own clock has recorded them."""
         assert self._windows is not None
-        timed, windows = times_of(self._session._judge.data), self._windows
+        data, windows = self._session.recorded(), self._windows
+        timed = times_of(data)
         if timed is None:
-            return
-        sampled, cold = sampled_steps(self._session._judge.data), set(range(COLD))
+            return None
+        sampled, cold = sampled_steps(data), set(range(COLD))
         choices = [
             timed.without(cold | sampled | with_following(windows.looked_at)),
             timed.without(cold | sampled | with_following(windows.slowed)),
@@ -199,62 +201,7 @@ class ProfileRun(Part):
             timed.without(cold),
         ]
         # With too few, those that are looked at without being slowed much count as well.
-        found.timed = next((some for some in choices if len(some.steps) >= FEWEST_TIMED), timed)
-
-    def _collect_detail(self, found: Found) -> None:
-        from clew.labs.profiler.torch_trace.roofline import roof
-        from clew.labs.profiler.window_contents import read
-        from clew.store.index.index_cache import cache_root
-
-        assert self._lenses is not None
-        seen = self._lenses.seen
-        if seen.in_detail:
-            found.roof = roof(cache_root() / "roof.json")
-            found.reading = read(seen.in_detail, found.roof)
-            self._save_trace(found)
-
-    def _save_trace(self, found: Found) -> None:
-        assert self._lenses is not None
-        folder = self._session.path / "traces"
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / TRACE
-        self._lenses.seen.in_detail[-1].save(file)
-        if file.stat().st_size > LARGEST_TRACE:
-            file.unlink()
-            found.notes.append("the trace of the steps was too large to be kept")
-        else:
-            found.files["chrome trace"] = TRACE
-
-    def _collect_python(self, found: Found) -> None:
-        from clew.labs.profiler.python.stack_flames import (
-            python_flame,
-            seconds_by_kind,
-            share_by_kind,
-            source_lines,
-        )
-        from clew.labs.profiler.torch_trace.host_syncs import by_mask
-
-        assert self._lenses is not None
-        seen = self._lenses.seen
-        found.syncs = seen.syncs.found()
-        found.syncs += by_mask(seen.in_detail, found.syncs)
-        found.notes += [seen.syncs.note] if seen.syncs.note else []
-        stacks, away = seen.stacks, seen.syncs.accelerator
-        if stacks is not None:
-            found.python = python_flame(stacks)
-            found.lines = source_lines(stacks, away)
-            found.logging = share_by_kind(seconds_by_kind(stacks, away)).get("logging", 0.0)
-            found.notes += stacks.notes
-        if self.options.cprofile and seen.calls.write(self._session.path / "traces" / CALLS):
-            found.files["cprofile"] = CALLS
-
-    def _collect_memory(self, found: Found) -> None:
-        assert self._lenses is not None
-        if self._lenses.seen.memory:
-            found.memory, found.by_module = tensor_memory(self._lenses.seen.memory[-1], found)
-        watch = self._growth.watch
-        if watch is not None:
-            found.memory = replace(found.memory, processes=watch.processes(), growth=watch.growth)
+        return next((some for some in choices if len(some.steps) >= FEWEST_TIMED), timed)
 
     def _note_python(self, profile: Profile, step: int) -> None:
         from clew.labs.profiler.python.python_time import python_time
@@ -263,7 +210,7 @@ class ProfileRun(Part):
         stacks = self._lenses.seen.stacks
         data = python_time(profile, stacks) if stacks is not None else None
         if data is not None:
-            self._session._writer.fact("profile.python", step, data)
+            self._session.writer.fact("profile.python", step, data)
 
     def _write(self) -> None:
         from clew.render.verdict_json import write_json
@@ -279,8 +226,8 @@ class ProfileRun(Part):
         if self.profile is None:
             self._say(f"nothing was profiled: {self._session.why_idle()}")
             return True
-        self._session._guarded("export", self._export)
-        self._session._guarded("export", self._write_json)
+        self._session.guarded("export", self._export)
+        self._session.guarded("export", self._write_json)
         self.render()
         if self._attempts is not None:
             self._attempts.report()
@@ -307,7 +254,7 @@ class ProfileRun(Part):
         if session.options.json_path is None or profile is None:
             return
         report = verdict_json(session.verdict, session.summary())
-        report |= {"profile": profile.to_json(), **recorded_json(session._judge.data.facts)}
+        report |= {"profile": profile.to_json(), **recorded_json(session.recorded().facts)}
         write_report(session.options.json_path, lambda path: write_json(path, report))
 
     def render(self) -> None:
@@ -358,16 +305,3 @@ def with_following(steps: set[int]) -> set[int]:
 def sampled_steps(data: Any) -> set[int]:
     """Those in which Clew looked at every layer, and which took longer for it."""
     return {int(step) for _, steps, _ in data.series("grad.present") for step in steps}
-
-
-def tensor_memory(found: Any, whole: Found) -> tuple[Any, dict[str, tuple[int, int]]]:
-    """Of one step: as `costs.Memory`, and by module under the names that the profile has for them."""
-    from clew.records.step_costs import Memory
-
-    names = {module.module for module in whole.reading.modules}
-    by_module = {}
-    for (root, path), memory in found.modules.items():
-        full = f"{root}.{path}" if path else root
-        name = path if path in names and full not in names else full
-        by_module[name] = (memory.activations, memory.peak)
-    return Memory(found.peak, found.kinds, found.timeline, found.root), by_module

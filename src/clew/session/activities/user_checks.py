@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from clew.session.activities.activity import Part
+from clew.session.activities.activity import Activity
 
 
-class OwnChecks(Part):
+class OwnChecks(Activity):
     """Asked when the run is over."""
 
     name = "custom-checks"
@@ -13,7 +13,7 @@ class OwnChecks(Part):
     def close(self) -> None:
         """Ask them about all that was recorded; for nothing, not even the checks are imported."""
         session = self._session
-        if not session.watches:
+        if session.watcher is None:
             return
         from clew.checks.custom_checks import own_checks, to_fact
         from clew.checks.run_view import RunView
@@ -22,7 +22,6 @@ class OwnChecks(Part):
 
         checks = own_checks()
         if checks:
-            session._writer.flush()
-            run = RunView(session._judge.data)
+            run = RunView(session.recorded())
             for check in in_force(checks, run):
-                session._writer.fact("custom_check", session.step, to_fact(check, *ask(check, run)))
+                session.writer.fact("custom_check", session.step, to_fact(check, *ask(check, run)))

@@ -180,7 +180,7 @@ def test_files_that_a_dataset_keeps_open_work_afterwards(tmp_path: Path) -> None
     pipeline = of(DataLoader(data, batch_size=4))
     with pipeline.reading():
         found = look(pipeline, 0.2)
-        kept = pipeline._parts()[0]
+        kept = pipeline.parts()[0]
         assert kept[5] == 5
         kept.file.close()
     assert named(found.times.result(), "reading files").calls >= 1

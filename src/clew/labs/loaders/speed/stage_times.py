@@ -149,12 +149,12 @@ def look(pipeline: Pipeline, seconds: float) -> Looked:
     Raises CannotRead where there are no samples to be had.
     """
     if pipeline.kind not in (MAP, ITERABLE):
-        raise CannotRead("there is no dataset to take single samples from")
+        raise CannotRead("single samples are not available because there is no dataset")
     times = Times({stage.name: (stage.file, stage.line) for stage in pipeline.stages})
     found, began = Looked(times), perf_counter()
     with pipeline.following(times.left, times.entering):
-        assert pipeline._follower is not None
-        with reading_followed(pipeline._follower):
+        assert pipeline.follower is not None
+        with reading_followed(pipeline.follower):
             for wanted in _wanted(pipeline):
                 _one_batch(pipeline, wanted, found, began + seconds)
                 late = perf_counter() - began >= seconds

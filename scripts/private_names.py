@@ -1,0 +1,188 @@
+"""Nobody in src/clew reaches for a private name of another module.
+
+    python scripts/private_names.py [FOLDER]
+
+A name that begins with one underscore belongs to the module that defines it. Elsewhere neither
+`thing._name`, `getattr(thing, "_name")` nor `from clew.x import _name` is allowed: give the owner a
+small public method. Torch and Python keep some things under such names that we can't do without:
+those are listed below, each with its owner, and a name that is not used any more must leave the list.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "clew"
+OWN = ("self", "cls")
+BY_NAME = ("getattr", "setattr", "hasattr", "delattr")
+
+FOREIGN = {
+    "torch.nn.Module": [  # what a module holds, without the wrappers that `named_*` puts around it
+        "_apply",
+        "_backward_hooks",
+        "_buffers",
+        "_call_impl",
+        "_flat_weights",
+        "_flat_weights_names",
+        "_modules",
+        "_non_persistent_buffers_set",
+        "_parameters",
+        "_reset_parameters",
+    ],
+    "torch.nn.modules.module": [  # the global hooks: ours must come first, and be taken out again
+        "_global_backward_hooks",
+        "_global_backward_pre_hooks",
+        "_global_forward_hooks",
+        "_global_forward_hooks_always_called",
+        "_global_forward_hooks_with_kwargs",
+        "_global_forward_pre_hooks",
+    ],
+    "torch.nn": [  # the common base of layers of all dimensions has no public name
+        "_BatchNorm",
+        "_ConvNd",
+        "_DropoutNd",
+        "_InstanceNorm",
+    ],
+    "torch.Tensor": [  # whether it was changed, what it is a view of, where it lies
+        "_base",
+        "_cdata",
+        "_is_param",
+        "_local_tensor",
+        "_new_shared",
+        "_nnz",
+        "_post_accumulate_grad_hooks",
+        "_values",
+        "_version",
+    ],
+    "torch.autograd": [  # nodes of the graph: their order, and what they saved
+        "_forward_cls",
+        "_input_metadata",
+        "_profiler_enabled",
+        "_saved_dim",
+        "_saved_self",
+        "_saved_self_sym_sizes",
+        "_sequence_nr",
+    ],
+    "torch operators": [
+        "_foreach_norm",
+        "_overloadname",
+        "_overloadpacket",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_schema",
+    ],
+    "torch._C": [  # modes, the running node and version counters are only to be had there
+        "_C",
+        "_EventType",
+        "_RecordFunctionFast",
+        "_autograd",
+        "_current_autograd_node",
+        "_disable_current_modes",
+        "_functorch",
+        "_get_current_function_mode",
+        "_get_sequence_nr",
+        "_get_tracing_state",
+        "_len_torch_dispatch_stack",
+        "_len_torch_function_stack",
+        "_profiler",
+        "_set_grad_enabled",
+        "_top_saved_tensors_default_hooks",
+        "_unsafe_set_version_counter",
+    ],
+    "torch.utils.data": [  # which batch an iterator is at, and which samples are in it
+        "_BaseDataLoaderIter",
+        "_MapDatasetFetcher",
+        "_MultiProcessingDataLoaderIter",
+        "_SingleProcessDataLoaderIter",
+        "_dataset",
+        "_in_order",
+        "_index_sampler",
+        "_num_yielded",
+        "_prefetch_factor",
+        "_rcvd_idx",
+        "_send_idx",
+        "_shutdown_workers",
+        "_worker_info",
+        "_workers",
+    ],
+    "torch.optim.lr_scheduler, torch.amp": ["_is_initial", "_scale", "_schedulers", "_step_count"],
+    "torch.fx, sympy": ["_expr"],
+    "Python": [
+        "_exit",
+        "_fields",
+        "_getframe",
+        "_handle",
+        "_replace",
+        "_run_module_as_main",
+        "_shutdown",
+    ],
+    "IPython": ["_repr_html_"],
+}
+KNOWN = {name for names in FOREIGN.values() for name in names}
+
+
+def main() -> int:
+    """Print every place; 1 if there is one."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCE
+    used: set[str] = set()
+    wrong = [line for path in sorted(folder.rglob("*.py")) for line in offences(path, used)]
+    if folder == SOURCE:
+        wrong += [f"{__file__}: {name} is listed, and no longer used" for name in sorted(KNOWN - used)]
+    print(*wrong, sep="\n", end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+def offences(path: Path, used: set[str]) -> Iterator[str]:
+    """The private names of others that a file uses, a line each; those of torch and Python go into `used`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    own = defined(tree)
+    for line, name, module in reached_for(tree):
+        if module.split(".")[0] != "clew" and name in KNOWN:
+            used.add(name)
+        elif module or name not in own:
+            yield f"{path}:{line}: {name} is private to {module or 'another module'}"
+
+
+def reached_for(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """Line, name and, for an import, the module, of every private name that is not `self`'s."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            if is_private(node.attr) and not of_self(node):
+                yield node.lineno, node.attr, ""
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if is_private(alias.name):
+                    yield node.lineno, alias.name, node.module or "clew"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BY_NAME:
+            name = node.args[1] if len(node.args) > 1 else None
+            if isinstance(name, ast.Constant) and isinstance(name.value, str) and is_private(name.value):
+                yield node.lineno, name.value, ""
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """The names that the module itself defines: functions, classes, variables, attributes of `self`."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and of_self(node):
+            found.add(node.attr)
+    return found
+
+
+def of_self(node: ast.Attribute) -> bool:
+    """`self.name` or `cls.name`."""
+    return isinstance(node.value, ast.Name) and node.value.id in OWN
+
+
+def is_private(name: str) -> bool:
+    """One underscore, not two."""
+    return name.startswith("_") and not name.startswith("__") and name != "_"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

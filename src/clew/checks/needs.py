@@ -1,0 +1,90 @@
+"""What a check needs to have been recorded: signals and kinds of facts of the register, or one of several.
+
+Built-in checks name objects, so that a need that no collector can meet does not import. Checks of the
+user's own may write the same as text: `"loss"`, `"fact:optimizer"`, and `"a|b"` where either will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from clew.records.facts.experiment_facts import PREFIX
+from clew.records.facts.fact import TypedFact
+from clew.records.signal_types import Signal
+
+FACT = "fact:"
+
+
+@dataclass(frozen=True)
+class NamedSignal:
+    """A signal that the register does not list: the user's own, or a newer version's."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class NamedFact:
+    """A kind of fact by its name alone."""
+
+    kind: str
+
+
+One: TypeAlias = Signal | type[TypedFact] | NamedSignal | NamedFact
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """One of these will do."""
+
+    options: tuple[One, ...]
+
+
+Need: TypeAlias = One | AnyOf | str
+
+
+def any_of(*options: One) -> AnyOf:
+    """Where either of several will do."""
+    return AnyOf(options)
+
+
+def options(need: Need) -> tuple[One, ...]:
+    """What would meet a need, in the order in which it was written."""
+    if isinstance(need, AnyOf):
+        return need.options
+    if isinstance(need, str):
+        return tuple(_read(name) for name in need.split("|"))
+    return (need,)
+
+
+def _read(text: str) -> One:
+    return NamedFact(text.removeprefix(FACT)) if text.startswith(FACT) else NamedSignal(text)
+
+
+def fact_kind(option: One) -> str | None:
+    """The kind of fact that is meant; None: it is a signal."""
+    if isinstance(option, NamedFact):
+        return option.kind
+    return option.fact_kind if isinstance(option, type) else None
+
+
+def text_of(option: One) -> str:
+    """As a user writes it."""
+    kind = fact_kind(option)
+    if kind is not None:
+        return f"{FACT}{kind}"
+    assert isinstance(option, (Signal, NamedSignal))
+    return option.name
+
+
+def fact_kinds(needs: Iterable[Need]) -> set[str]:
+    """All kinds of facts that would meet any of these needs."""
+    kinds = (fact_kind(option) for need in needs for option in options(need))
+    return {kind for kind in kinds if kind is not None}
+
+
+def of_experiment(option: One) -> bool:
+    """Whether only an experiment can meet it."""
+    kind = fact_kind(option)
+    return kind is not None and kind.startswith(PREFIX)

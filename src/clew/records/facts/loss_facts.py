@@ -1,0 +1,157 @@
+"""Facts about loss calls: what they are given, where they fail, how answers and labels meet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clew.records.codec import keyed, sparse, unwritten
+from clew.records.facts.fact import TypedFact
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LossFact(TypedFact):
+    """`kind` (`cross_entropy`, `mse_loss`, …), `file`, `line`, `input_shape`, `input_dtype`,
+    `target_shape`, `target_dtype`, `reduction`, `options`.
+    """
+
+    fact_kind = "loss"
+
+    kind: str = ""
+    file: str | None = None
+    line: int | None = None
+    input_shape: Shape | None = None
+    input_dtype: str | None = None
+    target_shape: Shape | None = None
+    target_dtype: str | None = None
+    reduction: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def classes(self) -> int | None:
+        """Size of the class dimension: the second, or the only one of an unbatched input."""
+        if not self.input_shape:
+            return None
+        return self.input_shape[1] if len(self.input_shape) > 1 else self.input_shape[0]
+
+
+@dataclass(frozen=True)
+class OutputFact(TypedFact):
+    """What goes into a loss call, once for each kind of origin: `kind` (of the loss), `file`, `line`,
+    `made_by` (the activation at its end: `sigmoid`, `relu`, `tanh`, `softmax`, `log_softmax`, `clamp`, …;
+    empty if none), `dim` (of a softmax), `logged`, `clamped`, `picked` (what was done since), `shape`.
+    """
+
+    fact_kind = "output"
+
+    kind: str = ""
+    file: str | None = None
+    line: int | None = None
+    made_by: str = ""
+    dim: int | None = None
+    logged: bool = False
+    clamped: bool = False
+    picked: bool = False
+    shape: Shape | None = None
+
+
+@dataclass(frozen=True)
+class LossFailedFact(TypedFact):
+    """A loss call that raised: `kind`, `file`, `line`, `error`, `message`, `input_shape`, `input_dtype`,
+    `input_min`, `input_max`, `input_nan`, and the same of `target`.
+    """
+
+    fact_kind = "loss_failed"
+
+    kind: str = ""
+    file: str | None = None
+    line: int | None = None
+    error: str = ""
+    message: str = ""
+    input_shape: Shape | None = sparse()
+    input_dtype: str | None = sparse()
+    input_min: float | None = sparse()
+    input_max: float | None = sparse()
+    input_nan: bool | None = sparse()
+    target_shape: Shape | None = sparse()
+    target_dtype: str | None = sparse()
+    target_min: float | None = sparse()
+    target_max: float | None = sparse()
+    target_nan: bool | None = sparse()
+
+
+@dataclass(frozen=True)
+class BroadcastFact(TypedFact):
+    """`kind` (the loss function, or `sub`, … for hand-written ones), `file`, `line`, `prediction_shape`,
+    `target_shape` (null if unknown), `result_shape`.
+    """
+
+    fact_kind = "broadcast"
+
+    kind: str = "the loss"
+    file: str | None = None
+    line: int | None = None
+    prediction: Shape | None = keyed("prediction_shape")
+    target: Shape | None = keyed("target_shape")
+    result: Shape | None = keyed("result_shape")
+    step: int = unwritten(0)
+
+
+@dataclass(frozen=True)
+class LossCutFact(TypedFact):
+    """`backward()` on a loss without a history: `requires_grad`, `grad_enabled`, `forwards` (models that
+    ran with gradients since the last one), `trainable`, `file`, `line`.
+    """
+
+    fact_kind = "loss_cut"
+
+    requires_grad: bool = False
+    grad_enabled: bool = False
+    forwards: int = 0
+    trainable: bool = False
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class LabelsFact(TypedFact):
+    """`kind`, `file`, `line` of a loss call; `counts`: `[[class, samples, predicted right]…]` over all
+    sampled steps so far; sent when their number doubles, from 8 on.
+    """
+
+    fact_kind = "labels"
+
+    kind: str | None = None
+    file: str | None = None
+    line: int | None = None
+    counts: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class LabelSignalFact(TypedFact):
+    """Once 512 samples with labels were seen: `samples` (different ones), `separation` (variance between
+    the classes over that of random labels), `neighbours` (share of samples whose nearest neighbour has
+    their label), `chance` (that share by chance), `deviations` (their difference in standard errors).
+    """
+
+    fact_kind = "label_signal"
+
+    samples: int = 0
+    separation: float | None = None
+    neighbours: float | None = None
+    chance: float | None = None
+    deviations: float | None = None
+
+
+@dataclass(frozen=True)
+class ConfusionFact(TypedFact):
+    """After an evaluation section: `root`, `source`, `counts`: `[[label, predicted, samples]…]`."""
+
+    fact_kind = "confusion"
+
+    root: str = ""
+    source: int | None = None
+    counts: tuple[tuple[int, int, int], ...] = ()

@@ -1,0 +1,267 @@
+"""Facts about a model: its layers and parameters, what the loss depends on, how layers follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from clew.records.codec import keyed, sparse, unwritten
+from clew.records.facts.fact import TypedFact
+from clew.records.site import Site
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """A module of the model and the line that made it."""
+
+    path: str = ""
+    kind: str = keyed("class", "")
+    file: str | None = None
+    line: int | None = None
+    mode_dependent: bool = False
+
+
+@dataclass(frozen=True)
+class WeightRow:
+    """A parameter of the model, as it was made."""
+
+    name: str = ""
+    module: str = ""
+    param: str = ""
+    shape: Shape = ()
+    dtype: str = ""
+    requires_grad: bool = False
+    numel: int = 0
+
+
+@dataclass(frozen=True)
+class ModelFact(TypedFact):
+    """`root`, `class`, `file`, `line` (where it was made), `compiled`; `modules`: `[{path, class, file,
+    line, mode_dependent}]` in forward order as far as known; `parameters`: `[{name, module, param, shape,
+    dtype, requires_grad, numel}]`.
+    """
+
+    fact_kind = "model"
+
+    root: str = ""
+    kind: str = keyed("class", "")
+    file: str | None = None
+    line: int | None = None
+    compiled: bool = False
+    layers: tuple[LayerRow, ...] = keyed("modules", ())
+    parameters: tuple[WeightRow, ...] = ()
+
+    @cached_property
+    def dims(self) -> Mapping[tuple[str, str], int]:
+        """Number of dimensions of each parameter, by module and name."""
+        return {(p.module, p.param): len(p.shape) for p in self.parameters}
+
+
+@dataclass(frozen=True)
+class ParameterRow:
+    """What is known of one parameter once a few steps are done."""
+
+    name: str = ""
+    module: str = ""
+    param: str = ""
+    ndim: int = 0
+    requires_grad: bool = False
+    has_grad: bool = False
+    optimizer: int | None = None
+    loaded: bool = False
+    alike: bool | None = None
+    init_like: bool | None = None
+
+
+@dataclass(frozen=True)
+class ParametersFact(TypedFact):
+    """Sent once a few steps are done, and again if it changes: `root`; `items`: `[{name, module, param,
+    ndim, requires_grad, has_grad, optimizer (index or null), loaded (a checkpoint was loaded into it),
+    alike (all units have the same weights; null if it can't be told), init_like (still distributed like its
+    layer's default initialisation; null if it can't be told)}]`; `root_training`; `root_in_optimizer` (any
+    of its parameters optimised).
+    """
+
+    fact_kind = "parameters"
+
+    root: str = ""
+    items: tuple[ParameterRow, ...] = ()
+    training: bool = keyed("root_training", False)
+    root_in_optimizer: bool = False
+    step: int = unwritten(0)
+
+    @property
+    def optimised(self) -> bool:
+        """Whether any optimizer has any of the parameters."""
+        return self.root_in_optimizer or any(p.optimizer is not None for p in self.items)
+
+
+@dataclass(frozen=True)
+class StructureFact(TypedFact):
+    """Of the first training forwards, as the autograd graph has it: `root`; `pairs`: `[{first, then, kinds,
+    widths, kernels, grouped, through}]`, two affine layers of which the second alone gets what the first
+    puts out (`through`: dropout and batch normalisation between them); `biases`: `[{layer, norm}]`, a bias
+    right before a normalisation that takes the mean off; `dropouts`: `[{path, p, module, norm, loss, file,
+    line}]` (`module`: a layer rather than a call, `norm`: the normalisation that gets its output, `loss`:
+    the loss gets it); `squashing`: `[{op, modules, into}]`, a sigmoid or tanh whose output is the input of
+    a layer.
+    """
+
+    fact_kind = "structure"
+
+    root: str = ""
+    pairs: tuple[Mapping[str, Any], ...] = ()
+    biases: tuple[Mapping[str, Any], ...] = ()
+    dropouts: tuple[Mapping[str, Any], ...] = ()
+    squashing: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class InitialWeightsFact(TypedFact):
+    """By `clew show`: `root`; `layers`: `[{module, param, zero, behind}]`, layers whose units all have the
+    same weights (`zero`: all zero, and nothing goes around the layer) and which are not the last (`behind`:
+    the next one with weights).
+    """
+
+    fact_kind = "initial_weights"
+
+    root: str = ""
+    layers: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class CutRow:
+    """An operation inside a forward that stops gradients."""
+
+    op: str | None = None
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class UnregisteredRow:
+    """A module, or bare parameters, in use that the root does not have."""
+
+    kind: str = keyed("class", "module")
+    within: str | None = None
+    file: str | None = None
+    line: int | None = None
+    parameters: tuple[str, ...] = ()
+    count: int = 0
+    held: int = 0
+    with_grad: int = 0
+
+
+class NormRow(NamedTuple):
+    """A batch normalisation, its mode and the most samples it was given."""
+
+    path: str
+    kind: str
+    training: bool
+    samples: int
+
+
+@dataclass(frozen=True)
+class GraphFact(TypedFact):
+    """What the loss depends on, from the autograd graphs of a few sampled steps; `root`; `reached`
+    (parameters of the root found); names of trainable parameters never found: `cut` (their layer ran),
+    `cut_by_no_grad` (it ran without gradients only), `idle` (it never ran); `cuts`: `[{op, file, line}]` of
+    `detach`, `data`, … inside a forward; `unregistered`: `[{class, within, file, line, parameters, count,
+    held, with_grad}]` of modules and parameters in use that the root does not have; from `clew show`, which
+    looks at one forward: `forward_only` (`idle` are those that no op reads), `named` (of these, those that
+    the code mentions elsewhere); `norms`: `[[path, class, training, most samples]]` of batch
+    normalisations.
+    """
+
+    fact_kind = "graph"
+
+    root: str = ""
+    reached: int = 0
+    cut: tuple[str, ...] = ()
+    cut_by_no_grad: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+    cut_rows: tuple[CutRow, ...] = keyed("cuts", ())
+    unregistered: tuple[UnregisteredRow, ...] = ()
+    norms: tuple[NormRow, ...] = ()
+    forward_only: bool | None = sparse()
+    named: tuple[str, ...] | None = sparse()
+    step: int = unwritten(0)
+
+    @property
+    def cuts(self) -> tuple[Site, ...]:
+        return tuple(Site(op=row.op, file=row.file, line=row.line) for row in self.cut_rows)
+
+
+@dataclass(frozen=True)
+class PrecisionRow:
+    """A layer whose output is not float32."""
+
+    root: str = ""
+    module: str = ""
+    op: str | None = None
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class PrecisionFact(TypedFact):
+    """`items`: `[{root, module, op, dtype}]`: layers whose outputs are not float32 (autocast), when first
+    seen and when that changes.
+    """
+
+    fact_kind = "precision"
+
+    items: tuple[PrecisionRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class UntiedFact(TypedFact):
+    """`root`, `first`, `second` (parameters that were one, or equal), `how` (`assigned`, `replaced`,
+    `copied`), `file`, `line` (where they were tied).
+    """
+
+    fact_kind = "untied"
+
+    root: str = ""
+    first: str = ""
+    second: str = ""
+    how: str = ""
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class StateLoadedFact(TypedFact):
+    """A checkpoint that did not fit: `class`, `file`, `line`, `keys`, `missing`, `unexpected`,
+    `missing_count`, `unexpected_count`, `parameters`.
+    """
+
+    fact_kind = "state_loaded"
+
+    kind: str = keyed("class", "")
+    file: str | None = None
+    line: int | None = None
+    keys: int = 0
+    missing_count: int = 0
+    unexpected_count: int = 0
+    missing: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    parameters: int = 0
+
+
+@dataclass(frozen=True)
+class GraphRecordedFact(TypedFact):
+    """With `--graph`: `root`, `written`; if so `path` (in the run's folder: the JSON of `clew show --graph
+    out.json` with `root` added) and `nodes`; if not, `reason`.
+    """
+
+    fact_kind = "graph_recorded"
+
+    root: str = ""
+    written: bool = False
+    path: str | None = sparse()
+    nodes: int | None = sparse()
+    reason: str | None = sparse()

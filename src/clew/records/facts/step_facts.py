@@ -1,0 +1,216 @@
+"""Facts about the training loop: optimizers, schedulers, modes, loaders, the order of events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clew.records.codec import keyed, sparse
+from clew.records.facts.fact import TypedFact
+
+
+@dataclass(frozen=True)
+class OptimizerGroup:
+    """A parameter group of an optimizer."""
+
+    lr: float = 0.0
+    weight_decay: float = 0.0
+    params: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OptimizerFact(TypedFact):
+    """`index`, `class`, `file`, `line` (where it was made), `groups`: `[{lr, weight_decay, params:
+    [name…]}]`, `closure`, `implementation` (`fused`, `foreach`, `for-loop`, or `own` for code that is not
+    torch's).
+    """
+
+    fact_kind = "optimizer"
+
+    index: int | None = None
+    kind: str = keyed("class", "optimizer")
+    file: str | None = None
+    line: int | None = None
+    groups: tuple[OptimizerGroup, ...] = ()
+    closure: bool = False
+    implementation: str = ""
+
+
+@dataclass(frozen=True)
+class OptimizerUseFact(TypedFact):
+    """Sent with `parameters` and at the end: `index` (null if it never stepped), `class`, `file`, `line`,
+    `stepped`, `held`, `with_grad`, `outside` (held parameters of no model in use), `outside_with_grad`,
+    `shared` (an optimizer that steps has some of them), `changed` (something changed its parameters),
+    `backwards`, `unscaled` (times that a GradScaler was about to step).
+    """
+
+    fact_kind = "optimizer_use"
+
+    index: int | None = None
+    kind: str = keyed("class", "the optimizer")
+    file: str | None = None
+    line: int | None = None
+    stepped: bool = False
+    held: int = 0
+    with_grad: int = 0
+    outside: int = 0
+    outside_with_grad: int = 0
+    shared: bool = False
+    changed: bool = False
+    backwards: int = 0
+    unscaled: int = 0
+
+
+@dataclass(frozen=True)
+class SchedulerFact(TypedFact):
+    """`index`, `class`, `file`, `line` (where it was made), `step_file`, `step_line`, `steps`, `early` (of
+    these, before its optimizer's first), `inner` (stepped by another scheduler), `optimizer` (index, null
+    if that never stepped).
+    """
+
+    fact_kind = "scheduler"
+
+    index: int | None = None
+    kind: str = keyed("class", "the scheduler")
+    file: str | None = None
+    line: int | None = None
+    step_file: str | None = None
+    step_line: int | None = None
+    steps: int | None = None
+    early: int = 0
+    inner: bool = False
+    optimizer: int | None = None
+
+
+@dataclass(frozen=True)
+class PatternFact(TypedFact):
+    """`id`, `pattern`: the order of events within a step, one letter each: `d` batch from a loader, `f`
+    forward, `e` forward without gradient, `b` backward, `z` zero_grad, `c` clip, `u` unscale, `s` optimizer
+    step, `h` scheduler step, `m` mode change; with two or more models or optimizers a digit follows (`s1`);
+    a repeated run is written once with `+`.
+    """
+
+    fact_kind = "pattern"
+
+    id: int | None = None
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
+class ModeFact(TypedFact):
+    """`root`, `training`, `file`, `line`: the last `.train()` / `.eval()` call before the training forward,
+    sent when it changes; `mode_dependent`: `[[path, class]…]` of the layers it concerns.
+    """
+
+    fact_kind = "mode"
+
+    root: str = ""
+    training: bool = False
+    file: str | None = None
+    line: int | None = None
+    mode_dependent: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class BackwardFact(TypedFact):
+    """`op` (the last operation of the loss, as autograd calls it), `file`, `line`."""
+
+    fact_kind = "backward"
+
+    op: str = ""
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class LoaderFact(TypedFact):
+    """`index`, `file`, `line`, `batch_size`, `num_workers`, `shuffle`, `sampler`, `dataset`, `length`,
+    `drop_last`, `pin_memory`, `persistent_workers`, `prefetch_factor`, `made_file`, `made_line` (where it
+    was made; `file`, `line` iterate over it); `names` (variables that hold it), `dataset_number` (equal for
+    the same dataset object), `generator` (attribute of the dataset with a random generator that
+    `__getitem__` uses), `random` (`__getitem__` draws random numbers and nothing it reads is switched off),
+    `worker_init` (`constant`: sets a seed without regard to the worker; `given`; null).
+    """
+
+    fact_kind = "loader"
+
+    index: int | None = None
+    file: str | None = None
+    line: int | None = None
+    batch_size: int | None = None
+    num_workers: int = 0
+    shuffle: bool | None = None
+    sampler: str = ""
+    dataset: str = ""
+    length: int | None = None
+    drop_last: bool = False
+    pin_memory: bool = False
+    persistent_workers: bool = False
+    prefetch_factor: int | None = None
+    names: tuple[str, ...] = ()
+    made_file: str | None = None
+    made_line: int | None = None
+    dataset_number: int | None = None
+    generator: str | None = None
+    random: bool = False
+    worker_init: str | None = None
+
+
+@dataclass(frozen=True)
+class FedFact(TypedFact):
+    """`phase`, `root`, `loader` (index or null), `names`: where a model's inputs came from, once each, with
+    `file`, `line` of the call; in evaluation with its number `source`.
+    """
+
+    fact_kind = "fed"
+
+    phase: str = ""
+    source: int | None = sparse()
+    root: str = ""
+    loader: int | None = None
+    names: tuple[str, ...] = ()
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class DatasetChangedFact(TypedFact):
+    """`loader`, `array` (attribute of the dataset), `epoch`, `mean`, `std` an epoch ago, `mean_now`,
+    `std_now`.
+    """
+
+    fact_kind = "dataset_changed"
+
+    loader: int | None = None
+    array: str = ""
+    epoch: int = 0
+    mean: float = 0.0
+    std: float = 0.0
+    mean_now: float = 0.0
+    std_now: float = 0.0
+
+
+@dataclass(frozen=True)
+class GrowthFact(TypedFact):
+    """The memory of the process grows from step to step, or what a program holds does; sent when it is
+    known and again if it changes. `slope` (bytes a step; of the process if `measured`, with `error`, `rise`
+    and `steps` `[first, last]`; else what is held, about), `objects` (more in each step), `owner` (in
+    words; empty if nobody was found), `name` (as the user calls it), `container` (`list`, `dict`, `set`,
+    `deque`, `tensor`: one whose graph reaches back over all steps, `hooks`), `kind` (`graph`: tensors with
+    their graphs, `tensor`, `python`, empty), `file`, `line` (where it is added to). In a profile the
+    program is looked through in any case, in an ordinary run only if its memory has grown clearly.
+    """
+
+    fact_kind = "growth"
+
+    slope: float = 0.0
+    error: float | None = None
+    rise: float | None = None
+    steps: tuple[int, ...] | None = None
+    measured: bool = False
+    objects: float = 0.0
+    owner: str = ""
+    name: str = ""
+    container: str = ""
+    kind: str = ""
+    file: str | None = None
+    line: int | None = None

@@ -1,0 +1,46 @@
+"""A loss or gradient that is not finite: its step is run again to find the cause, and saved as a repro."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clew.session.activities.activity import Activity
+
+if TYPE_CHECKING:
+    from clew.hooks.entry.guard import Guard
+    from clew.hooks.seams.torch_hooks import Seams
+    from clew.hooks.steps.watcher import Watcher
+    from clew.labs.replay.repro.repro_writer import ReproWriter
+    from clew.labs.replay.step_replay import Answer
+    from clew.labs.snapshot.held_step import HeldStep
+
+
+class NanReplay(Activity):
+    """See `trace.alarm`, which finds the operation, and `trace.repro`, which saves the step."""
+
+    name = "replay"
+    _repro: ReproWriter | None = None
+
+    def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
+        """Wait for an alarm. It is not one of the probes, which run all the time."""
+        from clew.labs.replay.replay_alarm import Alarm
+
+        alarm = Alarm(watcher)
+        alarm.listeners.append(guard.probe("repro", self._save_repro))
+
+        def replay(where: str, step: int, state: Any) -> None:
+            self._session.guarded(self.name, lambda: alarm(where, step, state))
+
+        watcher.on_alarm = replay
+
+    def _save_repro(self, held: HeldStep, found: Answer) -> None:
+        """The failed step is saved in the run's folder, so that it can be replayed alone."""
+        from clew.labs.replay.repro.repro_writer import ReproWriter
+
+        session = self._session
+        if self._repro is None:
+            name, step = "repro" if session.rank == 0 else f"repro-rank{session.rank}", held.step
+            self._repro = ReproWriter(
+                session.path / name, lambda data: session.writer.fact("repro", step, data)
+            )
+        self._repro(held, found)
