@@ -21,6 +21,7 @@ def attach(
     every_step: bool = False,
     stop_on: str | None = None,
     ignore: tuple[str, ...] = (),
+    track: tuple[str, ...] = (),
     quiet: bool = False,
 ) -> Session | Disabled:
     """Record and judge the training in this process: as a `with` block, or until `close()`.
@@ -44,6 +45,7 @@ def attach(
             every_step=every_step,
             stop_on=stop_on,
             ignore=tuple(ignore),
+            track=tuple(track),
             quiet=quiet,
         )
     )

@@ -44,7 +44,7 @@ from clew.render.run_summary import RunSummary
 from clew.render.verdict import preflight_answers as states
 from clew.render.verdict.preflight_answers import Answer, Preflight
 from clew.session.active_session import active
-from clew.session.activities.first_steps import untouched
+from clew.session.activities.first_steps import keep_loader_generators
 from clew.session.activities.preflight_experiments import PROOFS
 from clew.session.project_settings import project_thresholds
 
@@ -89,9 +89,9 @@ def examine(
     """
     experiments = _chosen(only, skip)
     notes, began = Notes.of_project(), perf_counter()
-    with unseen(), untouched(batch_or_loader):
+    with unseen(), keep_loader_generators(batch_or_loader):
         subject = subject_of(model, loss_fn, batch_or_loader, optimizer, step=step)
-        subject.line = user_line(2)
+        subject.line = user_line()
         with as_in_training(model):
             _lend_optimizer(subject)
             run_experiments(

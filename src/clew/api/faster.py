@@ -25,7 +25,7 @@ from clew.records.errors import CannotExamine
 from clew.records.tried_changes import Attempt, BatchSizes
 from clew.render.profile.attempts_terminal import render_attempts, render_batch_sizes
 from clew.session.active_session import active
-from clew.session.activities.first_steps import untouched
+from clew.session.activities.first_steps import keep_loader_generators
 
 DOUBLINGS = (1, 2, 4, 8, 16)  # times a quarter of the batch at hand, where no sizes are given
 
@@ -80,7 +80,7 @@ def _subject(model: Any, loss_fn: Any, data: Any, optimizer: Any, step: Any) -> 
     if session is not None:
         session.pause()
     try:
-        with untouched(data):
+        with keep_loader_generators(data):
             subject = subject_of(model, loss_fn, data, optimizer, step=step)
             with as_in_training(model):
                 yield subject

@@ -10,6 +10,7 @@ import click
 from clew.cli.options import (
     LEVELS,
     Refusal,
+    comma_separated,
     fail_on_option,
     file_option,
     run_options,
@@ -33,6 +34,20 @@ def share(ctx: click.Context, param: click.Parameter, text: str) -> float:
     if not 0 < value <= 1:
         raise click.BadParameter(f"{text!r} is not a share between 0 and 1, as 2% or 0.02", ctx, param)
     return value
+
+
+def known_trackers(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of trackers that installed packages offer; an unknown one is refused."""
+    names = comma_separated(ctx, param, given)
+    if names:
+        from clew.session.activities.tracker_feed import TRACKERS
+
+        known = TRACKERS.all()
+        unknown = f"is unknown; there are: {', '.join(known)}" if known else "is unknown; none is installed"
+        for name in names:
+            if name not in known:
+                raise Refusal(f"the tracker {name} {TRACKERS.broken().get(name, unknown)}")
+    return names
 
 
 class BeforeTheScript(click.Command):
@@ -81,6 +96,13 @@ class BeforeTheScript(click.Command):
 @click.option("--prove", is_flag=True, help="At the end, try the fixes of what was found on a snapshot.")
 @click.option("--print-shapes", is_flag=True, help="Say what goes into each layer and out, once.")
 @click.option("--graph", is_flag=True, help="Record the model's graph, from one more forward.")
+@click.option(
+    "--track",
+    multiple=True,
+    callback=known_trackers,
+    metavar="NAME",
+    help="Send what is recorded to a tracker that a package offers (a,b or repeated).",
+)
 @fail_on_option
 @script_group()
 def command(from_step: int, to_step: int | None, **given: Any) -> RunOptions:

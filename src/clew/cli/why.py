@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,11 +21,16 @@ from clew.cli.options import (
 )
 from clew.session.run_options import FAILED_ON
 
+if TYPE_CHECKING:
+    from clew.records.verdict import Verdict
+    from clew.render.run_summary import RunSummary
+
 
 @click.command("why", short_help="What is wrong with a run, on what evidence, and the fix.")
 @click.argument("run", required=False)
 @all_flag("Leave nothing out.")
 @json_flag
+@click.option("--format", "form", metavar="NAME", help="Print it in another format, as a package offers it.")
 @fail_on_option
 @ignore_option
 @folder_option
@@ -32,6 +38,7 @@ def command(
     run: str | None,
     full: bool,
     as_json: bool,
+    form: str | None,
     fail_on: str | None,
     ignore: tuple[str, ...],
     folder: Path | None,
@@ -57,12 +64,19 @@ def command(
     summary = summarise(reader, checks=verdict.asked)
     if summary.idle is not None and not verdict.findings:
         raise Refusal(f"nothing to judge in {reader.path}: {summary.idle}")
-    if as_json:
-        from clew.render.verdict_json import dumps, verdict_json
-
-        sys.stdout.write(dumps(verdict_json(verdict, summary)))
+    if form is not None or as_json:
+        sys.stdout.write(_rendered("json" if form is None else form, verdict, summary))
     else:
         from clew.render.verdict.verdict_terminal import render_verdict
 
         render_verdict(verdict, summary, stream=sys.stdout, full=full)
     return FAILED_ON if fails(verdict, fail_on) else 0
+
+
+def _rendered(form: str, verdict: Verdict, summary: RunSummary) -> str:
+    from clew.render.renderers import CannotRender, rendered
+
+    try:
+        return rendered(form.lower(), verdict, summary)
+    except CannotRender as error:
+        raise Refusal(str(error)) from error

@@ -67,6 +67,7 @@ class RunOptions:
     print_shapes: bool = False  # what goes into every layer and comes out, on stderr
     graph: bool = False  # the models' graphs go into the run's folder
     prove: bool = False  # at the end, try the fixes of what was found on a snapshot
+    track: tuple[str, ...] = ()  # trackers of installed packages, by name
     quiet: bool = False  # nothing on stderr, not even the header
     check: CheckOptions | None = None  # `clew check`: experiments in the first steps
     profile: ProfileOptions | None = None  # `clew profile`: where the time and the memory go

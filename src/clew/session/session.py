@@ -69,7 +69,7 @@ class Session:
         self.writer = LogWriter(
             rank_folder(self.path, self.rank),
             on_failure=self.incidents.not_written,
-            tap=self.judge.feed,
+            tap=self._written,
             after_flush=self.judge.look,
         )
         self.notes = UserNotes(self)
@@ -137,6 +137,12 @@ class Session:
     def step(self) -> int:
         """The step that is open now."""
         return self.watcher.step if self.watcher is not None else 0
+
+    def _written(self, payload: bytes) -> None:
+        """A record is in the log. On the log's thread."""
+        self.judge.feed(payload)
+        for activity in self.activities:
+            activity.written(payload)
 
     def recorded(self) -> RunData:
         """All that was recorded so far; waits until it has been written."""
@@ -216,6 +222,8 @@ class Session:
         self.writer.close(state, exit_code)
         with undrawn():
             self.guarded("report", lambda: report(self))
+        for activity in self.activities:
+            self.guarded(activity.name, activity.ended)
 
     def abandon(self) -> None:
         """This is a forked child: the run belongs to the parent."""

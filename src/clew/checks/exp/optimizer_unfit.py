@@ -32,7 +32,7 @@ from statistics import median
 
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, why_not
-from clew.checks.evidence.rate_trials import where
+from clew.checks.evidence.rates.rate_trials import where
 from clew.checks.evidence.recorded_facts import rows
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import OptimizerUnfitFact

@@ -124,7 +124,7 @@ class Evaluations:
             known = self._sources[key] = len(self._sources)
             shown = self._feeding.names.get(loader, []) if loader is not None else names
             data = {"phase": "eval", "source": known, "root": root.name, "loader": loader, "names": shown[:8]}
-            file, line = user_line(2)
+            file, line = user_line()
             self._sink.fact("fed", self._step(), {**data, "file": file, "line": line})
         return known
 

@@ -26,7 +26,7 @@ class LossFailures:
         if self._told >= MOST:
             return
         self._told += 1
-        file, line = user_line(2)
+        file, line = user_line()
         data: dict[str, Any] = {"kind": kind, "file": file, "line": line}
         data.update(error=type(error).__name__, message=str(error)[:500])
         for name in ("input", "target"):

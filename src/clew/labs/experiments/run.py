@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clew.labs.experiments.base import DONE, UNJUDGED, Experiment, Result
-from clew.labs.experiments.experiment_list import EXPERIMENTS
+from clew.labs.experiments.user_experiments import all_experiments
 from clew.labs.snapshot.failure import failure
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
@@ -68,10 +68,10 @@ class Outcome:
 def chosen(
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
-    experiments: Sequence[type[Experiment]] = EXPERIMENTS,
+    experiments: Sequence[type[Experiment]] | None = None,
 ) -> list[Experiment]:
     """The experiments asked for, in their order; raises UnknownExperiment."""
-    known = {kind.name: kind for kind in experiments}
+    known = {kind.name: kind for kind in (all_experiments() if experiments is None else experiments)}
     for name in (*only, *skip):
         if name not in known:
             raise UnknownExperiment(name, known)

@@ -28,9 +28,10 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from clew.labs.loaders.dataset_stages import COLLATE, READ, Stage, entry_of, stages_of
-from clew.labs.loaders.loader_copy import kept, own_copy
+from clew.labs.loaders.loader_copy import loader_snapshot, own_copy
 from clew.labs.loaders.stage_trace import Follower, Listener, followed
-from clew.labs.snapshot.dataset_copy import owned, seeded
+from clew.labs.snapshot.dataset_copy import owned
+from clew.measure.rng import seed_all
 
 MAP, ITERABLE, BATCHES, MODEL = "map", "iterable", "batches", "model"
 TRAIN, EVAL = "train", "eval"
@@ -124,7 +125,7 @@ class Pipeline:
             return
         self._depth += 1
         try:
-            with kept([self.loader, self.dataset, self.collate, self.sampler, self.batch_sampler]):
+            with loader_snapshot([self.loader, self.dataset, self.collate, self.sampler, self.batch_sampler]):
                 yield
         finally:
             self._depth -= 1
@@ -144,7 +145,7 @@ class Pipeline:
         """One sample as the dataset returns it, with memory of its own. With a seed, what is random
         about it is drawn from that. Raises what the dataset raises, or CannotRead."""
         if seed is not None:
-            seeded(seed)
+            seed_all(seed)
         dataset = self.parts()[0]
         if self.kind == MAP:
             return owned(self._told(dataset, dataset.__getitem__, index))
@@ -176,7 +177,7 @@ class Pipeline:
         if self.kind != MAP:
             raise CannotRead("batches can't be made of chosen samples here")
         if seed is not None:
-            seeded(seed)
+            seed_all(seed)
         dataset = self.parts()[0]
         if self._follower is None and self.collate is not None:
             return _MapDatasetFetcher(dataset, True, self.parts()[1], False).fetch(list(indices))

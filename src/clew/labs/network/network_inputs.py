@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.snapshot.tensor_info import described
+from clew.labs.network.tensor_info import described
 from clew.measure.nested_tensors import named_tensors, tensors_in
 from clew.records.network import TensorInfo
 

@@ -14,11 +14,11 @@ from clew.labs.network.network_facts import Look
 from clew.labs.network.network_inputs import EVEN, BadInputError, Feed, feed
 from clew.labs.network.shape_errors.shape_error import ForwardError, explain
 from clew.labs.network.sizes.named_sizes import Naming
+from clew.labs.network.tensor_info import described, dtype_name, with_names
 from clew.labs.network.trace.op_tracer import Call, Trace
 from clew.labs.network.trace.sibling_groups import Tree, fold
 from clew.labs.network.trace.traced_forward import can_compute, for_real, forward, unwrapped
 from clew.labs.network.trace.value_statistics import statistics_of
-from clew.labs.snapshot.tensor_info import described, dtype_name, with_names
 from clew.measure.nested_tensors import tensors_in
 from clew.records.network import Memory, ModuleRow, Statistics, Summary, TensorInfo
 

@@ -20,13 +20,13 @@ from torch.utils._pytree import tree_leaves
 from clew.hooks.steps.replay_inputs import DERIVED
 from clew.hooks.steps.trained_models import unwrap
 from clew.labs.replay.culprits import Mended, Suspect, guilty, suspects
+from clew.labs.replay.loss_gradients import gradients
 from clew.labs.replay.microscope import BATCH, CONSTANT, PARAMETER, Microscope
 from clew.labs.replay.replayed_calls import SameCalls
 from clew.labs.replay.tensor_provenance import computed_by, variable_tensors
 from clew.labs.snapshot.finite_values import can_be_bad, has_nan, is_bad
 from clew.labs.snapshot.held_step import Culprit, HeldStep
-from clew.labs.snapshot.loss_gradients import gradients
-from clew.labs.snapshot.undisturbed import undisturbed
+from clew.labs.snapshot.snapshot import snapshot
 from clew.labs.snapshot.users_step.loss_origin import user_frames
 from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe_to_put_back
 from clew.labs.snapshot.users_step.purity import ImpureError
@@ -119,7 +119,7 @@ class _Replay:
     def _once(self, mended: Mended = frozenset()) -> Found:
         """Run it; what is `mended` is made finite on the way."""
         held, made = self._held, self._made
-        with undisturbed(self._owners(), held.rng, held.autocast) as journal:
+        with snapshot(self._owners(), rng=held.rng, autocast=held.autocast) as journal:
             scope = Microscope(self._roots, journal.note, mended=mended)
             calls = SameCalls(held)
             calls.install()

@@ -10,7 +10,6 @@ import contextlib
 import copy
 import hashlib
 import inspect
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,11 +21,11 @@ from torch.utils.data import IterableDataset
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from clew.hooks.entry.user_line import USER, kind_of
-from clew.labs.snapshot.held_step import Autocast, Rng
+from clew.labs.snapshot.snapshot import snapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, OutOfTime
-from clew.labs.snapshot.undisturbed import undisturbed
 from clew.measure.nested_tensors import map_tensors
+from clew.measure.rng import seed_all
 
 MOST_BYTES = 512 * 2**20  # of arrays copied with a dataset
 DEPTH = 6  # of datasets inside datasets, and of their lists
@@ -44,12 +43,12 @@ class Source:
 
     def item(self, index: int, seed: int) -> Any:
         """One sample as the dataset returns it, with tensors and arrays of its own."""
-        seeded(seed)
+        seed_all(seed)
         return owned(self.dataset[index])
 
     def batch(self, indices: Sequence[int], seed: int) -> Any:
         """What the loader makes of these indices."""
-        seeded(seed)
+        seed_all(seed)
         fetcher = _MapDatasetFetcher(self.dataset, True, self.collate, False)
         return fetcher.fetch(list(indices))
 
@@ -113,7 +112,7 @@ def _bytes_of_row(row: Sequence[Any], memo: dict[int, Any], depth: int, seen: se
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
     """Random generators, output and warnings are afterwards as they were; errors are the dataset's."""
-    with undisturbed((), Rng.take(), Autocast()):
+    with snapshot():
         try:
             yield
         except (CannotJudge, OutOfTime):
@@ -139,14 +138,6 @@ def owned(value: Any) -> Any:
 
 def _own(leaf: Any) -> Any:
     return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf.copy()
-
-
-def seeded(number: int) -> None:
-    torch.default_generator.manual_seed(
-        number
-    )  # torch.manual_seed takes milliseconds, and queues calls for CUDA
-    random.seed(number)
-    np.random.seed(number % 2**32)
 
 
 def stored_arrays(dataset: Any) -> dict[str, bytes]:

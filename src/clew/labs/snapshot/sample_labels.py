@@ -97,8 +97,8 @@ def _losses(subject: Subject) -> set[str]:
     """The kinds of torch's loss functions that the step calls; noted once."""
     if "losses" not in subject.cache:
         subject.need_step()
-        with subject.fork() as fork:
-            seen = fork.observe(subject.batch())
+        with subject.snapshot() as snapshot:
+            seen = snapshot.observe(subject.batch())
         subject.cache["losses"] = {call.kind for call in seen.calls}
     kinds: set[str] = subject.cache["losses"]
     return kinds

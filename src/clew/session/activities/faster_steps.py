@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.render.stderr_messages import to_stderr
 from clew.session.activities.activity import Activity
-from clew.session.activities.first_steps import untouched, watch_first_steps
+from clew.session.activities.first_steps import keep_loader_generators, watch_first_steps
 
 if TYPE_CHECKING:
     from clew.hooks.entry.guard import Guard
@@ -51,7 +51,7 @@ class AttemptRun(Activity):
                 subject.hints[missing] = HINT
         progress = self._progress()
         try:
-            with untouched(subject.loader):
+            with keep_loader_generators(subject.loader):
                 self._try(subject, progress)
         except KeyboardInterrupt:  # enough of it; the profile is still to come
             self._say("no more is tried")

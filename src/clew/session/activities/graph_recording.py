@@ -7,13 +7,10 @@ the program keeps of it (a cached table of positions) must be what it would have
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
-
-from torch.nn.modules import module as global_hooks
 
 from clew.hooks.steps.pause import distributed, unwatched
 from clew.hooks.steps.replay_inputs import DERIVED, Call
@@ -22,15 +19,15 @@ from clew.labs.network.network_graph import graph_of_call
 from clew.labs.network.shape_errors.shape_error import ForwardError
 from clew.labs.network.trace.traced_forward import unwrapped
 from clew.labs.replay.replay_alarm import SEVERAL
-from clew.labs.snapshot.held_step import Autocast, Rng
-from clew.labs.snapshot.undisturbed import is_users, undisturbed
+from clew.labs.snapshot.held_step import Autocast
+from clew.labs.snapshot.snapshot import snapshot
+from clew.measure.rng import Rng
 from clew.records.network import Graph
 
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
 LAST_STEP = 8  # up to which models are waited for: with several, each has its turn
-_REGISTRIES = ("_global_forward_pre_hooks", "_global_forward_hooks")
 
 Write = Callable[[Path, dict[str, Any]], None]
 
@@ -44,8 +41,11 @@ class GraphRecorder:
         self._write = write
         self._done: set[int] = set()
         self._failed: dict[int, tuple[str, str]] = {}
+        self._closed = False
 
     def __call__(self) -> None:
+        if self._closed:
+            return
         began = perf_counter()
         for call in self._watcher.holding.calls:
             root = self._watcher.models.root_of(call[0])
@@ -57,7 +57,7 @@ class GraphRecorder:
 
     def close(self) -> None:
         """No more models will come: say which were left out."""
-        self._watcher.before_update = None
+        self._closed = True
         for name, reason in self._failed.values():
             self._say({"root": name, "written": False, "reason": reason})
         self._failed = {}
@@ -84,8 +84,8 @@ class GraphRecorder:
         model = unwrapped(module)
         autocast = Autocast("cpu", *holding.autocast)
         owners = list(module.modules())
-        alone = undisturbed(owners, Rng(*holding.rng), autocast)
-        with unwatched(self._watcher), _without_global_hooks(), alone:
+        alone = snapshot(owners, rng=Rng(*holding.rng), autocast=autocast)
+        with unwatched(self._watcher), alone:
             try:
                 return graph_of_call(model, args, kwargs)
             except ForwardError as error:
@@ -93,21 +93,3 @@ class GraphRecorder:
 
     def _say(self, data: dict[str, Any]) -> None:
         self._watcher.sink.fact("graph_recorded", self._watcher.step, data)
-
-
-@contextlib.contextmanager
-def _without_global_hooks() -> Iterator[None]:
-    """Hooks that the program hung on all modules may count or collect: they have had their call."""
-    taken: list[tuple[dict[int, Any], dict[int, Any]]] = []
-    for name in _REGISTRIES:
-        hooks: dict[int, Any] = getattr(global_hooks, name)
-        before = dict(hooks)
-        for key in [k for k, hook in hooks.items() if is_users(hook)]:
-            del hooks[key]
-        taken.append((hooks, before))
-    try:
-        yield
-    finally:
-        for hooks, before in taken:
-            hooks.clear()
-            hooks.update(before)

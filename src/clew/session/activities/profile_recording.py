@@ -119,7 +119,7 @@ class ProfileRun(Activity):
         try:
             yield
         finally:
-            if not self._watcher.plain.telling:  # else a probe is around us, and books this in a moment
+            if not self._watcher.machine.light.telling:  # else a probe is around us, and books this soon
                 self._guard.seconds -= perf_counter() - began
             self._watcher.clock.restart()
 

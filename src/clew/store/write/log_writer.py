@@ -113,6 +113,10 @@ class LogWriter:
         record = {"t": "event", "kind": kind, "step": step, "wall": time.time(), "data": data}
         self._put(record, RECORD_BYTES)
 
+    def declarations(self) -> list[bytes]:
+        """The sites and tables declared so far: who begins to follow the log now needs them to read it."""
+        return list(self._declared)
+
     def nudge(self) -> None:
         """Write what is queued now rather than in a moment; nobody waits for it."""
         self._wake.set()

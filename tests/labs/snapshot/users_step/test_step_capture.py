@@ -60,8 +60,8 @@ def captured(program, batches: int = 3) -> Subject:
 
 
 def again(subject: Subject, number: int = 0) -> float:
-    with subject.fork() as fork:
-        return float(fork.loss(subject.batches[number]).detach())
+    with subject.snapshot() as snapshot:
+        return float(snapshot.loss(subject.batches[number]).detach())
 
 
 def net() -> nn.Sequential:
@@ -98,7 +98,7 @@ def test_a_plain_loop_gives_models_optimizer_loader_batches_and_the_losses_that_
     assert [b.size for b in subject.batches] == [12, 12, 12]
     assert [b.dims for b in subject.batches] == [(0, 0)] * 3
     assert torch.equal(subject.batches[1].values["x"], X[12:24])
-    with subject.fork():
+    with subject.snapshot():
         assert all(torch.equal(p, first[name]) for name, p in model.named_parameters())
     assert again(subject) == subject.losses[0]
     assert not all(torch.equal(p, first[name]) for name, p in model.named_parameters())

@@ -23,8 +23,8 @@ def net() -> nn.Module:
 
 
 def loss_of(subject: Subject) -> float:
-    with subject.fork() as fork:
-        return float(fork.loss(subject.batch()).detach())
+    with subject.snapshot() as snapshot:
+        return float(snapshot.loss(subject.batch()).detach())
 
 
 class Named(nn.Module):

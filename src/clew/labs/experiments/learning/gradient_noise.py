@@ -13,8 +13,8 @@ from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.short_training import Setting, train, trained
-from clew.labs.snapshot.fork import Fork, Seen
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import Seen, StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -37,17 +37,25 @@ class BatchSizeUnfit(Experiment):
         subject.need_step()
         compared, small = self._compared(subject)
         points: list[dict[str, float]] = []
-        with subject.fork() as fork:
-            if _among_themselves(fork.observe(subject.batch()), subject.batch().size):
+        with subject.snapshot() as snapshot:
+            if _among_themselves(snapshot.observe(subject.batch()), subject.batch().size):
                 raise CannotJudge("the loss compares the samples of a batch with each other")
-            optimizer = fork.optimizer
+            optimizer = snapshot.optimizer
             for number in range(self.points):
                 clock.tick(number / self.points)
                 points.append(
-                    {"step": number * self.between, **_noise(fork, compared, small, optimizer, clock)}
+                    {"step": number * self.between, **_noise(snapshot, compared, small, optimizer, clock)}
                 )
                 if number + 1 < self.points:
-                    train(subject, fork, subject.batches, self.between, Setting(), clock, optimizer=optimizer)
+                    train(
+                        subject,
+                        snapshot,
+                        subject.batches,
+                        self.between,
+                        Setting(),
+                        clock,
+                        optimizer=optimizer,
+                    )
         data: dict[str, Any] = {
             "batch": _size(subject),
             "line": list(subject.line),
@@ -90,7 +98,7 @@ def _among_themselves(seen: Seen, size: int) -> bool:
 
 
 def _noise(
-    fork: Fork, batches: Sequence[Batch], size: float, optimizer: Any, clock: Clock
+    snapshot: StepSnapshot, batches: Sequence[Batch], size: float, optimizer: Any, clock: Clock
 ) -> dict[str, float]:
     """McCandlish et al. 2018, appendix A.1; the true gradient's length from products of independent parts."""
     parameters = trained(optimizer)
@@ -98,7 +106,7 @@ def _noise(
     squares = 0.0
     for number, batch in enumerate(batches[: len(batches) // GROUPS * GROUPS]):
         clock.tick()
-        gradient = _gradient(fork, batch, parameters)
+        gradient = _gradient(snapshot, batch, parameters)
         squares += float(gradient.double().square().sum())
         before = sums[number % GROUPS]
         sums[number % GROUPS] = gradient if before is None else before + gradient
@@ -123,8 +131,8 @@ def _over(spread: float, length: float) -> float:
     return max(spread, 0.0) / length if length > 0 else math.inf
 
 
-def _gradient(fork: Fork, batch: Batch, parameters: Sequence[Tensor]) -> Tensor:
-    gradients = fork.gradients(fork.loss(batch), parameters)
+def _gradient(snapshot: StepSnapshot, batch: Batch, parameters: Sequence[Tensor]) -> Tensor:
+    gradients = snapshot.gradients(snapshot.loss(batch), parameters)
     parts = [g.detach().to_dense() if g.is_sparse else g.detach() for g in gradients if g is not None]
     if not parts:
         raise CannotJudge("no gradient reaches what is trained")

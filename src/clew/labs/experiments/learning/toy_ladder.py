@@ -32,8 +32,8 @@ class ToyTaskFailed(Experiment):
         _ = subject.optimizer
         batch = many(subject, self.samples)
         values = values_of(target_of(batch))
-        with subject.fork() as fork:
-            dropouts(subject, fork, batch)
+        with subject.snapshot() as snapshot:
+            dropouts(subject, snapshot, batch)
         rungs: list[dict[str, Any]] = []
         plots: list[Plot] = []
         for number, (name, task) in enumerate(TASKS.items()):
@@ -63,13 +63,13 @@ class ToyTaskFailed(Experiment):
     def _attempt(
         self, subject: Subject, toy: Batch, setting: Setting, clock: Clock
     ) -> tuple[dict[str, Any], list[float]]:
-        with subject.fork() as fork, setting.around(subject):
-            first = look(fork, toy)
+        with subject.snapshot() as snapshot, setting.around(subject):
+            first = look(snapshot, toy)
             low = self._low(first)
-            losses = train(subject, fork, [toy], self.steps, setting, clock, until=lambda v: v <= low)
+            losses = train(subject, snapshot, [toy], self.steps, setting, clock, until=lambda v: v <= low)
             last = Look(math.inf)
             with contextlib.suppress(ArithmeticError):
-                last = look(fork, toy) if math.isfinite(losses[-1]) else last
+                last = look(snapshot, toy) if math.isfinite(losses[-1]) else last
         where = scale(first, last)
         left = remaining(first, last, where.floor, where.constant)
         taken = left <= self.learned or (last.accuracy or 0.0) >= 0.95

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from clew.labs.experiments.base import Experiment, Plot, Result
+from clew.labs.experiments.tools.op_tape import Place, taped
 from clew.labs.experiments.tools.prediction_match import CLASSES, LOGITS, VALUES, Match, matched
-from clew.labs.snapshot.fork import Fork, Seen
-from clew.labs.snapshot.op_tape import Place, taped
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import Seen, StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.measure.nested_tensors import map_tensors, tensors_in
@@ -39,8 +39,8 @@ class LossPrefersWrong(Experiment):
             raise CannotJudge("several optimizers take turns: each may want the opposite of the other")
         whole = subject.batch()
         batch = whole.rows(range(min(self.samples, whole.size))) if whole.size else whole
-        with subject.fork(seed=0) as fork:
-            trial = _Trial(subject, fork, batch)
+        with subject.snapshot(seed=0) as snapshot:
+            trial = _Trial(subject, snapshot, batch)
             clock.tick()
             found = _values(trial) if trial.match.task == VALUES else _answers(trial)
             data: dict[str, Any] = {
@@ -57,9 +57,9 @@ class LossPrefersWrong(Experiment):
 class _Trial:
     """The step with the model's output replaced."""
 
-    def __init__(self, subject: Subject, fork: Fork, batch: Batch) -> None:
+    def __init__(self, subject: Subject, snapshot: StepSnapshot, batch: Batch) -> None:
         self._subject = subject
-        self._fork = fork
+        self._snapshot = snapshot
         self._batch = batch
         seen = self._observed()
         self._root, output = _only_call(seen)
@@ -74,15 +74,15 @@ class _Trial:
             )
 
     def _observed(self) -> Seen:
-        self._fork.seed(SEED)
-        return self._fork.observe(self._batch)
+        self._snapshot.seed(SEED)
+        return self._snapshot.observe(self._batch)
 
     def loss(self, output: Tensor) -> Tensor:
         """The user's loss with this in place of the model's output."""
         handle = self._subject.models[self._root].register_forward_hook(self._replacing(output))
         try:
-            self._fork.seed(SEED)
-            return self._fork.loss(self._batch)
+            self._snapshot.seed(SEED)
+            return self._snapshot.loss(self._batch)
         finally:
             handle.remove()
 
@@ -98,8 +98,8 @@ class _Trial:
 
     def place(self) -> dict[str, Any]:
         """The line on which the loss was made: the last one outside the model."""
-        self._fork.seed(SEED)
-        _, entries = taped(self._subject.models, lambda _: None, lambda: self._fork.loss(self._batch))
+        self._snapshot.seed(SEED)
+        _, entries = taped(self._subject.models, lambda _: None, lambda: self._snapshot.loss(self._batch))
         outside = [e.place for e in entries if e.place.root is None and e.place.line[0] is not None]
         return (outside[-1] if outside else Place("", None, None, self._subject.line)).to_json()
 

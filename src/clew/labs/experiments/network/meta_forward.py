@@ -29,8 +29,8 @@ class DeviceLiteral(Experiment):
     def run(self, subject: Subject, clock: Clock) -> Result:
         batch = few_samples(subject)
         data: dict[str, Any] = {"device": None, "dtype": None, "models": 0}
-        with subject.fork(seed=0) as fork, evaluating(subject.models.values()):
-            for call in model_calls(subject, fork, batch):
+        with subject.snapshot(seed=0) as snapshot, evaluating(subject.models.values()):
+            for call in model_calls(subject, snapshot, batch):
                 clock.tick()
                 if any(t.device.type != "cpu" for t in (*call.tensors(), *call.module.parameters())):
                     raise CannotJudge("it runs on another device already")

@@ -13,7 +13,7 @@ from torch.nn.modules.conv import _ConvNd
 from clew.labs.network.shape_errors.channel_expectations import batch_norm, convolution, group_norm
 from clew.labs.network.shape_errors.mismatch import Maker, Mismatch, last_size_source, shape_text
 from clew.labs.network.shape_errors.recurrent_expectations import wrong_dimensions, wrong_state
-from clew.labs.snapshot.tensor_info import dtype_name
+from clew.labs.network.tensor_info import dtype_name
 from clew.measure.nested_tensors import tensors_in
 
 

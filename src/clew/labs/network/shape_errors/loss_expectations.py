@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from clew.labs.network.shape_errors.mismatch import Mismatch, shape_text, sizes_text
-from clew.labs.snapshot.tensor_info import dtype_name
+from clew.labs.network.tensor_info import dtype_name
 
 _CLASS_LOSSES = ("cross_entropy", "nll_loss")
 _EXACT = ("binary_cross_entropy", "binary_cross_entropy_with_logits")  # the others broadcast

@@ -96,7 +96,7 @@ def _compiled_call(model: nn.Module) -> Any:
 
 
 def running_compiled() -> contextlib.AbstractContextManager[Any]:
-    """A fork runs everything eagerly; here compiled code is meant."""
+    """A snapshot runs everything eagerly; here compiled code is meant."""
     stance = getattr(torch.compiler, "set_stance", None)
     return contextlib.nullcontext() if stance is None else stance("default")
 

@@ -124,7 +124,7 @@ def only_rounding(found: dict[str, float], floor: dict[str, float]) -> bool:
 def model_calls(trainee: Trainee, batch: Batch) -> list[tuple[str, Any, Any]]:
     """What the outermost models are given in this step."""
     trainee.start(Way())
-    seen = trainee.fork.observe(batch)
+    seen = trainee.snapshot.observe(batch)
     return [(name, _cut(args), _cut(kwargs)) for name, args, kwargs in seen.inputs]
 
 

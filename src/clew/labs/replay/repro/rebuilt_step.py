@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from clew.labs.replay.loss_gradients import each_gradient
 from clew.labs.replay.repro.saved_sources import (
     CannotRebuild,
     define_again,
@@ -31,7 +32,6 @@ from clew.labs.replay.repro.saved_sources import (
     why_undefined,
 )
 from clew.labs.replay.repro.saved_values import DERIVED, Values
-from clew.labs.snapshot.loss_gradients import each_gradient
 
 FORMAT = 2
 STILL_WRONG, CANNOT_RUN, NOT_COVERED = 1, 2, 3  # exit codes

@@ -7,8 +7,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from clew.labs.replay import loss_gradients
 from clew.labs.replay.repro import rebuilt_step, saved_sources, saved_values
-from clew.labs.snapshot import loss_gradients
 
 LOSS = "__clew_loss__"
 NEWLINE = "\n"

@@ -31,9 +31,10 @@ from clew.labs.replay.repro.global_variables import describe_globals
 from clew.labs.replay.repro.repro_trial import tried
 from clew.labs.replay.repro.saved_description import Description, TooLargeError, unusable
 from clew.labs.replay.step_replay import Answer, recipe_for
-from clew.labs.snapshot.held_step import HeldStep, Rng
+from clew.labs.snapshot.held_step import HeldStep
 from clew.labs.snapshot.users_step.loss_recipe import Recipe
 from clew.labs.snapshot.users_step.purity import loaded, stored
+from clew.measure.rng import Rng
 
 LIMIT = 2 * 1024**3  # bytes of tensors
 Note = Callable[[dict[str, Any]], None]

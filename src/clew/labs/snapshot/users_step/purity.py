@@ -14,12 +14,13 @@ import functools
 import inspect
 import textwrap
 import types
-from collections import OrderedDict, deque
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from clew.labs.snapshot.module_state import CONTAINERS
 
 UNKNOWN = object()
 DEPTH = 6  # of calls looked into
@@ -40,7 +41,6 @@ _TENSOR_METHODS = {
 _MODULE_READS = {"parameters", "named_parameters", "buffers", "modules", "named_modules", "children"}
 _WRAPPERS = {"DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"}
 _UNCHANGING = (int, float, complex, str, bool, tuple, type(None))
-PUT_BACK = (list, dict, set, OrderedDict, deque)  # containers whose contents are kept with their owner
 _EXPRESSIONS = (
     ast.Constant,
     ast.Name,
@@ -162,7 +162,7 @@ class Purity:
             return False
         owner = self.resolve(node.value)
         known = self._puts_back and node.attr not in self._set and can_be_put_back(owner, node.attr)
-        if not known or type(vars(owner).get(node.attr)) not in PUT_BACK:
+        if not known or type(vars(owner).get(node.attr)) not in CONTAINERS:
             return False
         self.owners[id(owner)] = owner
         return True

@@ -21,15 +21,16 @@ from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.pause import distributed, unwatched
 from clew.hooks.steps.trained_models import Root, unwrap
 from clew.labs.snapshot.failure import failure
-from clew.labs.snapshot.fork import State
-from clew.labs.snapshot.held_step import Autocast, Rng
+from clew.labs.snapshot.held_step import Autocast
 from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
+from clew.labs.snapshot.step_snapshot import TrainingState
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.labs.snapshot.users_step.sample_dims import sample_dims
 from clew.labs.snapshot.users_step.step_function import Happened, Step, Unknown, calling_frame, candidates
 from clew.labs.snapshot.users_step.tensor_roles import Flow
 from clew.measure.nested_tensors import map_tensors, tensors_in
+from clew.measure.rng import Rng
 
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
@@ -67,7 +68,7 @@ class Capture:
     def __post_init__(self) -> None:
         self._happened = Happened()
         self._modules: dict[str, nn.Module] = {}
-        self._initial: State | None = None
+        self._initial: TrainingState | None = None
         self._optimizers: list[Optimizer] = []
         self._step: Step | None = None  # that gives the loss again
         self._reader: Step | None = None  # that knows where the data is
@@ -103,7 +104,7 @@ class Capture:
         """`backward()` is about to run: the step is still there."""
         if self.finished or not loss.requires_grad:  # else backward() will fail
             return
-        where = user_line(1)
+        where = user_line()
         if self._initial is None:
             self._begin(loss, where)
         else:
@@ -128,7 +129,7 @@ class Capture:
         watcher = self.watcher
         watcher.optimizers.find_existing()
         self._optimizers = [o for ref in watcher.optimizers.created if (o := ref()) is not None]
-        self._initial = State.take(list(self._modules.values()), self._optimizers)
+        self._initial = TrainingState.take(list(self._modules.values()), self._optimizers)
         self.losses.append(self._value(loss))
         self._loader = self._loader_of_step()
         if distributed():
@@ -185,7 +186,7 @@ class Capture:
         flow = Flow(tensors_in(taken.values))
         subject = Subject(self._modules, optimizers=self._optimizers, autocast=autocast)
         try:
-            with subject.fork():
+            with subject.snapshot():
                 Rng(*self.watcher.holding.rng).put()
                 with flow.watching(self._modules):
                     again = step.run(taken.values)

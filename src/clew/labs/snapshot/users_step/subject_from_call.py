@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader, Dataset
 
-from clew.labs.snapshot.fork import Seen
-from clew.labs.snapshot.held_step import Autocast, Rng
+from clew.labs.snapshot.held_step import Autocast
 from clew.labs.snapshot.step_batch import BOTH, INPUT, OTHER, TARGET, Batch
+from clew.labs.snapshot.step_snapshot import Seen
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.call_arguments import (
     ASK_FOR_STEP,
@@ -24,6 +24,7 @@ from clew.labs.snapshot.users_step.call_arguments import (
     split,
 )
 from clew.measure.nested_tensors import map_tensors, tensors_in
+from clew.measure.rng import keep_rng
 from clew.records.errors import CannotExamine
 
 MOST_BATCHES = 16  # taken from a loader
@@ -105,9 +106,9 @@ def _reading(output: Any, target: Any, loss_fn: Any) -> Reading:
 
 def _tried(subject: Subject, batch: Batch) -> Seen:
     """The first batch once: what can't be used is said at once and in one line."""
-    with subject.fork() as fork:
+    with subject.snapshot() as snapshot:
         try:
-            seen = fork.observe(batch)
+            seen = snapshot.observe(batch)
         except CannotExamine:
             raise
         except Exception as error:
@@ -149,13 +150,11 @@ def _batches(data: Any) -> tuple[list[Any], DataLoader[Any] | None]:
 
 def _drawn(data: Iterable[Any]) -> list[Any]:
     """The first batches; a loader that shuffles draws numbers, and the program's own stay as they are."""
-    before = Rng.take()
-    try:
-        return list(islice(iter(data), MOST_BATCHES))
-    except Exception as error:
-        raise CannotExamine(f"the loader failed: {type(error).__name__}: {error}") from error
-    finally:
-        before.put()
+    with keep_rng():
+        try:
+            return list(islice(iter(data), MOST_BATCHES))
+        except Exception as error:
+            raise CannotExamine(f"the loader failed: {type(error).__name__}: {error}") from error
 
 
 def _is_batch(data: Any) -> bool:
