@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from clew.hooks.steps.trained_models import ModelBook
+from clew.hooks.collect_layers.trained_models import ModelBook
 from clew.labs.profiler.torch_trace.kineto_window import Courtesy, Detail, KinetoWindow
 from clew.labs.profiler.window_contents import Reading, read
 from clew.records.step_costs import ModuleCost, OpCost

@@ -78,8 +78,8 @@ class Block:
     def _begin(self) -> None:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
+        from clew.hooks.collect_layers.trained_models import ModelBook
         from clew.hooks.steps.optimizer_cycle import Cycle
-        from clew.hooks.steps.trained_models import ModelBook
         from clew.labs.profiler.profile_windows import Windows
         from clew.labs.profiler.window_kinds import Lenses
         from clew.labs.profiler.window_schedule import DETAIL, STACKS, Schedule

@@ -16,8 +16,8 @@ from torch.overrides import TorchFunctionMode
 
 import clew
 from clew.hooks.collect_layers import parameter_stats, step_matrix
-from clew.hooks.steps import deferred_values
 from clew.hooks.steps.sampling_budget import DENSE_STEPS, FULL_EVERY
+from clew.measure import deferred_values
 from clew.store.read.run_reader import open_run
 
 STEPS = DENSE_STEPS + 3 * FULL_EVERY

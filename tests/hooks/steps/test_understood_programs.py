@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import clew
 from clew.hooks.collect_layers import parameter_stats
 from clew.hooks.collect_layers import step_matrix as rows
-from clew.hooks.steps import deferred_values
+from clew.measure import deferred_values
 from clew.store.read.run_reader import open_run
 
 

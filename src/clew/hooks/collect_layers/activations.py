@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from clew.hooks.collect_layers.layer_histograms import Histograms
 from clew.hooks.collect_layers.layer_precision import Precision
 from clew.hooks.collect_layers.step_matrix import Rows
+from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.deferred_values import Late
-from clew.hooks.steps.trained_models import ModelBook, Root
+from clew.measure.deferred_values import Late
 from clew.measure.nested_tensors import first_tensor
 from clew.records import signals
 from clew.records.site import Site

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from clew.hooks.collect_layers.identical_rows import rows_alike
-from clew.hooks.steps.deferred_values import on_host
+from clew.measure.deferred_values import on_host
 from clew.measure.readable_tensors import has_values
 
 

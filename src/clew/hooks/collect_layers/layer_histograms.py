@@ -15,7 +15,7 @@ from torch import Tensor
 
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.deferred_values import Late, on_host
+from clew.measure.deferred_values import Late, on_host
 from clew.measure.histogram import BINS, ROW, device_row, host_row
 from clew.records.signals import measured
 from clew.records.site import Site

@@ -13,10 +13,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from clew.hooks.collect_layers.layer_flow import Flow
+from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
-from clew.hooks.steps.trained_models import Root
 from clew.records.facts.model_facts import StructureFact
 
 LOOKS = 2  # training forwards of each root; a structure that depends on the data is not judged anyway

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from clew.hooks.collect_layers.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import called_by_us, user_line
-from clew.hooks.steps.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.measure.readable_tensors import shape_of
 from clew.records.facts.loss_facts import LossCutFact
 from clew.records.facts.model_facts import CutRow, GraphFact, NormRow, UnregisteredRow

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from clew.hooks.collect_layers.layer_histograms import Histograms
 from clew.hooks.collect_layers.step_matrix import Named, Rows
+from clew.hooks.collect_layers.trained_models import ParameterName
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.deferred_values import Late, on_host
-from clew.hooks.steps.trained_models import ParameterName
+from clew.measure.deferred_values import Late, on_host
 from clew.measure.kernel.addresses import Addresses
 from clew.measure.readable_tensors import has_values, stored_values
 from clew.measure.stats import STAT_NAMES

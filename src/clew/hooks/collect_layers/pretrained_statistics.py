@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.trained_models import ModelBook, Root
 from clew.measure.readable_tensors import has_values
 from clew.records import signals
 from clew.records.signal_types import names

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from clew.hooks.collect_layers.trained_models import ParameterName
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.deferred_values import Late, on_host
-from clew.hooks.steps.trained_models import ParameterName
+from clew.measure.deferred_values import Late, on_host
 from clew.measure.kernel.addresses import Addresses
 from clew.measure.layer_row import Matrix, Row
 from clew.measure.plain_values import UNREADABLE

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from clew.hooks.collect_layers.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
-from clew.hooks.steps.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.measure.readable_tensors import has_values
 from clew.records.facts.model_facts import StateLoadedFact, UntiedFact
 

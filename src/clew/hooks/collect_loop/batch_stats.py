@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from clew.hooks.collect_layers.pending_rows import Pending
+from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.deferred_values import Late
-from clew.hooks.steps.pending_rows import Pending
-from clew.hooks.steps.trained_models import Root
+from clew.measure.deferred_values import Late
 from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.records import signals

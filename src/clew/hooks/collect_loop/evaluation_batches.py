@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
+from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.collect_loop.batch_samples import (
     flattened,
     is_constant,
@@ -23,8 +24,7 @@ from clew.hooks.collect_loop.batch_samples import (
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.entry.variable_names import names_in_callers
-from clew.hooks.steps.deferred_values import Late
-from clew.hooks.steps.trained_models import Root
+from clew.measure.deferred_values import Late
 from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.measure.stats import STAT_NAMES

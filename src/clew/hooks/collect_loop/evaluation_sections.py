@@ -11,9 +11,9 @@ from types import FrameType
 
 from torch import nn
 
+from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
-from clew.hooks.steps.trained_models import Root
 from clew.records import signals
 from clew.records.signal_types import names
 from clew.records.site import Site

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from clew.hooks.collect_layers.pending_rows import Pending
+from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.collect_loop.batch_samples import (
     MOST_SAMPLES,
     Extent,
@@ -31,9 +33,7 @@ from clew.hooks.collect_loop.label_signal import LabelSignal
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
-from clew.hooks.steps.deferred_values import Late
-from clew.hooks.steps.pending_rows import Pending
-from clew.hooks.steps.trained_models import Root
+from clew.measure.deferred_values import Late
 from clew.measure.nested_tensors import data_tensors
 from clew.records import signals
 from clew.records.facts.loss_facts import LabelsFact

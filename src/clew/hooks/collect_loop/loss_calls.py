@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from clew.hooks.collect_layers.pending_rows import Pending
 from clew.hooks.collect_loop.batch_stats import Batches
 from clew.hooks.collect_loop.loss_errors import LossFailures
 from clew.hooks.collect_loop.loss_terms import Terms
 from clew.hooks.collect_loop.model_outputs import Outputs
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
-from clew.hooks.steps.deferred_values import Late
-from clew.hooks.steps.pending_rows import Pending
+from clew.measure.deferred_values import Late
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.records import signals
 from clew.records.facts.loss_facts import BroadcastFact, LossFact

@@ -13,9 +13,9 @@ from typing import Any
 from torch import Tensor
 
 from clew.hooks.collect_layers.activation_origin import node_kind
+from clew.hooks.collect_layers.pending_rows import Pending
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.deferred_values import Late
-from clew.hooks.steps.pending_rows import Pending
+from clew.measure.deferred_values import Late
 from clew.measure.readable_tensors import has_values
 from clew.records import signals
 from clew.records.signal_types import names

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from clew.hooks.collect_layers.activation_origin import Origin, origin_of
+from clew.hooks.collect_layers.pending_rows import Pending
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.deferred_values import Late, on_host
-from clew.hooks.steps.pending_rows import Pending
+from clew.measure.deferred_values import Late, on_host
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.records import signals
 from clew.records.facts.loss_facts import OutputFact

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from clew.hooks.collect_layers.trained_models import ModelBook, unwrap
 from clew.hooks.collect_loop.optimizers import OptimizerBook
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.trained_models import ModelBook, unwrap
 from clew.measure.readable_tensors import has_values
 from clew.records.facts.step_facts import OptimizerUseFact
 

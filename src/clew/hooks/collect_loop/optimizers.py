@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from clew.hooks.collect_layers.trained_models import ModelBook, ParameterName
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.trained_models import ModelBook, ParameterName
 from clew.measure.gradient_norm import GradientNorm
 from clew.measure.kernel.addresses import Addresses
 from clew.measure.readable_tensors import has_values

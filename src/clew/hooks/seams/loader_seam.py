@@ -16,9 +16,9 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from clew.hooks.collect_loop import loader_settings
 from clew.hooks.collect_loop.dataset_contents import DatasetWatch
-from clew.hooks.entry.probes import Probe, Probes
 from clew.hooks.entry.user_line import line_of_creation, user_line
 from clew.hooks.entry.variable_names import names_in_callers
+from clew.hooks.seams.probes import Probe, Probes
 
 
 def watch_data(probes: Probes) -> None:

@@ -12,7 +12,7 @@ from torch.compiler import is_compiling
 
 from clew.hooks.collect_loop.loss_calls import LOSSES
 from clew.hooks.entry.patches import Wrap
-from clew.hooks.entry.probes import Probes
+from clew.hooks.seams.probes import Probes
 
 
 def watch_losses(probes: Probes) -> None:

@@ -12,8 +12,8 @@ from torch.compiler import is_compiling
 from torch.nn.modules import module as hooks
 from torch.optim import Optimizer
 
-from clew.hooks.entry.probes import Probes
 from clew.hooks.entry.user_line import line_of_creation
+from clew.hooks.seams.probes import Probes
 from clew.hooks.seams.root_forward import Following
 
 

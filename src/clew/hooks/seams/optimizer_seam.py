@@ -15,8 +15,8 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from clew.hooks.entry.probes import Probes
 from clew.hooks.entry.user_line import user_line
+from clew.hooks.seams.probes import Probes
 from clew.records import signals
 from clew.records.signal_types import names
 from clew.records.site import Site

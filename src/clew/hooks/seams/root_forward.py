@@ -14,9 +14,9 @@ from typing import Any
 from torch import nn
 from torch.compiler import is_compiling
 
+from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.patches import Patches
 from clew.hooks.steps.step_machine import StepMachine
-from clew.hooks.steps.trained_models import Root
 from clew.hooks.steps.watcher import Watcher
 
 SETTLED_AFTER = 3  # steps in which the models and optimizers of a usual program have all appeared

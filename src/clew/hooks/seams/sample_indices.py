@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from clew.hooks.entry.probes import Probes
+from clew.hooks.seams.probes import Probes
 
 MOST = 4096  # batches on their way; no loader prefetches more
 OUTLIVING = 4  # iterators with workers that are known for a while after their end

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 from torch.optim import lr_scheduler
 
-from clew.hooks.entry.probes import Probes
+from clew.hooks.seams.probes import Probes
 
 _BASES = ("LRScheduler", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler")
 

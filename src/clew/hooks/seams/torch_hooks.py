@@ -8,11 +8,11 @@ collector of something else under a guard, and comes off again without a trace. 
 from __future__ import annotations
 
 from clew.hooks.entry.guard import Guard
-from clew.hooks.entry.probes import Probes
 from clew.hooks.seams.loader_seam import watch_checkpoints, watch_compilers, watch_data
 from clew.hooks.seams.loss_backward_seam import watch_backward, watch_losses
 from clew.hooks.seams.module_seam import ModuleSeams
 from clew.hooks.seams.optimizer_seam import watch_optimizers
+from clew.hooks.seams.probes import Probes
 from clew.hooks.seams.sample_indices import Indices, watch_indices
 from clew.hooks.seams.scheduler_seam import watch_loop
 from clew.hooks.steps.watcher import Watcher

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from clew.hooks.collect_layers.activation_functions import ActivationCalls, ActivationMode
+from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.collect_loop.batch_stats import FIRST_LAYERS, batch_size
-from clew.hooks.seams.activation_functions import ActivationCalls, ActivationMode
-from clew.hooks.steps.trained_models import Root
 from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import shape_of
 

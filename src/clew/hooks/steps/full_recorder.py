@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from clew.hooks.collect_loop.grad_scaler import fused_scale
 from clew.hooks.collect_loop.optimizers import OptimizerState, is_finite, rates_of
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.forward_calls import being_transformed
+from clew.hooks.steps.grad_scaler import fused_scale
 from clew.hooks.steps.recorder import Recorder
 from clew.hooks.steps.running_updates import Update
 from clew.measure.nested_tensors import first_tensor

@@ -31,11 +31,11 @@ from clew.hooks.steps.running_updates import Update
 from clew.measure.scalar import number
 
 if TYPE_CHECKING:
+    from clew.hooks.collect_layers.trained_models import Root
     from clew.hooks.collect_loop.optimizers import OptimizerState
     from clew.hooks.entry.guard import Guard
     from clew.hooks.entry.sink import Array
     from clew.hooks.steps.step_machine import StepMachine
-    from clew.hooks.steps.trained_models import Root
     from clew.hooks.steps.watcher import Watcher
 
 LIGHT = "light"  # its name among the probes that may fail

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clew.hooks.collect_loop.train_modes import EVERY
 from clew.hooks.steps.native_steps import events_of
+from clew.hooks.steps.train_modes import EVERY
 
 if TYPE_CHECKING:
+    from clew.hooks.collect_layers.trained_models import Root
     from clew.hooks.collect_loop.optimizers import OptimizerState
     from clew.hooks.entry.sink import Array
-    from clew.hooks.steps.trained_models import Root
     from clew.hooks.steps.watcher import Watcher
 
 # The kinds of notes, and what follows in each:

@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from clew.hooks.collect_layers.loss_graph import GraphBook
+from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.collect_layers.weight_ties import Ties
 from clew.hooks.collect_loop.evaluation_sections import Evaluations
 from clew.hooks.collect_loop.gradient_use import UsedGradients
@@ -19,7 +20,6 @@ from clew.hooks.collect_loop.optimizers import OptimizerBook, OptimizerState
 from clew.hooks.collect_loop.schedulers import Schedulers
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.trained_models import ModelBook, Root
 from clew.measure.nested_tensors import data_tensors
 
 NAME = "loop"

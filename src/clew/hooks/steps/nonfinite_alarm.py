@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from clew.hooks.collect_layers.trained_models import ParameterName
 from clew.hooks.collect_loop.optimizers import OptimizerState, is_finite
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.replay_inputs import Holding
-from clew.hooks.steps.trained_models import ParameterName
 from clew.measure.plain_values import is_nonfinite
 from clew.records.facts.nan_facts import ExplainedFact, NonFiniteFact
 from clew.records.site import Site

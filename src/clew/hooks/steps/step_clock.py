@@ -11,8 +11,8 @@ import numpy as np
 
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Array, Sink
-from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.step_pattern import Pattern
+from clew.measure.deferred_values import Late
 from clew.records import signals
 from clew.records.signal_types import names
 from clew.records.site import Site

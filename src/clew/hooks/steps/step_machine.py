@@ -26,8 +26,8 @@ from clew.hooks.steps.recorder import SILENT, Recorder
 from clew.hooks.steps.running_updates import RunningUpdates
 
 if TYPE_CHECKING:
+    from clew.hooks.collect_layers.trained_models import Root
     from clew.hooks.entry.guard import Guard
-    from clew.hooks.steps.trained_models import Root
     from clew.hooks.steps.watcher import Watcher
 
 CENTRAL = ("forward", "backward", "step")  # probes without which the others make no sense

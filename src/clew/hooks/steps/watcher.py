@@ -16,20 +16,19 @@ from torch.optim import Optimizer
 from clew.hooks.collect_layers.activations import Activations
 from clew.hooks.collect_layers.layer_histograms import Histograms
 from clew.hooks.collect_layers.layer_structure import Structure
-from clew.hooks.collect_layers.parameter_inventory import owners_of, parameters_fact
+from clew.hooks.collect_layers.output_functions import FunctionCalls
 from clew.hooks.collect_layers.parameter_stats import ParameterStats
 from clew.hooks.collect_layers.pretrained_statistics import Pretrained
+from clew.hooks.collect_layers.trained_models import ModelBook
 from clew.hooks.collect_loop.batch_stats import Batches
 from clew.hooks.collect_loop.fed_samples import Feeding
-from clew.hooks.collect_loop.grad_scaler import Scaling
 from clew.hooks.collect_loop.loss_calls import Losses
 from clew.hooks.collect_loop.optimizers import OptimizerBook, OptimizerState
-from clew.hooks.collect_loop.train_modes import Modes
+from clew.hooks.collect_loop.parameter_inventory import owners_of, parameters_fact
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
-from clew.hooks.seams.output_functions import FunctionCalls
-from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.forward_calls import Forwards
+from clew.hooks.steps.grad_scaler import Scaling
 from clew.hooks.steps.loop_collectors import Loop
 from clew.hooks.steps.nonfinite_alarm import Alarms
 from clew.hooks.steps.optimizer_cycle import Cycle
@@ -38,7 +37,8 @@ from clew.hooks.steps.sampling_budget import SamplingBudget
 from clew.hooks.steps.step_clock import StepClock
 from clew.hooks.steps.step_machine import StepMachine
 from clew.hooks.steps.step_pattern import Pattern
-from clew.hooks.steps.trained_models import ModelBook
+from clew.hooks.steps.train_modes import Modes
+from clew.measure.deferred_values import Late
 from clew.records import signals
 from clew.records.facts.step_facts import PatternFact
 from clew.records.site import Site

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, RandomSampler
 
+from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.patches import Patches
 from clew.hooks.entry.user_line import line_of_creation
 from clew.hooks.entry.variable_names import names_in_callers
 from clew.hooks.seams.sample_indices import Indices
-from clew.hooks.steps.trained_models import Root
 from clew.labs.loaders.pipeline import EVAL, MODEL, TRAIN, CannotRead, Pipeline, of_loader
 from clew.labs.snapshot.dataset_copy import owned
 from clew.measure.nested_tensors import tensors_in

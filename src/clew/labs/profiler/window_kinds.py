@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
+from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.collect_loop.optimizers import OptimizerBook
-from clew.hooks.steps.trained_models import ModelBook, Root
 from clew.labs.profiler.habits.habit_observer import Observer
 from clew.labs.profiler.memory.tensor_memory import MemoryWindow, TensorMemory
 from clew.labs.profiler.profile_windows import Skipped, Window

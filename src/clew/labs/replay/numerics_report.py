@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from clew.hooks.steps.trained_models import unwrap
+from clew.hooks.collect_layers.trained_models import unwrap
 from clew.labs.replay.culprits import describe
 from clew.labs.replay.layer_lens import LayerLens
 from clew.labs.replay.microscope import CONSTANT, Microscope

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.collect_loop.optimizers import OptimizerState
 from clew.hooks.steps.nonfinite_alarm import nonfinite_names
 from clew.hooks.steps.pause import distributed, unwatched
 from clew.hooks.steps.replay_inputs import Holding
-from clew.hooks.steps.trained_models import unwrap
 from clew.labs.replay.step_replay import Answer, answer
 from clew.labs.snapshot.held_step import Autocast, Culprit, HeldStep, RootCall
 from clew.labs.snapshot.users_step.loss_origin import frame_of, returned_from

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.steps.replay_inputs import DERIVED, has_graph, same_state
-from clew.hooks.steps.trained_models import unwrap
 from clew.labs.snapshot.held_step import HeldStep
 from clew.measure.rng import Rng
 

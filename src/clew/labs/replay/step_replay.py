@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
+from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.steps.replay_inputs import DERIVED
-from clew.hooks.steps.trained_models import unwrap
 from clew.labs.replay.culprits import Mended, Suspect, guilty, suspects
 from clew.labs.replay.loss_gradients import gradients
 from clew.labs.replay.microscope import BATCH, CONSTANT, PARAMETER, Microscope

@@ -12,9 +12,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.steps.pause import distributed, unwatched
 from clew.hooks.steps.replay_inputs import DERIVED, Call
-from clew.hooks.steps.trained_models import Root
 from clew.labs.network.network_graph import graph_of_call
 from clew.labs.network.shape_errors.shape_error import ForwardError
 from clew.labs.network.trace.traced_forward import unwrapped

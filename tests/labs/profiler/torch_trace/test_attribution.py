@@ -8,7 +8,7 @@ from attributing_play import looked_at, module, op, ops, record, trainer
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from clew.hooks.steps.trained_models import ModelBook
+from clew.hooks.collect_layers.trained_models import ModelBook
 from clew.labs.profiler.torch_trace.kineto_window import Courtesy, KinetoWindow
 from clew.labs.profiler.window_contents import Reading, read
 from clew.records.step_costs import PARTS

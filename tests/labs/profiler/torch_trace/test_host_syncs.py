@@ -10,7 +10,7 @@ import pytest
 import torch
 from watched_play import line_of, run_file, watched
 
-from clew.hooks.steps.trained_models import ModelBook
+from clew.hooks.collect_layers.trained_models import ModelBook
 from clew.labs.profiler.torch_trace.host_syncs import SyncWatch, by_mask
 from clew.labs.profiler.torch_trace.kineto_window import Courtesy, KinetoWindow
 from clew.records.step_costs import Sync

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.patches import Patches
 from clew.hooks.entry.user_line import user_line
-from clew.hooks.steps.trained_models import Root
 from clew.hooks.steps.watcher import Watcher
 from clew.measure.nested_tensors import tensors_in
 from clew.records.facts.profile_facts import EvaluationGraphFact

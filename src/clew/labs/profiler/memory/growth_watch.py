@@ -11,8 +11,8 @@ import sys
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.entry.guard import Guard
-from clew.hooks.steps.trained_models import unwrap
 from clew.hooks.steps.watcher import Watcher
 from clew.labs.profiler.memory.growth_owners import Owner, owner_of_growth
 from clew.labs.profiler.memory.growth_slope import Slope, steady_slope

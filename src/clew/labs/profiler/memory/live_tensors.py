@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from clew.hooks.collect_layers.trained_models import ModelBook, unwrap
 from clew.hooks.collect_loop.optimizers import OptimizerBook
-from clew.hooks.steps.trained_models import ModelBook, unwrap
 
 STAND_INS = "torch._subclasses"  # a compiler's tensors without memory; asked for an address, they warn
 MOST_OBJECTS = 5_000_000  # of the garbage collector's that are looked through

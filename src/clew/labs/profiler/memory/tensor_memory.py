@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.collect_loop.optimizers import OptimizerBook
-from clew.hooks.steps.trained_models import ModelBook, Root
 from clew.labs.profiler.memory.allocations import (
     BACKWARD_PHASE,
     FORWARD_PHASE,

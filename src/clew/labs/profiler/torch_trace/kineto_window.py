@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.autograd import profiler as autograd_profiler
 
+from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.entry.patches import Patches
-from clew.hooks.steps.trained_models import ModelBook, Root
 from clew.labs.profiler.torch_trace.module_scopes import Scope, Scopes
 from clew.labs.profiler.torch_trace.profiler_stderr import quiet_start
 from clew.labs.profiler.torch_trace.trace_ranges import STEP, named, profiler_is_on

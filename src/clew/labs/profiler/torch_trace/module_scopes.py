@@ -17,10 +17,10 @@ from torch import nn
 from torch.autograd.profiler import record_function
 from torch.compiler import is_compiling
 
+from clew.hooks.collect_layers.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.hooks.entry.patches import Patches
 from clew.hooks.entry.user_line import name_in_caller
 from clew.hooks.steps.light_recorder import LightRecorder
-from clew.hooks.steps.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.labs.profiler.memory.growth_watch import GrowthWatch
 from clew.labs.profiler.torch_trace.trace_ranges import BACKWARD, MODULE, OWN, named
 from clew.measure.gradient_norm import GradientNorm

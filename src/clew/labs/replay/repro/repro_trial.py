@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.hooks.steps.trained_models import unwrap
+from clew.hooks.collect_layers.trained_models import unwrap
 from clew.labs.replay.repro.importable_names import live
 from clew.labs.replay.repro.rebuilt_step import SavedStep
 from clew.labs.replay.repro.saved_step import statements_of

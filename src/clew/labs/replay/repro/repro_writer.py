@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from clew.hooks.steps.trained_models import unwrap
+from clew.hooks.collect_layers.trained_models import unwrap
 from clew.labs.replay.repro import rebuilt_step, repro_scripts
 from clew.labs.replay.repro.global_variables import describe_globals
 from clew.labs.replay.repro.repro_trial import tried

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.steps.replay_inputs import DERIVED
-from clew.hooks.steps.trained_models import unwrap
 from clew.labs.replay.repro.importable_names import import_of, name_of
 
 _INTERNAL = {name for name in vars(nn.Module()) if name != "training"} | {"training"}

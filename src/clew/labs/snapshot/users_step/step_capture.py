@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils._pytree import tree_structure
 
+from clew.hooks.collect_layers.trained_models import Root, unwrap
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.pause import distributed, unwatched
-from clew.hooks.steps.trained_models import Root, unwrap
 from clew.labs.snapshot.failure import failure
 from clew.labs.snapshot.held_step import Autocast
 from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch

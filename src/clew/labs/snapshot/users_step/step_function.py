@@ -15,9 +15,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from clew.hooks.collect_layers.trained_models import unwrap
 from clew.hooks.entry.user_line import LIBRARY, USER, kind_of
 from clew.hooks.steps.replay_inputs import has_graph
-from clew.hooks.steps.trained_models import unwrap
 from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET
 from clew.labs.snapshot.users_step.loss_origin import frame_of
 from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe, recipe_of

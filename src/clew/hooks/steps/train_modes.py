@@ -6,11 +6,11 @@ from typing import Any
 
 from torch import nn
 
+from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.step_clock import StepClock
 from clew.hooks.steps.step_pattern import Pattern
-from clew.hooks.steps.trained_models import Root
 from clew.records.facts.step_facts import ModeFact
 
 EVERY = 10  # steps at least, on which the mode of a training model is noted

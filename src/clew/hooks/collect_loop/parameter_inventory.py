@@ -8,8 +8,8 @@ import numpy as np
 from torch import Tensor, nn
 
 from clew.hooks.collect_layers.identical_units import units_alike
+from clew.hooks.collect_layers.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.hooks.collect_loop.optimizers import OptimizerBook
-from clew.hooks.steps.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.measure.stats import tensor_stats
 from clew.records.facts.model_facts import ParameterRow, ParametersFact
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.deferred_values import Late
+from clew.measure.deferred_values import Late
 from clew.records.site import Site
 
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from clew.hooks.collect_layers.attention_masks import MASK_NAMES, MASK_SIGNALS, Line, Masks
 from clew.hooks.collect_layers.noise_scale import NOISE_NAMES, Noise, negative_share
+from clew.hooks.collect_layers.pending_rows import Pending
+from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.entry.sink import Sink
-from clew.hooks.steps.deferred_values import Late, on_host
-from clew.hooks.steps.pending_rows import Pending
-from clew.hooks.steps.trained_models import ModelBook, Root
+from clew.measure.deferred_values import Late, on_host
 from clew.records import signals
 from clew.records.site import Site
 
