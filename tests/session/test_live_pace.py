@@ -2,7 +2,7 @@
 
 import itertools
 
-from clew.session.live_pace import FIRST, Pace
+from clew.session.live_judge import FIRST, Pace
 
 
 def looks(pace: Pace, steps: int, seconds: float, cost: float) -> list[tuple[int, float]]:

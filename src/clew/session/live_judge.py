@@ -12,13 +12,19 @@ from clew.records.facts.run_facts import AnnouncedFact
 from clew.records.finding import Finding, Severity
 from clew.records.verdict import Verdict
 from clew.render.stderr_messages import say
-from clew.session.live_pace import EAGER_CREDIT, EAGER_SHARE, Pace
 from clew.session.run_options import FAILED_ON
 
 if TYPE_CHECKING:
     from clew.session.session import Session
     from clew.store.read.run_data import RunData
     from clew.store.read.run_reader import RunReader
+
+from dataclasses import dataclass
+
+FIRST = 8  # steps: checks that need a window have nothing to say before
+SPREAD = 1.5  # of each early look's step over the one before: 13 of them up to step 1,000
+YOUNG = 2_000  # steps: later on, looks that time has earned come more often than the early ones would
+PAUSE = 0.5  # seconds from any look to one that time has earned, at least
 
 KEPT_ROWS = 256  # of each layer's statistics: the longest window that a check looks back
 OTHERS_PATIENCE = 3.0  # seconds for the other processes of a run to end, if there is a NaN to explain
@@ -187,3 +193,31 @@ def _await_others(run: RunReader, rank: int) -> None:
     while perf_counter() < until and any(run.rank_state(n) == "running" for n in run.ranks if n != rank):
         sleep(0.1)
         run.refresh()
+
+
+@dataclass
+class Pace:
+    """Seconds here are a processor's, but for the time of day."""
+
+    credit: float = 0.4  # for the early looks; one at a small network takes a hundredth of a second
+    share: float = 0.0015  # of one processor that later looks may take: every ten seconds at a small network
+    early: int = FIRST  # the step from which on the next early look is due
+    earned: float = 0.0  # when a later one is
+
+    def is_early(self, step: int) -> bool:
+        """Whether a check is due at this step, regardless of the time."""
+        return self.early <= step <= YOUNG and self.credit > 0.0
+
+    def is_due(self, step: int, now: float) -> bool:
+        return self.is_early(step) or (step >= FIRST and now >= self.earned)
+
+    def looked(self, step: int, now: float, cost: float) -> None:
+        """A check at this step has finished."""
+        if self.is_early(step):
+            self.credit -= cost
+        self.earned = now + max(PAUSE, cost / self.share)
+        self.early = max(step + FIRST // 2, int(step * SPREAD))
+
+
+# Who asks for the run to be ended at a finding wants it soon more than for nothing.
+EAGER_CREDIT, EAGER_SHARE = 2.0, 0.02

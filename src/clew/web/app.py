@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
@@ -21,15 +22,18 @@ from starlette.staticfiles import StaticFiles
 from clew.render.bundle import STATIC
 from clew.store.index.index_cache import is_busy
 from clew.store.read.run_errors import RunError
-from clew.web import request_params as ask
-from clew.web.answers.desk import BadRequest, Desk
+from clew.web import app
+from clew.web.answers.desk import BadRequest, Desk, Span
 from clew.web.answers.run_files import LARGEST_NOTES, TooLarge
 from clew.web.gate import Gate
-from clew.web.json_replies import problem, reply
 from clew.web.live_events import Ticker, all_runs, one_run, stream
 from clew.web.openapi import document
 from clew.web.page import index_page
 from clew.web.runs.run_library import NoSuchRun, RunGone
+from clew.web.strict_json import problem, reply
+
+LONGEST = 10_000  # characters of any one parameter
+FURTHEST = float(2**62)  # steps; what lies beyond is taken as this
 
 PACKED = Middleware(GZipMiddleware, minimum_size=10_000, compresslevel=3)
 THREADS = 8  # at work at once: more would only hold more memory
@@ -68,62 +72,62 @@ class Api:
         return reply(self._desk.runs())
 
     def run(self, request: Request) -> Response:
-        return reply(self._desk.run(request.path_params["id"], ask.rank(request)))
+        return reply(self._desk.run(request.path_params["id"], app.rank(request)))
 
     def signals(self, request: Request) -> Response:
         answer = self._desk.signals(
             request.path_params["id"],
-            ask.rank(request),
-            search=ask.words(request, "search"),
-            group=ask.words(request, "group"),
-            keys=ask.listed(request, "keys"),
-            hist=ask.words(request, "hist") == "1",
-            offset=ask.whole(request, "offset", 0, 0, 10**9),
-            limit=ask.whole(request, "limit", 200, 1, 5000),
+            app.rank(request),
+            search=app.words(request, "search"),
+            group=app.words(request, "group"),
+            keys=app.listed(request, "keys"),
+            hist=app.words(request, "hist") == "1",
+            offset=app.whole(request, "offset", 0, 0, 10**9),
+            limit=app.whole(request, "limit", 200, 1, 5000),
         )
         return reply(answer)
 
     def series(self, request: Request) -> Response:
         answer = self._desk.series(
             request.path_params["id"],
-            ask.listed(request, "keys"),
-            ask.rank(request),
-            span=ask.span(request),
-            points=ask.whole(request, "points", 1200, 1, 20_000),
-            x=ask.words(request, "x") or "step",
+            app.listed(request, "keys"),
+            app.rank(request),
+            span=app.span(request),
+            points=app.whole(request, "points", 1200, 1, 20_000),
+            x=app.words(request, "x") or "step",
         )
         return reply(answer)
 
     def layers(self, request: Request) -> Response:
         answer = self._desk.layers(
             request.path_params["id"],
-            ask.rank(request),
-            stat=ask.words(request, "stat"),
-            span=ask.span(request),
-            columns=ask.whole(request, "columns", 300, 1, 2000),
+            app.rank(request),
+            stat=app.words(request, "stat"),
+            span=app.span(request),
+            columns=app.whole(request, "columns", 300, 1, 2000),
         )
         return reply(answer)
 
     def histograms(self, request: Request) -> Response:
         answer = self._desk.histograms(
             request.path_params["id"],
-            ask.rank(request),
-            site=ask.words(request, "site"),
-            stat=ask.words(request, "stat"),
-            span=ask.span(request),
-            columns=ask.whole(request, "columns", 120, 1, 2000),
-            kind=ask.words(request, "kind"),
+            app.rank(request),
+            site=app.words(request, "site"),
+            stat=app.words(request, "stat"),
+            span=app.span(request),
+            columns=app.whole(request, "columns", 120, 1, 2000),
+            kind=app.words(request, "kind"),
         )
         return reply(answer)
 
     def graph(self, request: Request) -> Response:
-        return reply(self._desk.graph(request.path_params["id"], ask.rank(request)))
+        return reply(self._desk.graph(request.path_params["id"], app.rank(request)))
 
     def profile(self, request: Request) -> Response:
-        return reply(self._desk.profile(request.path_params["id"], ask.rank(request)))
+        return reply(self._desk.profile(request.path_params["id"], app.rank(request)))
 
     def data(self, request: Request) -> Response:
-        return reply(self._desk.data(request.path_params["id"], ask.rank(request)))
+        return reply(self._desk.data(request.path_params["id"], app.rank(request)))
 
     def notes(self, request: Request) -> Response:
         return reply(self._desk.notes(request.path_params["id"]))
@@ -136,7 +140,7 @@ class Api:
         return reply(await anyio.to_thread.run_sync(self._desk.write_notes, name, markdown))
 
     def compare(self, request: Request) -> Response:
-        return reply(self._desk.compare(ask.listed(request, "runs")))
+        return reply(self._desk.compare(app.listed(request, "runs")))
 
     async def events(self, request: Request) -> Response:
         return stream(all_runs(self._ticker()))
@@ -230,3 +234,48 @@ ANSWERS: dict[Any, Callable[[Request, Exception], Response]] = {
     HTTPException: _http,
     Exception: _failed,
 }
+
+
+def words(request: Request, name: str) -> str:
+    value = request.query_params.get(name, "")
+    if len(value) > LONGEST:
+        raise BadRequest(f"{name} is too long")
+    return value
+
+
+def listed(request: Request, name: str) -> list[str]:
+    return [part for part in words(request, name).split(",") if part]
+
+
+def whole(request: Request, name: str, default: int, least: int, most: int) -> int:
+    value = words(request, name)
+    if not value:
+        return default
+    try:
+        number = int(value)
+    except ValueError as error:
+        raise BadRequest(f"{name} must be an integer") from error
+    if not least <= number <= most:
+        raise BadRequest(f"{name} must be between {least} and {most}")
+    return number
+
+
+def rank(request: Request) -> int | None:
+    return whole(request, "rank", 0, 0, 10**9) if request.query_params.get("rank") else None
+
+
+def span(request: Request) -> Span:
+    return _place(request, "from"), _place(request, "to")
+
+
+def _place(request: Request, name: str) -> float | None:
+    value = words(request, name)
+    if not value:
+        return None
+    try:
+        number = float(value)
+    except ValueError as error:
+        raise BadRequest(f"{name} must be a number") from error
+    if not math.isfinite(number):
+        raise BadRequest(f"{name} must be a finite number")
+    return min(max(number, -FURTHEST), FURTHEST)

@@ -21,8 +21,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clew.web.json_replies import problem
 from clew.web.page import refusal_page
+from clew.web.strict_json import problem
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 HEADERS = {

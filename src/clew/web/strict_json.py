@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import numpy as np
+from starlette.responses import Response
 
 from clew.store.write.row_blocks import Array
 
@@ -57,3 +58,11 @@ def dumps(value: Any) -> str:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError):  # from a run's own text: rare, and then worth a second pass
         return json.dumps(strict(value), allow_nan=False, separators=(",", ":"))
+
+
+def reply(data: Any, status: int = 200) -> Response:
+    return Response(dumps(data), status, media_type="application/json")
+
+
+def problem(status: int, code: str, message: str) -> Response:
+    return reply({"error": {"code": code, "message": message}}, status)

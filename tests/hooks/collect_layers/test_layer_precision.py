@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import clew
-from clew.hooks.collect_layers.layer_precision import Precision
+from clew.hooks.collect_layers.activations import Precision
 
 
 class Facts:

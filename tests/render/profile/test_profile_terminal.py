@@ -14,7 +14,7 @@ from sample_verdicts import RUN, softmax, write_script
 from clew.records.finding import Severity
 from clew.records.step_costs import Memory, OpCost, ProcessMemory, Profile
 from clew.records.verdict import Verdict
-from clew.render.cost_text import share, span
+from clew.render.number_text import share, span
 from clew.render.profile.cost_tables import alike
 from clew.render.profile.flame_text import layers, merged
 from clew.render.profile.module_tree import rows_shown

@@ -39,7 +39,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, why_not
 from clew.checks.evidence.gradient_depth import is_weight
 from clew.checks.evidence.loss_trend import only_loss, pretrained, start_and_end
-from clew.checks.evidence.parameter_shapes import shape_of
+from clew.checks.evidence.parameter_holders import shape_of
 from clew.checks.evidence.recorded_facts import flag, rows, text
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView

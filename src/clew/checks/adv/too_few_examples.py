@@ -32,7 +32,7 @@ from statistics import mean, median, stdev
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, place
 from clew.checks.evidence.loss_trend import eval_loss, only_loss, pretrained
-from clew.checks.evidence.parameter_shapes import parameter_count
+from clew.checks.evidence.parameter_holders import parameter_count
 from clew.checks.evidence.recorded_facts import Data, rows, whole
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView

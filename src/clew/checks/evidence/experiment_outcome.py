@@ -59,3 +59,23 @@ def curve(run: RunView, name: str, which: int = 0, words: str | None = None) -> 
             x_label=text(plot.get("x_label")) or "step",
         )
     ]
+
+
+def site_at(place: object) -> Site:
+    """Of `{root, module, op, file, line}`, each of which may be missing."""
+    data: Mapping[str, Any] = place if isinstance(place, Mapping) else {}
+    return Site(
+        module=text(data.get("module")),
+        op=text(data.get("op")),
+        file=text(data.get("file")),
+        line=whole(data.get("line")),
+        root=text(data.get("root")),
+    )
+
+
+def named(run: RunView, site: Site) -> str:
+    """`view in encoder`, for a message; the op alone in the outermost model."""
+    if not site.module:
+        return site.op or "the model"
+    module = run.module_name(site) or site.module
+    return f"{site.op} in {module}" if site.op else module

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from clew.checks.evidence.loss_course import train_losses
 from clew.checks.evidence.recorded_facts import Data, flag, rows
 from clew.checks.run_view import RunView
 from clew.checks.series import FloatArray, Series
@@ -83,3 +83,13 @@ def noise(values: FloatArray) -> float:
     if len(values) < 3:
         return 0.0
     return float(np.median(np.abs(np.diff(values))) / (0.6745 * math.sqrt(2)))
+
+
+def train_losses(run: RunView) -> Sequence[Series]:
+    """The loss at every `backward()` call."""
+    return [series for _, series in run.series("loss", "train")]
+
+
+def lead_loss(run: RunView) -> Series | None:
+    """The loss with most values; in doubt the one seen first."""
+    return max(train_losses(run), key=len, default=None)

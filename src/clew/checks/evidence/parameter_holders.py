@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from clew.checks.evidence.recorded_facts import rows, shape, text
+from clew.checks.run_view import RunView
 from clew.records.facts.model_facts import ParameterRow
+from clew.records.site import Site
 
 
 def holders(
@@ -27,3 +31,46 @@ def ancestors(module: str) -> list[str]:
     """`a`, `a.b`, `a.b.c` for `a.b.c`"""
     parts = module.split(".") if module else []
     return [".".join(parts[: n + 1]) for n in range(len(parts))]
+
+
+def shape_of(run: RunView, site: Site) -> tuple[int, ...]:
+    """The shape of the site's parameter; empty if unknown."""
+    root, module, param = run.key(site)
+    for fact in run.facts("model"):
+        if (text(fact.data.get("root")) or "") == root:
+            for row in rows(fact.data.get("parameters")):
+                if (row.get("module"), row.get("param")) == (module, param):
+                    return shape(row.get("shape")) or ()
+    return ()
+
+
+def elements(run: RunView, site: Site) -> int:
+    """How many elements the site's parameter has; 0 if unknown."""
+    dims = shape_of(run, site)
+    return math.prod(dims) if dims else 0
+
+
+def parameter_count(run: RunView) -> int:
+    """How many trainable elements all models have together."""
+    newest = {text(f.data.get("root")) or "": f.data for f in run.facts("model")}
+    return sum(
+        math.prod(shape(row.get("shape")) or (0,))
+        for data in newest.values()
+        for row in rows(data.get("parameters"))
+        if row.get("requires_grad") is not False
+    )
+
+
+def never_trained(run: RunView, root: str, *, held: bool = True) -> dict[str, ParameterRow]:
+    """Parameters that want gradients and for which none was ever seen; if `held`, an optimizer has them."""
+    known = run.parameters.get(root)
+    if known is None:
+        return {}
+    return {
+        p.name: p
+        for p in known.items
+        if p.requires_grad
+        and not p.has_grad
+        and (p.optimizer is not None or not held)
+        and run.of_parameter("gradient.norm", (root, p.module, p.param)) is None
+    }

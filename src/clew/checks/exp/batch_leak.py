@@ -31,8 +31,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number
-from clew.checks.evidence.experiment_site import named, site_at
+from clew.checks.evidence.experiment_outcome import curve, named, number, site_at
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import BatchLeakFact
 from clew.records.finding import Evidence, Finding, Severity

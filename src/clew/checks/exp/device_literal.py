@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_site import named, site_at
+from clew.checks.evidence.experiment_outcome import named, site_at
 from clew.checks.evidence.recorded_facts import text
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import DeviceLiteralFact

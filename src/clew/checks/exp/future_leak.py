@@ -28,8 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import curve, number
-from clew.checks.evidence.experiment_site import named, site_at
+from clew.checks.evidence.experiment_outcome import curve, named, number, site_at
 from clew.checks.run_view import RunView
 from clew.records.facts.experiment_facts import FutureLeakFact
 from clew.records.finding import Evidence, Finding, Severity

@@ -30,8 +30,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import number, numbers
-from clew.checks.evidence.experiment_site import named, site_at
+from clew.checks.evidence.experiment_outcome import named, number, numbers, site_at
 from clew.checks.evidence.recorded_facts import names
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed

@@ -32,7 +32,7 @@ import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.gradient_depth import Profile, first_over_weight, profiles
-from clew.checks.evidence.loss_course import lead_loss
+from clew.checks.evidence.loss_trend import lead_loss
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT

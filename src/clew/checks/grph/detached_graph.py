@@ -30,8 +30,7 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import graphs
-from clew.checks.evidence.never_trained import never_trained
-from clew.checks.evidence.parameter_holders import holders
+from clew.checks.evidence.parameter_holders import holders, never_trained
 from clew.checks.evidence.recorded_facts import flag, text, whole
 from clew.checks.needs import any_of
 from clew.checks.run_view import FactLike, RunView

@@ -28,8 +28,7 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import graphs
-from clew.checks.evidence.never_trained import never_trained
-from clew.checks.evidence.parameter_holders import holders
+from clew.checks.evidence.parameter_holders import holders, never_trained
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
 from clew.records.facts.model_facts import GraphFact, ParameterRow, ParametersFact

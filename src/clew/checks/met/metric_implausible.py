@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.loss_course import lead_loss
+from clew.checks.evidence.loss_trend import lead_loss
 from clew.checks.evidence.metric_names import is_error, is_loss, is_share
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView

@@ -38,7 +38,7 @@ from statistics import median
 
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import why_not
-from clew.checks.evidence.loss_course import train_losses
+from clew.checks.evidence.loss_trend import train_losses
 from clew.checks.evidence.rates.departed_loss import LossBurst, LossDeparture
 from clew.checks.evidence.rates.large_updates import LargeUpdates, SteepStart, typical, weight_updates
 from clew.checks.evidence.rates.rate_leap import Leap, RateLeap

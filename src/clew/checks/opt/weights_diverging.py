@@ -29,8 +29,8 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.gradient_depth import is_weight
-from clew.checks.evidence.loss_course import train_losses
-from clew.checks.evidence.parameter_shapes import elements
+from clew.checks.evidence.loss_trend import train_losses
+from clew.checks.evidence.parameter_holders import elements
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT

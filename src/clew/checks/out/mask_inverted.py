@@ -29,8 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.experiment_outcome import number
-from clew.checks.evidence.experiment_site import site_at
+from clew.checks.evidence.experiment_outcome import number, site_at
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series

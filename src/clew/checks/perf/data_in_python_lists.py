@@ -25,15 +25,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.list_tensors import built_tensors, number
 from clew.checks.evidence.recorded_facts import Data, text, whole
 from clew.checks.evidence.speed_gains import (
     Costs,
     Loading,
+    built_tensors,
     costs_of,
     duration,
     expected,
     loadings,
+    number,
     of_step,
     times,
     worth,

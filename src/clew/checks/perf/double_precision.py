@@ -26,7 +26,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.list_tensors import number
 from clew.checks.evidence.recorded_facts import rows, shape, text
 from clew.checks.evidence.speed_gains import (
     Costs,
@@ -34,6 +33,7 @@ from clew.checks.evidence.speed_gains import (
     costs_of,
     expected,
     loadings,
+    number,
     of_step,
     size,
     times,

@@ -26,9 +26,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.list_tensors import number
 from clew.checks.evidence.recorded_facts import Data, text, whole
-from clew.checks.evidence.speed_gains import attempts, expected, helped, size, times, times_faster
+from clew.checks.evidence.speed_gains import attempts, expected, helped, number, size, times, times_faster
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
 from clew.records.facts.document_facts import ProfileFact

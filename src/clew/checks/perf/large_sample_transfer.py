@@ -26,7 +26,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.list_tensors import number
 from clew.checks.evidence.loader_measurements import large_transfer
 from clew.checks.evidence.recorded_facts import Data, rows, shape, text
 from clew.checks.evidence.speed_gains import (
@@ -36,6 +35,7 @@ from clew.checks.evidence.speed_gains import (
     duration,
     expected,
     loadings,
+    number,
     size,
     times,
     worth,

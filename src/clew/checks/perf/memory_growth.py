@@ -29,9 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.list_tensors import number
 from clew.checks.evidence.recorded_facts import text
-from clew.checks.evidence.speed_gains import size
+from clew.checks.evidence.speed_gains import number, size
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.records import signals

@@ -29,9 +29,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.list_tensors import number
 from clew.checks.evidence.recorded_facts import Data, rows, text, whole
-from clew.checks.evidence.speed_gains import costs_of, duration, expected, of_step, times, worth
+from clew.checks.evidence.speed_gains import costs_of, duration, expected, number, of_step, times, worth
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding

@@ -23,8 +23,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.list_tensors import built_tensors
-from clew.checks.evidence.speed_gains import costs_of, duration, expected, of_step, times, worth
+from clew.checks.evidence.speed_gains import (
+    built_tensors,
+    costs_of,
+    duration,
+    expected,
+    of_step,
+    times,
+    worth,
+)
 from clew.checks.run_view import RunView
 from clew.records.facts.document_facts import ProfileFact
 from clew.records.finding import Evidence, Finding

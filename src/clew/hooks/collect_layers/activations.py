@@ -6,17 +6,20 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from clew.hooks.collect_layers.layer_histograms import Histograms
-from clew.hooks.collect_layers.layer_precision import Precision
 from clew.hooks.collect_layers.step_matrix import Rows
 from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.entry.sink import Sink
 from clew.measure.deferred_values import Late
 from clew.measure.nested_tensors import first_tensor
 from clew.records import signals
+from clew.records.facts.model_facts import PrecisionFact, PrecisionRow
 from clew.records.site import Site
+
+Layer = tuple[str, str, str | None]  # root, path, function
 
 SHARES = (signals.ACTIVATION_DEAD_FRACTION, signals.ACTIVATION_SATURATED)  # after the statistics, in a row
 
@@ -139,3 +142,29 @@ def unit_axis(enclosing: nn.Module, output: Tensor) -> int:
 
 def _works_on_channels(module: nn.Module) -> bool:
     return any(isinstance(m, (nn.Conv1d, nn.BatchNorm1d, nn.ConvTranspose1d)) for m in module.modules())
+
+
+class Precision:
+    """Formats of outputs other than float32, sent once and again when they change."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._known: dict[Layer, torch.dtype] = {}
+        self._news: dict[Layer, torch.dtype] = {}
+
+    def seen(self, layer: Layer, dtype: torch.dtype) -> None:
+        """A layer's output has this format."""
+        if self._known.get(layer, torch.float32) is not dtype:
+            self._known[layer] = self._news[layer] = dtype
+
+    def commit(self, step: int) -> None:
+        """Say what is new."""
+        if self._news:
+            items = tuple(_item(layer, dtype) for layer, dtype in self._news.items())
+            self._news = {}
+            PrecisionFact(items).write(self._sink, step)
+
+
+def _item(layer: Layer, dtype: torch.dtype) -> PrecisionRow:
+    root, path, op = layer
+    return PrecisionRow(root, path, op, str(dtype).removeprefix("torch."))

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler
 
 from clew.hooks.entry.sink import Sink
 from clew.measure.readable_tensors import has_values
-from clew.records.facts.step_facts import DatasetChangedFact
+from clew.records.facts.step_facts import DatasetChangedFact, LoaderFact
 
 LOOKED_AT = 1 << 18  # elements of an array, evenly spaced
 MOST_ITEMS = 32  # of a list of arrays
@@ -178,3 +178,31 @@ def arguments_read(code: types.CodeType) -> set[str]:
     """Local names that a function loads; newer interpreters load two at once."""
     loads = [i.argval for i in dis.get_instructions(code) if i.opname.startswith("LOAD_FAST")]
     return {str(name) for load in loads for name in (load if isinstance(load, tuple) else (load,))}
+
+
+def loader_fact(loader: DataLoader[Any], index: int, file: str | None, line: int | None) -> LoaderFact:
+    """The `loader` fact (docs/signals.md). Nothing here may draw a sample or a random number."""
+    sampler = getattr(loader, "sampler", None)
+    iterable = isinstance(loader.dataset, IterableDataset)
+    return LoaderFact(
+        index=index,
+        file=file,
+        line=line,
+        batch_size=loader.batch_size,
+        workers=loader.num_workers,
+        shuffle=None if iterable else isinstance(sampler, RandomSampler),
+        sampler=type(sampler).__name__,
+        dataset=type(loader.dataset).__name__,
+        length=None if iterable else _length(loader.dataset),
+        drop_last=bool(loader.drop_last),
+        pin_memory=bool(loader.pin_memory),
+        persistent_workers=bool(loader.persistent_workers),
+        prefetch_factor=loader.prefetch_factor,
+    )
+
+
+def _length(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except (TypeError, NotImplementedError):
+        return None

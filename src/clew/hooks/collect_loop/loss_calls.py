@@ -13,7 +13,6 @@ from torch import Tensor
 
 from clew.hooks.collect_layers.pending_rows import Pending
 from clew.hooks.collect_loop.batch_stats import Batches
-from clew.hooks.collect_loop.loss_errors import LossFailures
 from clew.hooks.collect_loop.loss_terms import Terms
 from clew.hooks.collect_loop.model_outputs import Outputs
 from clew.hooks.entry.sink import Sink
@@ -21,8 +20,10 @@ from clew.hooks.entry.user_line import user_line
 from clew.measure.deferred_values import Late
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.records import signals
-from clew.records.facts.loss_facts import BroadcastFact, LossFact
+from clew.records.facts.loss_facts import BroadcastFact, LossFact, LossFailedFact
 from clew.records.site import Site
+
+MOST = 5  # failures told: a program may catch them and go on
 
 LOSSES = (
     "cross_entropy",
@@ -272,3 +273,38 @@ def saved_shape(node: Any) -> tuple[int, ...] | None:
     except RuntimeError:  # freed by an earlier backward
         return None
     return tuple(saved.shape) if isinstance(saved, Tensor) else None
+
+
+class LossFailures:
+    """Writes a `loss_failed` fact for an exception out of a loss function."""
+
+    def __init__(self, sink: Sink, step: Callable[[], int]) -> None:
+        self._sink = sink
+        self._step = step
+        self._told = 0
+
+    def failed(self, kind: str, given: dict[str, Any], error: BaseException) -> None:
+        if self._told >= MOST:
+            return
+        self._told += 1
+        file, line = user_line()
+        tensors = {**described("input", given.get("input")), **described("target", given.get("target"))}
+        told = type(error).__name__, str(error)[:500]
+        LossFailedFact(kind, file, line, *told, **tensors).write(self._sink, self._step())
+
+
+def described(name: str, value: Any) -> dict[str, Any]:
+    """Shape, type and range of a tensor; a device that has just failed is not asked for values."""
+    if not isinstance(value, Tensor):
+        return {}
+    data: dict[str, Any] = {
+        f"{name}_shape": tuple(shape_of(value)),
+        f"{name}_dtype": str(value.dtype).removeprefix("torch."),
+    }
+    if value.is_cpu and has_values(value) and value.numel() and not value.is_complex():
+        flat = value.detach()
+        data[f"{name}_min"] = float(flat.min())
+        data[f"{name}_max"] = float(flat.max())
+        if value.is_floating_point():
+            data[f"{name}_nan"] = bool(flat.isnan().any())
+    return data

@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from clew.hooks.collect_loop import loader_settings
+from clew.hooks.collect_loop import dataset_contents
 from clew.hooks.collect_loop.dataset_contents import DatasetWatch
 from clew.hooks.entry.user_line import line_of_creation, user_line
 from clew.hooks.entry.variable_names import names_in_callers
@@ -32,7 +32,7 @@ def watch_data(probes: Probes) -> None:
         index = known.setdefault(key, len(known))
         if index not in feeding.names:
             feeding.names[index] = names_in_callers(loader)
-            fact = loader_settings.loader_fact(loader, index, file, line)
+            fact = dataset_contents.loader_fact(loader, index, file, line)
             made_file, made_line = watcher.models.where_made(loader)
             known_as = tuple(feeding.names[index][:8])
             fact = replace(fact, names=known_as, made_file=made_file, made_line=made_line)

@@ -11,8 +11,6 @@ from clew.labs.experiments.data.reread_samples import DatasetMutates
 from clew.labs.experiments.data.suspect_labels import LabelNoise
 from clew.labs.experiments.learning.gradient_noise import BatchSizeUnfit
 from clew.labs.experiments.learning.growing_subsets import TooFewExamples
-from clew.labs.experiments.learning.higher_rates import LearningRateTooLow
-from clew.labs.experiments.learning.lower_rates import LearningRateTooHigh
 from clew.labs.experiments.learning.other_optimizers import OptimizerUnfit
 from clew.labs.experiments.learning.overfit_batch import CannotOverfitBatch
 from clew.labs.experiments.learning.range_test import HyperparametersOff
@@ -30,6 +28,7 @@ from clew.labs.experiments.network.other_batch_sizes import DimensionMixup
 from clew.labs.experiments.network.padding_influence import MaskInverted
 from clew.labs.experiments.network.repeated_step import NondeterministicStep
 from clew.labs.experiments.network.swapped_inputs import InputIgnored
+from clew.labs.experiments.tools.rate_races import LearningRateTooHigh, LearningRateTooLow
 
 EXPERIMENTS: tuple[type[Experiment], ...] = (
     DatasetMutates,

@@ -9,8 +9,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import os
 import pickle
 import re
+import select
+import signal
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -23,7 +27,6 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter, _MultiProcessingDat
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.hooks.seams.sample_indices import Crew, Indices
 from clew.labs.loaders.dataset_stages import COLLATE, READ
-from clew.labs.loaders.fatal_sample import fatal
 from clew.labs.loaders.look.stage_path import readable
 from clew.labs.loaders.look.value_view import look_at, parts_of
 from clew.labs.loaders.pipeline import MAP, Pipeline, of_loader
@@ -31,6 +34,8 @@ from clew.labs.loaders.stage_trace import Call
 from clew.labs.loaders.token_decoder import Decoder
 from clew.labs.loaders.user_errors import said, users_frames
 from clew.records.sample_views import Failure, Frame, Look
+
+ALIVE = 0  # exit code of a child that has read everything
 
 SECONDS = 20.0  # for reading samples again
 TRIES = 8  # of the whole batch, each with other random numbers
@@ -310,3 +315,54 @@ def _from_text(message: str) -> tuple[Frame, ...]:
     """The user's lines in a worker's traceback."""
     found = re.findall(r'File "([^"]+)", line (\d+), in (\S+)\n\s+(.*)', message)
     return tuple(Frame(f, int(n), where, code) for f, n, where, code in found if kind_of(f) == USER)[-8:]
+
+
+def fatal(pipeline: Pipeline, indices: Sequence[int], seconds: float) -> tuple[int, str] | None:
+    """The index and what happened; None if all can be read, or nothing can be tried here."""
+    if not hasattr(os, "fork"):
+        return None
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _read(pipeline, indices, writing)
+    os.close(writing)
+    try:
+        begun, status = _watched(child, reading, seconds)
+    finally:
+        os.close(reading)
+    if status is None or not begun or (os.WIFEXITED(status) and os.WEXITSTATUS(status) == ALIVE):
+        return None
+    if os.WIFSIGNALED(status):
+        return begun[-1], f"signal {signal.Signals(os.WTERMSIG(status)).name}"
+    return begun[-1], f"exit code {os.WEXITSTATUS(status)}"
+
+
+def _read(pipeline: Pipeline, indices: Sequence[int], writing: int) -> None:
+    """In the child: say which sample is begun, then read it. Never returns."""
+    try:
+        silence = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(silence, stream)
+        with pipeline.reading():
+            for index in indices:
+                os.write(writing, f"{index}\n".encode())
+                with contextlib.suppress(Exception):
+                    pipeline.sample(index)
+    finally:
+        os._exit(ALIVE)
+
+
+def _watched(child: int, reading: int, seconds: float) -> tuple[list[int], int | None]:
+    """Indices that were begun, and how it ended; None: it had to be ended by us."""
+    said, until = b"", time.monotonic() + seconds
+    while time.monotonic() < until:
+        ready, _, _ = select.select([reading], [], [], 0.1)
+        if ready:
+            piece = os.read(reading, 65536)
+            if not piece:
+                _, status = os.waitpid(child, 0)
+                return [int(line) for line in said.split()], status
+            said += piece
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return [int(line) for line in said.split()], None

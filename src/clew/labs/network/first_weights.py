@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from clew.hooks.collect_layers.identical_rows import rows_alike
+from clew.hooks.collect_layers.identical_units import rows_alike
 from clew.hooks.collect_layers.layer_flow import AFFINE
 from clew.labs.network.network_inputs import Feed
 from clew.labs.network.trace.op_tracer import Call, Trace

@@ -7,16 +7,16 @@ its own code did it. What it hands to a part counts as made by itself, too.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-from clew.labs.replay.nested_calls import Call, Edge
 from clew.labs.snapshot.finite_values import bad_indices, bad_rows, is_bad, result_kind, stats_of
 from clew.labs.snapshot.held_step import Culprit
 from clew.labs.snapshot.op_recorder import ModulePaths, module_hooks
-from clew.labs.snapshot.users_step.replay_lines import code_at, in_replay, line_now
+from clew.labs.snapshot.users_step.replay_lines import Line, code_at, in_replay, line_now
 from clew.measure.nested_tensors import tensors_in
 
 _FIX = "trace with level='op' to see which operation inside it produces the value"
@@ -165,3 +165,64 @@ class LayerLens:
                 samples=bad_rows(bad) if bad.shape[:1] == first and bad.dim() else (),
             )
         )
+
+
+@dataclass(eq=False)
+class Call:
+    """One call of a module."""
+
+    module: nn.Module
+    above: Call | None  # the module that calls it
+    inputs: list[Tensor] = field(default_factory=list)
+    line: Line = (None, None)
+    bad_inside: bool = False  # a part of it has put out something non-finite
+    handed: tuple[Call, Tensor] | None = None  # the first part to be given it, and what it was given
+    finite_gradients: bool = False  # came to its outputs
+    bad_gradient: bool = False  # came to an output, or was made in it or in a part
+
+    def spoil(self) -> None:
+        """From here on no gradient of it is its own fault, nor one of those around it."""
+        call: Call | None = self
+        while call is not None:
+            call.bad_gradient = True
+            call = call.above
+
+    @property
+    def depth(self) -> int:
+        return 0 if self.above is None else self.above.depth + 1
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its gradients were finite until now."""
+        return self.finite_gradients and not self.bad_gradient
+
+
+@dataclass(eq=False)
+class Edge:
+    """A tensor between modules. Its gradient leaves those that it was given to, and comes to its makers."""
+
+    made_by: list[Call] = field(default_factory=list)
+    given_to: list[Call] = field(default_factory=list)
+
+    def passed(self, bad: bool) -> Call | None:
+        """A gradient has come; the call to blame if it is not finite."""
+        if not bad:
+            for call in self.made_by:
+                call.finite_gradients = True
+            return None
+        to_blame = self._to_blame()
+        if to_blame is not None:
+            to_blame.spoil()
+        for call in self.made_by:
+            call.bad_gradient = True
+        return to_blame
+
+    def _to_blame(self) -> Call | None:
+        """The innermost that it leaves; else the one around its maker, whose own code lies between."""
+        leaves = [call for call in self.given_to if call.is_sound]
+        if leaves:
+            return max(leaves, key=lambda call: call.depth)
+        if self.given_to:
+            return None
+        around = [call.above for call in self.made_by if call.above is not None]
+        return next((call for call in around if call.is_sound and call not in self.made_by), None)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from clew.records.data_report import Report
 from clew.records.finding import Exhibit
 from clew.records.sample_views import Look, PipelineLook, StageLook, Way
-from clew.render.cost_text import span
 from clew.render.data import speed_report
 from clew.render.data.data_json import image_uri
 from clew.render.data.field_text import said_of, together
 from clew.render.data.loader_screen import described
-from clew.render.number_text import duration
+from clew.render.number_text import duration, span
 from clew.render.run_summary import RunSummary
 from clew.render.safe_text import short_path
 from clew.render.verdict.preflight_html import STYLE, figure, section, text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clew.records.loader_speed import EVEN, LOADER, Moving, Padding, Paddings, Rate, Speeds, Sweep
-from clew.render.cost_text import share, span
+from clew.render.number_text import share, span
 from clew.render.safe_text import neutral
 
 LITTLE = 0.05  # of a step's time, below which nothing is said

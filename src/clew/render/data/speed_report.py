@@ -19,7 +19,6 @@ from clew.records.loader_speed import (
     Sweep,
 )
 from clew.render.columns import Column, draw_table
-from clew.render.cost_text import share, span
 from clew.render.data.loader_text import (
     count,
     limits,
@@ -32,6 +31,7 @@ from clew.render.data.loader_text import (
     sweep_line,
     weight,
 )
+from clew.render.number_text import share, span
 from clew.render.safe_text import neutral, short_path
 from clew.render.screen import Screen
 

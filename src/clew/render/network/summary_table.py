@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from clew.records.finding import Finding
 from clew.records.network import ModuleRow, Summary
-from clew.render.network.network_findings import draw_findings
 from clew.render.network.shape_error_text import render_mishap
 from clew.render.network.table_width import GAP, Fit, fitted, short_name, wrapped
 from clew.render.safe_text import cut, neutral
-from clew.render.screen import Screen
+from clew.render.screen import STYLES, Screen
 from clew.render.size_text import count, short, size, statistics
+from clew.render.verdict.source_place import layer, location
+
+INDENT = 2
 
 COLUMN = 12  # of the labels beneath the table
 UNUSED = "unused-parameter"  # which says the same, and where
@@ -189,3 +192,20 @@ def _draw_sums(screen: Screen, summary: Summary, folded: bool) -> None:
 
 def _draw(screen: Screen, label: str, text: str) -> None:
     screen.block(neutral(text), label=label, column=COLUMN)
+
+
+def draw_findings(screen: Screen, findings: Sequence[Finding]) -> None:
+    """Name and severity, what is wrong, where, and the fix; nothing for a healthy network."""
+    for finding in findings:
+        screen.blank()
+        style = STYLES[finding.severity.value]
+        mark = screen.text(f"{screen.glyphs.mark(finding.severity)} {finding.check}", style)
+        screen.line(mark, screen.text(f"  {finding.severity.value}", "dim"))
+        place = location(finding.site) or layer(finding.site)
+        where = f" ({place})" if place else ""
+        screen.block(neutral(finding.message) + where, indent=INDENT)
+        screen.block(f"fix: {neutral(finding.fix)}", indent=INDENT)
+    if findings:
+        screen.blank()
+        one = findings[0].check if len(findings) == 1 else "NAME"
+        screen.block(screen.text(f"more: clew explain {one}", "dim"))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from clew.records.step_costs import LineCost, OpCost, Profile, Sync
 from clew.render.columns import Column, draw_table
-from clew.render.cost_text import rate, share, span
+from clew.render.number_text import rate, share, span
 from clew.render.profile.module_tree import Branch, grown, rows_shown
 from clew.render.safe_text import neutral, short_path
 from clew.render.screen import Screen

@@ -7,7 +7,7 @@ from typing import Any
 
 from clew.records.step_costs import DEEPEST, Frame, Profile
 from clew.render.bundle import bundled_page
-from clew.render.cost_text import own, span
+from clew.render.number_text import own, span
 from clew.render.safe_text import neutral
 from clew.render.size_text import size
 from clew.render.verdict_json import dumps

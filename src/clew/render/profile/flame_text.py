@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from clew.records.step_costs import Frame
 from clew.render.columns import fitted
-from clew.render.cost_text import share, span
+from clew.render.number_text import share, span
 from clew.render.safe_text import neutral
 from clew.render.screen import Screen
 

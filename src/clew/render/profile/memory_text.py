@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clew.records.step_costs import Growth, Memory, ProcessMemory
 from clew.render.columns import Column, draw_table
-from clew.render.cost_text import share, signed_size
+from clew.render.number_text import share, signed_size
 from clew.render.profile.cost_tables import place
 from clew.render.safe_text import neutral
 from clew.render.screen import Screen

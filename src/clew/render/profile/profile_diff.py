@@ -9,8 +9,15 @@ from typing import Any
 
 from clew.records.codec import plain
 from clew.records.step_costs import ModuleCost, Part, Profile
-from clew.render.profile.profile_conditions import differences
-from clew.render.profile.standard_errors import mean_error, median_error, piece_error, step_error
+from clew.render.size_text import short
+
+SAME = 0.1  # relative difference of derived numbers that is still the same
+SAME_ROOF = 0.25  # what a machine was seen to do at best varies more
+
+P95 = 1.645  # standard deviations between median and 95th percentile of a normal distribution
+MEDIAN = 1.2533  # the median of normal values is by so much less sure than their mean
+UNKNOWN = 0.1  # of the value: where nothing is known of the spread
+INDEPENDENT = 100  # steps; neighbours are alike, so that more of them do not make a mean surer
 
 SURE = 4.0  # standard errors that a difference must exceed: hundreds of modules are asked at once
 FLOOR = 0.05  # of the value: two runs of one program on one machine differ by so much
@@ -228,3 +235,88 @@ def ordered(changes: Sequence[Change]) -> list[Change]:
     """Those that count, the largest difference first; without modules whose insides explain them."""
     told = [change for change in changes if change.significant and not change.explained]
     return sorted(told, key=lambda change: -abs(change.difference))
+
+
+def median_error(part: Part) -> float:
+    return _of_median(part.median, part.p95, part.steps)
+
+
+def step_error(profile: Profile) -> float:
+    steps = max((part.steps for part in profile.parts), default=profile.detailed)
+    return _of_median(profile.step_median, profile.step_p95, steps)
+
+
+def mean_error(module: ModuleCost) -> float:
+    """Of a module's time, from its spread over the steps."""
+    if module.steps < 2 or module.spread <= 0:
+        return UNKNOWN * module.total
+    return module.spread / math.sqrt(min(module.steps, INDEPENDENT))
+
+
+def piece_error(profile: Profile, seconds: float) -> float:
+    """Of the mean of a piece of a step whose own spread is not known.
+
+    What disturbs a step (the system runs something else) hits its pieces by chance, as often as they are
+    long: a piece of a share f of the step has a share f of its variance, which is much for a small one.
+    """
+    spread = (profile.step_p95 - profile.step_median) / P95
+    if spread <= 0:
+        spread = UNKNOWN * profile.step_median
+    if profile.detailed_step > 0 and profile.step_median > 0:
+        spread *= max(profile.detailed_step / profile.step_median, 1.0)
+    return spread * math.sqrt(min(profile.of_step(seconds), 1.0) / max(profile.detailed, 1))
+
+
+def _of_median(median: float, p95: float, steps: int) -> float:
+    """A long tail makes p95 large and the median look less sure than it is: the safe side."""
+    if steps < 2 or p95 < median:
+        return UNKNOWN * median
+    return MEDIAN * (p95 - median) / P95 / math.sqrt(min(steps, INDEPENDENT))
+
+
+def differences(
+    a: Profile, b: Profile, about: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {})
+) -> Iterator[str]:
+    """A sentence for each; empty where like was measured against like."""
+    for name, one, other in _settings(a, b, about):
+        if one != other and one and other:
+            yield f"{name}: {one} and {other}"
+    ours, theirs = batch_size(a), batch_size(b)
+    if ours and theirs and not _close(ours, theirs, SAME):
+        yield f"samples in a step: about {ours:.0f} and {theirs:.0f}; times are per step"
+    if a.roof and b.roof and not _close(a.roof.flops, b.roof.flops, SAME_ROOF):
+        best = [short(roof.flops, "FLOP/s") for roof in (a.roof, b.roof)]
+        yield f"the machine at its best: {best[0]} and {best[1]}"
+
+
+def _settings(
+    a: Profile, b: Profile, about: tuple[Mapping[str, Any], Mapping[str, Any]]
+) -> Iterator[tuple[str, str, str]]:
+    one, other = about
+    yield "machine", str(one.get("host") or ""), str(other.get("host") or "")
+    yield "device", a.device, b.device
+    yield "threads", str(a.threads), str(b.threads)
+    yield "cores", str(a.cores), str(b.cores)
+    for name in ("torch", "python"):
+        yield name, _version(one, name), _version(other, name)
+    yield "arguments", _arguments(one), _arguments(other)
+
+
+def _version(meta: Mapping[str, Any], name: str) -> str:
+    versions = meta.get("versions")
+    return str(versions.get(name) or "") if isinstance(versions, Mapping) else ""
+
+
+def _arguments(meta: Mapping[str, Any]) -> str:
+    given = meta.get("args")
+    return " ".join(map(str, given)) if isinstance(given, list) else ""
+
+
+def batch_size(profile: Profile) -> float | None:
+    """From throughput and time: what was recorded of both."""
+    speed = profile.samples_per_second
+    return speed * profile.step_median if speed and profile.step_median > 0 else None
+
+
+def _close(one: float, other: float, tolerance: float) -> bool:
+    return abs(one - other) <= tolerance * max(abs(one), abs(other))

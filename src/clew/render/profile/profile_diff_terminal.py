@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import IO
 
 from clew.render.columns import Column, draw_table
-from clew.render.cost_text import share, span
+from clew.render.number_text import share, span
 from clew.render.profile.profile_diff import FASTER, NOISE, SLOWER, Change, Comparison, ordered
 from clew.render.safe_text import neutral
 from clew.render.screen import Screen

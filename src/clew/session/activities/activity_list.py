@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from clew.session.activities.activity import Activity
 from clew.session.activities.framework_adapters import FrameworkAdapters
-from clew.session.activities.graph_activity import GraphActivity
+from clew.session.activities.graph_recording import GraphActivity
 from clew.session.activities.leak_watch import GrowthActivity
 from clew.session.activities.nan_replay import NanReplay
 from clew.session.activities.numerics_trace import NumericsActivity

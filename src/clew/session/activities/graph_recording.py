@@ -28,6 +28,16 @@ from clew.records.network import Graph
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
+from typing import TYPE_CHECKING
+
+from clew.session.activities.activity import Activity
+
+if TYPE_CHECKING:
+    from clew.hooks.entry.guard import Guard
+    from clew.hooks.seams.torch_hooks import Seams
+    from clew.hooks.steps.watcher import Watcher
+
+
 LAST_STEP = 8  # up to which models are waited for: with several, each has its turn
 
 Write = Callable[[Path, dict[str, Any]], None]
@@ -94,3 +104,22 @@ class GraphRecorder:
 
     def _say(self, fact: GraphRecordedFact) -> None:
         fact.write(self._watcher.sink, self._watcher.step)
+
+
+class GraphActivity(Activity):
+    """See `graph_recording`, which needs torch."""
+
+    name = "graph"
+    _recorder: GraphRecorder | None = None
+
+    def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
+        """Draw before each of the first updates."""
+        from clew.render.verdict_json import write_json
+
+        self._recorder = GraphRecorder(watcher, self._session.path / "traces", write_json)
+        watcher.before_update = guard.inner(self.name, self._recorder)
+
+    def close(self) -> None:
+        """Say which models were left out."""
+        if self._recorder is not None:
+            self._recorder.close()

@@ -22,9 +22,8 @@ from clew.checks.adv.hyperparameters_off import HyperparametersOff as RangeCheck
 from clew.checks.opt.learning_rate_too_high import LearningRateTooHigh as HighCheck
 from clew.checks.opt.learning_rate_too_low import LearningRateTooLow as LowCheck
 from clew.labs.experiments.base import Result
-from clew.labs.experiments.learning.higher_rates import LearningRateTooLow
-from clew.labs.experiments.learning.lower_rates import LearningRateTooHigh
 from clew.labs.experiments.learning.range_test import HyperparametersOff
+from clew.labs.experiments.tools.rate_races import LearningRateTooHigh, LearningRateTooLow
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Severity

@@ -22,8 +22,7 @@ from torch import Tensor, nn
 
 from clew.checks.exp.toy_task_failed import ToyTaskFailed as Check
 from clew.labs.experiments.base import Result
-from clew.labs.experiments.learning.toy_ladder import ToyTaskFailed
-from clew.labs.experiments.tools.toy_tasks import TASKS, target_of, values_of
+from clew.labs.experiments.learning.toy_ladder import TASKS, ToyTaskFailed, target_of, values_of
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of

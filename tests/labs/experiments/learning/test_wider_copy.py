@@ -7,8 +7,7 @@ from subjects import HEALTHY, batches, diabetes, digits, judged, mlp, tried
 from torch import Tensor, nn
 
 from clew.checks.exp.capacity_too_small import CapacityTooSmall as Check
-from clew.labs.experiments.learning.wider_copy import CapacityTooSmall
-from clew.labs.experiments.tools.wider_layers import order_of_layers, widen
+from clew.labs.experiments.learning.wider_copy import CapacityTooSmall, order_of_layers, widen
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of

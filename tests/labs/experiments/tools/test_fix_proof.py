@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-from clew.labs.experiments.tools.fix_proof import helped, prove
+from clew.labs.experiments.fix_trials import helped, prove
 from clew.labs.experiments.tools.fixes import REPAIRS
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock

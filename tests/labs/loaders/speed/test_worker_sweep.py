@@ -15,8 +15,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 from clew.labs.loaders.pipeline import of
 from clew.labs.loaders.speed import worker_sweep
 from clew.labs.loaders.speed.loader_rate import Setting
-from clew.labs.loaders.speed.worker_shards import SPLIT_HINT, splits_itself
-from clew.labs.loaders.speed.worker_sweep import _Trial, chosen, gain_of, sweep
+from clew.labs.loaders.speed.worker_sweep import SPLIT_HINT, _Trial, chosen, gain_of, splits_itself, sweep
 from clew.records.loader_speed import Rate, Sweep
 
 

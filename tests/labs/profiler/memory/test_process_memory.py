@@ -11,8 +11,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from clew.labs.profiler.memory import process_memory
-from clew.labs.profiler.memory.private_memory import own_memory
-from clew.labs.profiler.memory.process_memory import ProcessWatch
+from clew.labs.profiler.memory.process_memory import ProcessWatch, own_memory
 
 
 class Clock:

@@ -6,9 +6,9 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from clew.labs.experiments.base import Plot
+from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.short_training import OWN, Setting, dropouts, look, train
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
@@ -116,3 +116,49 @@ def _warms_up(subject: Subject, group: dict[str, Any]) -> bool:
 def level(snapshot: StepSnapshot, batches: Sequence[Batch]) -> float:
     """The same random numbers before and after, so that only the training differs."""
     return sum(look(snapshot, batch, seed=99).loss for batch in batches) / len(batches)
+
+
+@dataclass(frozen=True)
+class LearningRateTooLow(Experiment):
+    name: ClassVar[str] = "learning-rate-too-low"
+    question: ClassVar[str] = "does the network learn at this learning rate?"
+    rank: ClassVar[int] = 21
+
+    higher: tuple[float, ...] = (10.0, 100.0, 1000.0, 10000.0)  # factors on the user's rate
+    clear: float = 0.05  # share of what a higher rate gains at which there is no question left
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        races = Races.of(subject)
+        own = races.course(1.0, 0, clock).gain
+        best, gain = 1.0, own
+        for factor in self.higher:
+            reached = races.course(factor, 0, clock).gain
+            if reached > gain:
+                best, gain = factor, reached
+            if reached < 0.9 * gain or own > self.clear * races.start > 0:
+                break  # past the best there is, or no question left
+        seeds = 1 if own > self.clear * gain else SEEDS
+        return Result(races.table((1.0, best), seeds, clock), races.plots((1.0, best), clock))
+
+
+@dataclass(frozen=True)
+class LearningRateTooHigh(Experiment):
+    name: ClassVar[str] = "learning-rate-too-high"
+    question: ClassVar[str] = "does a lower learning rate work better?"
+    rank: ClassVar[int] = 20
+
+    lower: tuple[float, ...] = (0.1, 0.01, 0.001)  # factors on the user's rate
+    clear: float = 0.5  # share of what a lower rate gains at which there is no question left
+
+    def run(self, subject: Subject, clock: Clock) -> Result:
+        races = Races.of(subject)
+        own = races.course(1.0, 0, clock).gain
+        best, gain = 1.0, own
+        for factor in self.lower:
+            reached = races.course(factor, 0, clock).gain
+            if reached > gain:
+                best, gain = factor, reached
+            elif gain > 0:  # lower ones only gain less
+                break
+        seeds = 1 if own > self.clear * gain else SEEDS
+        return Result(races.table((1.0, best), seeds, clock), races.plots((1.0, best), clock))

@@ -10,8 +10,9 @@ generators are as before; a part that can't be measured is missing, with the rea
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -21,14 +22,30 @@ from clew.labs.loaders.pipeline import MAP, CannotRead, Pipeline
 from clew.labs.loaders.speed.batch_padding import paddings
 from clew.labs.loaders.speed.field_sizes import Weighing
 from clew.labs.loaders.speed.hot_lines import hot_lines
-from clew.labs.loaders.speed.loader_rate import Delivered, Setting, deliver, described
+from clew.labs.loaders.speed.loader_rate import Delivered, Setting, deliver, described, rate_of, samples_in
 from clew.labs.loaders.speed.stage_times import Looked, look
-from clew.labs.loaders.speed.step_rate import STEP, Work, rate_of_work, working
 from clew.labs.loaders.speed.worker_sweep import sweep as swept
 from clew.labs.loaders.speed.worker_sweep import usable_cores
 from clew.labs.loaders.speed.worker_transfer import moving, pinning
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
-from clew.records.loader_speed import DATASET, PICKLE, PIN, TRANSFORM, Measured, Sizes, Speeds, Stage, Stages
+from clew.labs.snapshot.time_limit import CannotJudge
+from clew.labs.snapshot.users_step.call_arguments import Split, called, split
+from clew.records.loader_speed import (
+    DATASET,
+    PICKLE,
+    PIN,
+    TRANSFORM,
+    Measured,
+    Rate,
+    Sizes,
+    Speeds,
+    Stage,
+    Stages,
+)
+
+STEP, FORWARD = "training step", "forward"
+WARM_UP = 2  # steps that are not counted: memory is fetched, kernels are chosen
 
 SWEEP = 0.6  # of the time, where a sweep is asked for
 LATE = 2.0  # times the time that was given, from which on nothing more is begun
@@ -239,3 +256,83 @@ def _failures(failed: int, error: str, what: str) -> tuple[str, ...]:
         return ()
     many = f"1 {what}" if failed == 1 else f"{failed} {'batches' if what == 'batch' else 'samples'}"
     return (f"{many} raised an error and {'was' if failed == 1 else 'were'} skipped: {error}",)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What training does with one batch."""
+
+    call: Callable[[], int]  # the batches in turn; gives the samples of the one that was worked on
+    what: str  # STEP or FORWARD
+
+
+@contextlib.contextmanager
+def working(pipeline: Pipeline, subject: Subject | None, model: nn.Module | None) -> Iterator[Work]:
+    """A place to train or compute in; all is afterwards as it was. Raises CannotJudge."""
+    subject = subject if subject is not None and subject.models else _of_model(model)
+    with subject.snapshot() as snapshot:
+        yield _step(subject, snapshot) or _forward(subject, pipeline)
+
+
+def _of_model(model: nn.Module | None) -> Subject:
+    if model is None:
+        raise CannotJudge("no model was found", "clew.data(loader, model=model)")
+    return Subject({"model": model})
+
+
+def _step(subject: Subject, snapshot: StepSnapshot) -> Work | None:
+    if subject.step is None or len(subject.optimizers) != 1 or not subject.batches:
+        return None
+    turns = itertools.cycle(subject.batches)  # which may be of different lengths
+
+    def step() -> int:
+        batch = next(turns)
+        snapshot.train([batch], 1)
+        return batch.size
+
+    try:
+        step()
+    except Exception:  # noqa: BLE001 - the program's own step, taken out of its place
+        return None
+    return Work(step, STEP)
+
+
+def _forward(subject: Subject, pipeline: Pipeline) -> Work:
+    model = subject.model
+    if pipeline.inputs:
+        given = [Split(None, None, tuple(args), kwargs) for args, kwargs in pipeline.inputs]
+        return Work(_calling(model, [(one, samples_in((one.args, one.kwargs))) for one in given]), FORWARD)
+    batch = next(iter(pipeline.delivered), None)
+    batch = next(pipeline.batches(), None) if batch is None else batch
+    for has_loss in (True, False):
+        with contextlib.suppress(Exception):
+            parts = split(model, batch, has_loss=has_loss)
+            called(model, parts)
+            return Work(_calling(model, [(parts, samples_in(batch))]), FORWARD)
+    raise CannotJudge("it is unknown how the model is called with a batch")
+
+
+def _calling(model: nn.Module, batches: list[tuple[Split, int]]) -> Callable[[], int]:
+    turns = itertools.cycle(batches)
+
+    def forward() -> int:
+        parts, samples = next(turns)
+        called(model, parts)
+        return samples
+
+    return forward
+
+
+def rate_of_work(work: Work, seconds: float) -> Rate | None:
+    """Again and again for about so long."""
+    for _ in range(WARM_UP):
+        work.call()
+    marks: list[tuple[int, float]] = []
+    began = perf_counter()
+    while perf_counter() - began < seconds or len(marks) < 3:
+        asked = perf_counter()
+        samples = work.call()
+        marks.append((samples, perf_counter() - asked))
+        if perf_counter() - began > 3 * seconds:
+            break
+    return rate_of(marks)

@@ -7,19 +7,28 @@ model, so a loader that is faster alone may be slower in company.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter
+from types import CodeType
 from typing import Any
 
 import psutil
+from torch.utils.data import IterableDataset
 
+from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.loaders.pipeline import ITERABLE, CannotRead, Pipeline
 from clew.labs.loaders.speed.loader_rate import Delivered, Setting, deliver, described
-from clew.labs.loaders.speed.worker_shards import SPLIT_HINT, splits_itself
 from clew.records.loader_speed import Rate, Sweep, SweepRow
+
+DEPTH = 3  # of functions that call each other
+SHARDING = "get_worker_info"
+SPLIT_HINT = (
+    "the dataset does not split itself among workers (torch.utils.data.get_worker_info): "
+    "with more than one worker, every sample would be read more than once"
+)
 
 PREFETCH = (2, 4, 8)
 ROUNDS = 3
@@ -248,3 +257,34 @@ def gain_of(pairs: list[tuple[float, float]]) -> float:
     if not pairs or any(other <= own for own, other in pairs):
         return 0.0
     return 1 - median(own / other for own, other in pairs)
+
+
+def splits_itself(dataset: Any, loader: Any = None) -> bool:
+    """Whether an iterable dataset asks which worker it is in, or may be told by the program's own
+    `worker_init_fn`. Code that is not the user's is trusted."""
+    entry = getattr(type(dataset), "__iter__", None)
+    code = getattr(entry, "__code__", None)
+    if code is None or kind_of(code.co_filename) != USER or getattr(loader, "worker_init_fn", None):
+        return True
+    inner = [
+        value for value in getattr(dataset, "__dict__", {}).values() if isinstance(value, IterableDataset)
+    ]
+    return _asks(entry, type(dataset), DEPTH) or any(splits_itself(value) for value in inner)
+
+
+def _asks(function: Any, owner: type, depth: int) -> bool:
+    """Whether a function of the user's, or one that it calls by name, asks for the worker."""
+    code = getattr(function, "__code__", None)
+    if code is None or depth < 0 or kind_of(code.co_filename) != USER:
+        return False
+    names = {name for part in _codes(code) for name in part.co_names}
+    called = [function.__globals__.get(name) or getattr(owner, name, None) for name in names]
+    return SHARDING in names or any(_asks(one, owner, depth - 1) for one in called if one is not function)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """With those of functions inside it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)

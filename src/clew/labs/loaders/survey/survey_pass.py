@@ -8,20 +8,20 @@ from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
+from torch.utils.data import default_collate
 from torch.utils.data.sampler import BatchSampler, RandomSampler
 
 from clew.labs.loaders.field_values import Leaf, roles, taken_apart
 from clew.labs.loaders.look.sample_reader import PROBES, Reader, reader
-from clew.labs.loaders.pipeline import ITERABLE, CannotRead, Pipeline
+from clew.labs.loaders.pipeline import ITERABLE, MAP, CannotRead, Pipeline
 from clew.labs.loaders.survey.content_hash import content, sketch
-from clew.labs.loaders.survey.copied_samples import chosen_of, meant_copies, within
+from clew.labs.loaders.survey.copied_samples import BLOCK, chosen_of, meant_copies, within
 from clew.labs.loaders.survey.dataset_labels import label_of, labels, order
 from clew.labs.loaders.survey.field_tallies import Tally
 from clew.labs.loaders.survey.main_input import is_rich, is_sequence, lacking, main_input, place_of, scale_of
 from clew.labs.loaders.survey.near_copies import MOST_COMPARED, Sketches
 from clew.labs.loaders.survey.outliers import by_size, by_value
 from clew.labs.loaders.survey.survey_exhibits import exhibits_of
-from clew.labs.loaders.survey.survey_plan import first_batches, is_stacked, length_of, plan, spread
 from clew.records.dataset_survey import (
     INPUT,
     LABEL,
@@ -33,6 +33,11 @@ from clew.records.dataset_survey import (
     Outlier,
     Survey,
 )
+
+BATCHES = 64  # as the sampler puts them together, that are looked at
+DELIVERED = 0.25  # of the samples, that are spent on them
+FEWEST_BATCHES = 4  # unless these are all that may be read
+LONG_BLOCK = 64  # samples read in a row where all are
 
 OFTEN = 0.1  # seconds between two signs of progress
 FEW = 0.01  # share of samples that are blank, up to which these are unusual ones
@@ -314,3 +319,48 @@ class Pass:
             return None
         start = min(self._raised)
         return start if start > max(self._read, default=-1) else None
+
+
+def length_of(pipeline: Pipeline) -> int | None:
+    try:
+        return pipeline.length if pipeline.kind == MAP else None
+    except Exception:  # noqa: BLE001 - the dataset's own
+        return None
+
+
+def first_batches(pipeline: Pipeline, limit: int) -> list[list[int]]:
+    """Indices of the first batches of an epoch, as far as they are worth their reading."""
+    found: list[list[int]] = []
+    try:
+        for batch in itertools.islice(pipeline.indices(), BATCHES):
+            found.append([int(i) for i in batch])
+            read = sum(map(len, found))
+            if read >= limit or (read >= DELIVERED * limit and len(found) >= FEWEST_BATCHES):
+                break
+    except Exception:  # noqa: BLE001 - a sampler of the user's own, or indices that are no numbers
+        return found
+    return found
+
+
+def spread(total: int, count: int) -> list[int]:
+    """So many indices, evenly spaced."""
+    return sorted({int(n) for n in np.linspace(0, total - 1, min(count, total))}) if total > 0 else []
+
+
+def plan(total: int, limit: int | None, batches: Sequence[Sequence[int]]) -> list[int]:
+    """Indices to read: blocks in a random order, and what the sampler draws first."""
+    drawn = np.random.Generator(np.random.PCG64(11))
+    if limit is None or total <= limit:
+        blocks = [range(n, min(n + LONG_BLOCK, total)) for n in range(0, total, LONG_BLOCK)]
+    else:
+        count = max(limit // BLOCK, 1)
+        edges = np.linspace(0, total - BLOCK, count + 1)
+        starts = [int(a + drawn.random() * (b - a)) for a, b in itertools.pairwise(edges)]
+        blocks = [range(start, start + BLOCK) for start in starts]
+    first = [i for batch in batches for i in batch if 0 <= i < total]
+    order = drawn.permutation(len(blocks))
+    return list(dict.fromkeys([*first, *(i for n in order for i in blocks[n])]))
+
+
+def is_stacked(pipeline: Pipeline) -> bool:
+    return pipeline.collate is default_collate and (pipeline.batch_size or 1) > 1

@@ -8,21 +8,26 @@ it has real weights.
 from __future__ import annotations
 
 import gc
+import inspect
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from clew.labs.network.trace.forward_lines import within_the_forward
+from clew.hooks.entry.user_line import LIBRARY, USER, kind_of
 from clew.labs.network.trace.op_tracer import Call, Trace, Tracer
 from clew.labs.network.trace.repeated_layers import Repeats
 from clew.labs.snapshot.module_state import state_of
 from clew.labs.snapshot.snapshot import network_snapshot
 from clew.measure.nested_tensors import map_tensors, tensors_in
+
+Line = tuple[str | None, int | None]
 
 _LOGGERS = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
 WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
@@ -199,3 +204,35 @@ def quiet_loggers() -> Iterator[None]:
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
+
+
+def within_the_forward(trace: Trace) -> Trace:
+    """Called where the forward was called: what is on the stack now is not in it."""
+    outside = set(_library_lines(sys._getframe(1)))
+    for call in trace.calls:
+        if (call.file, call.line) in outside:
+            call.file, call.line = _defined(call.module) if call.parent is None else (None, None)
+    for op in trace.ops:
+        if (op.file, op.line) in outside:
+            op.file, op.line = None, None
+    return trace
+
+
+def _library_lines(frame: FrameType | None) -> list[Line]:
+    found: list[Line] = []
+    while frame is not None:
+        if kind_of(frame.f_code.co_filename) == LIBRARY:
+            found.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return found
+
+
+def _defined(module: nn.Module) -> Line:
+    """Where its class is, if that is the user's."""
+    try:
+        file = inspect.getsourcefile(type(module))
+        if file is None or kind_of(file) != USER:
+            return None, None
+        return file, inspect.getsourcelines(type(module))[1]
+    except (OSError, TypeError):
+        return None, None

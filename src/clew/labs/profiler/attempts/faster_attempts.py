@@ -11,14 +11,16 @@ import contextlib
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
 
+import torch
+
 from clew.hooks.steps.pause import distributed
 from clew.labs.profiler.attempts import compiled_step
-from clew.labs.profiler.attempts.evaluation_step import evaluation_halves
 from clew.labs.profiler.attempts.paired_rounds import (
     LEAST_ROUNDS,
     Half,
@@ -27,7 +29,7 @@ from clew.labs.profiler.attempts.paired_rounds import (
     spread,
     steps_of_half,
 )
-from clew.labs.profiler.attempts.same_results import NOT_COMPARED, Comparison, model_calls
+from clew.labs.profiler.attempts.same_results import NOT_COMPARED, Comparison, evaluating, model_calls
 from clew.labs.profiler.attempts.step_changes import Change, as_it_is, changes
 from clew.labs.profiler.attempts.trainee import SLOW, Trainee, Way, trainee
 from clew.labs.snapshot.step_batch import Batch
@@ -264,3 +266,26 @@ def _said(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
     return (f"{type(error).__name__}: {first}" if first else type(error).__name__)[:240]
+
+
+def evaluation_halves(trainee: Trainee, now: Callable[[], float]) -> tuple[Half, Half]:
+    """Forwards of one batch, as a graph is kept for them and as it is not."""
+    calls = model_calls(trainee, trainee.subject.batch())
+    if not calls:
+        raise CannotJudge("the step calls no model")
+    models = trainee.subject.models
+
+    def half(mode: Callable[[], AbstractContextManager[Any]]) -> Half:
+        def forwards(count: int) -> float:
+            taken = []
+            with evaluating(list(models.values())), mode():
+                for _ in range(count + 1):
+                    began = now()
+                    for name, args, kwargs in calls:
+                        models[name](*args, **kwargs)
+                    taken.append(now() - began)
+            return statistics.median(taken[1:])
+
+        return forwards
+
+    return half(contextlib.nullcontext), half(torch.inference_mode)

@@ -17,7 +17,7 @@ from clew.hooks.steps.watcher import Watcher
 from clew.labs.profiler.memory.growth_owners import Owner, owner_of_growth
 from clew.labs.profiler.memory.growth_slope import Slope, steady_slope
 from clew.labs.profiler.memory.named_objects import Survey, take_survey
-from clew.labs.profiler.memory.private_memory import own_memory
+from clew.labs.profiler.memory.process_memory import own_memory
 from clew.records.facts.step_facts import GrowthFact
 from clew.records.step_costs import Growth, ProcessMemory
 

@@ -7,6 +7,7 @@ together take a small share of the time between them.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -14,6 +15,8 @@ import psutil
 
 from clew.labs.profiler.memory.growth_slope import steady_slope
 from clew.records.step_costs import ProcessMemory
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 EVERY = 0.25  # seconds of the run between two readings, at least
 CHILDREN_EVERY = 1.0
@@ -115,3 +118,15 @@ def _role(seen: _Seen) -> str:
     except (psutil.Error, OSError):
         return seen.role
     return "loader worker" if name.startswith(WORKER) else "child"
+
+
+def own_memory() -> float:
+    """Bytes of resident memory that is neither shared nor mapped from a file, where the system tells."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            fields = file.read().split()
+        return float(int(fields[1]) - int(fields[2])) * _PAGE
+    except (OSError, IndexError, ValueError):
+        import psutil
+
+        return float(psutil.Process().memory_info().rss)

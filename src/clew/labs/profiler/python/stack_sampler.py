@@ -11,9 +11,11 @@ the locals of a frame are never asked for, as asking copies them into the frame 
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,7 +23,7 @@ from time import perf_counter
 from types import CodeType, FrameType
 from typing import Any
 
-from clew.labs.profiler.python.sampler_engine import stat_profiler
+_lock = threading.Lock()
 
 INTERVAL = 0.001  # seconds between two samples
 MOST_RECORDS = 200_000  # of one window: minutes of it
@@ -183,3 +185,24 @@ def others() -> str | None:
         return None
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
     return f"only the training thread was sampled, not {shown}"
+
+
+def stat_profiler() -> Any:
+    """The function that has the interpreter call back now and then; raises ImportError.
+
+    Importing pyinstrument adds a filter for warnings, and with it every warning that has been said once
+    would be said again: the program's own must not change.
+    """
+    name = "pyinstrument.low_level.stat_profile"
+    if name not in sys.modules:
+        with _lock:
+            kept, warnings.filterwarnings = warnings.filterwarnings, _nothing
+            try:
+                importlib.import_module(name)
+            finally:
+                warnings.filterwarnings = kept
+    return sys.modules[name].setstatprofile
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """In place of `warnings.filterwarnings`."""

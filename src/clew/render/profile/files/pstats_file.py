@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clew.records.step_costs import Frame, Profile
-from clew.render.cost_text import own
+from clew.render.number_text import own
 from clew.render.profile.recorded_profile import trace_file
 
 Function = tuple[str, int, str]  # file, line, name: how pstats knows a function

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.records.step_costs import Frame, Profile
-from clew.render.cost_text import own
+from clew.render.number_text import own
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
