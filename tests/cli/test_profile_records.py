@@ -11,7 +11,7 @@ from clew_command import record
 
 from clew.cli.profile import command
 from clew.cli.verbs import interpret
-from clew.records.step_costs import Frame, ModuleCost, OpCost, Part, Profile
+from clew.records.step_costs import FlameFrame, ModuleCost, OpCost, PartCost, Profile
 
 ROOT = Path(".clew/runs")
 
@@ -30,11 +30,13 @@ def small() -> Profile:
         step_median=0.02,
         step_p95=0.021,
         samples_per_second=3200.0,
-        parts=(Part("forward", 0.012, 0.0125, 0.6, 40), Part("backward", 0.008, 0.0085, 0.4, 40)),
+        parts=(PartCost("forward", 0.012, 0.0125, 0.6, 40), PartCost("backward", 0.008, 0.0085, 0.4, 40)),
         modules=(ModuleCost("fc", "Linear", 1, 0.01, 0.006, 0.01, 0.006, 0.0004, 16),),
         ops=(OpCost("fc", "aten::addmm", "[8, 8]", "", 1, 0.01, 0.006),),
-        flame=Frame("step", 0.02, 0.0, children=(Frame("forward", 0.012, 0.012),)),
-        python=Frame("main", 0.02, 0.0, children=(Frame("forward", 0.02, 0.02, file="train.py", line=3),)),
+        flame=FlameFrame("step", 0.02, 0.0, children=(FlameFrame("forward", 0.012, 0.012),)),
+        python=FlameFrame(
+            "main", 0.02, 0.0, children=(FlameFrame("forward", 0.02, 0.02, file="train.py", line=3),)
+        ),
     )
 
 
@@ -106,7 +108,7 @@ def test_compare_names_what_became_slower_and_writes_it_down(capsys: pytest.Capt
         step_p95=0.041,
         samples_per_second=1600.0,
         modules=(replace(small().modules[0], forward=0.03),),
-        parts=(Part("forward", 0.032, 0.0325, 0.8, 40), small().parts[1]),
+        parts=(PartCost("forward", 0.032, 0.0325, 0.8, 40), small().parts[1]),
     )
     versions = [("versions", {"torch": v}) for v in ("2.12.0", "2.13.0")]
     a, b = profiled(facts=versions[:1]), profiled(slow, facts=versions[1:])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.labs.experiments.experiment_list import EXPERIMENTS
-from clew.render.verdict.preflight_answers import Answer
+from clew.render.verdict.preflight_answers import ExperimentAnswer
 
 REPOSITORY = Path(__file__).parents[2]
 FILE = REPOSITORY / "docs" / "check.md"
@@ -78,7 +78,7 @@ clew.examine = lambda *arguments: given(*arguments, only=["batch-leak"])
 def test_the_documented_keys_of_an_experiment_are_those_there_are() -> None:
     row = next(line for line in PAGE.splitlines() if line.startswith("| `preflight.experiments[]`"))
     named = set(re.findall(r"`(\w+)", row.split("|")[2])) - {"title", "x", "y", "x_label", "y_label", "log_x"}
-    assert named == set(Answer("a", "b", "passed", 0.0).to_json())
+    assert named == set(ExperimentAnswer("a", "b", "passed", 0.0).to_json())
 
 
 @pytest.mark.parametrize("verb", sorted(set(re.findall(r"\$ clew (\w+)", PAGE))))

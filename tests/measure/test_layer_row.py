@@ -11,7 +11,7 @@ import torch
 from oracle import assert_same_stats, naive_dead, naive_hist, naive_saturated, naive_stats
 
 from clew.measure import stats
-from clew.measure.layer_row import Matrix, Row
+from clew.measure.layer_row import KernelRow, Matrix
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
@@ -22,7 +22,7 @@ class Sheet:
     def __init__(self, **about):
         self.values, self.hist = np.full((3, 9), -1.0), np.full((3, 32), 7, np.uint8)
         self.matrix = Matrix(self.values.ctypes.data, self.values.strides[0], self.hist.ctypes.data)
-        self.row = Row(self.matrix, 1, True, **about)
+        self.row = KernelRow(self.matrix, 1, True, **about)
 
     def untouched(self):
         return (self.values == -1.0).all() and (self.hist == 7).all()

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from clew.records.finding import Evidence
 from clew.render.images import fitted, image_of, png
-from clew.render.plot_line import Axis, Line, axes
+from clew.render.plot_line import PlotAxis, PlotLine, axes
 from clew.render.plot_svg import svg
 from clew.render.plot_terminal import GUTTER, plot_rows
 
-FALLING = Line("loss", tuple(map(float, range(50))), tuple(math.exp(-n / 10) for n in range(50)))
+FALLING = PlotLine("loss", tuple(map(float, range(50))), tuple(math.exp(-n / 10) for n in range(50)))
 
 
 def test_a_falling_line_in_braille_and_in_ascii() -> None:
@@ -35,7 +35,7 @@ def test_a_falling_line_begins_at_the_upper_left_and_ends_at_the_lower_right() -
 
 
 def test_rates_lie_on_a_log_axis_with_powers_of_ten() -> None:
-    line = Line("t", (1e-6, 1e-4, 1e-2, 1.0), (1.0, 2.0, 3.0, 4.0), "learning rate", "loss", log_x=True)
+    line = PlotLine("t", (1e-6, 1e-4, 1e-2, 1.0), (1.0, 2.0, 3.0, 4.0), "learning rate", "loss", log_x=True)
     rows = plot_rows(line, 61, 4, plain=True)
     assert rows[-2].split() == ["1e-06", "0.0001", "0.01", "1"]
     ends = [len(row) for row in reversed(rows[:4])]  # where the line leaves a row for the next
@@ -43,49 +43,49 @@ def test_rates_lie_on_a_log_axis_with_powers_of_ten() -> None:
 
 
 def test_values_that_are_not_finite_are_marked_and_break_the_line() -> None:
-    line = Line("t", (0.0, 1.0, 2.0), (1.0, math.inf, math.nan))
+    line = PlotLine("t", (0.0, 1.0, 2.0), (1.0, math.inf, math.nan))
     assert plot_rows(line, 10, 2, plain=True)[0].count("x") == 2
     assert svg(line).count("×") == 2
 
 
 @pytest.mark.parametrize("values", [(), (math.nan,), (math.inf, -math.inf)])
 def test_nothing_finite_draws_nothing(values: tuple[float, ...]) -> None:
-    line = Line("t", tuple(map(float, range(len(values)))), values)
+    line = PlotLine("t", tuple(map(float, range(len(values)))), values)
     assert plot_rows(line) == []
     assert svg(line) == ""
 
 
 @pytest.mark.parametrize("value", [0.0, 3.0, -1e300, 1e308])
 def test_a_level_line_has_one_label(value: float) -> None:
-    rows = plot_rows(Line("t", (0.0, 1.0), (value, value)), 12, 4, plain=True)
+    rows = plot_rows(PlotLine("t", (0.0, 1.0), (value, value)), 12, 4, plain=True)
     assert sum("+*" in row for row in rows) == 1
 
 
 def test_huge_spans_do_not_overflow() -> None:
-    line = Line("t", (0.0, 1.0, 2.0), (-1.7e308, 0.0, 1.7e308))
+    line = PlotLine("t", (0.0, 1.0, 2.0), (-1.7e308, 0.0, 1.7e308))
     assert plot_rows(line, 12, 4)
     assert svg(line).count("polyline") == 1
 
 
 def test_a_loss_that_takes_off_at_the_end_of_a_range_test_does_not_flatten_the_rest() -> None:
     y = (*(2.3 - 0.1 * n for n in range(18)), 1e6)
-    line = Line("t", tuple(10.0 ** (n / 3 - 6) for n in range(19)), y, log_x=True)
+    line = PlotLine("t", tuple(10.0 ** (n / 3 - 6) for n in range(19)), y, log_x=True)
     assert axes(line)[1].high < 10
-    assert axes(Line("t", line.x, (1.0, *[2.0] * 18), log_x=True))[1] == Axis(1.0, 2.0, False)
+    assert axes(PlotLine("t", line.x, (1.0, *[2.0] * 18), log_x=True))[1] == PlotAxis(1.0, 2.0, False)
 
 
 def test_points_that_do_not_pair_up_are_left_out_and_words_are_numbers() -> None:
-    line = Line.read({"title": "t", "x": [1, 2, 3], "y": ["nan", "inf"], "log_x": True})
+    line = PlotLine.read({"title": "t", "x": [1, 2, 3], "y": ["nan", "inf"], "log_x": True})
     assert line.x == (1.0, 2.0)
     assert math.isnan(line.y[0])
     assert line.y[1] == math.inf
-    assert Line.read({"x": "text", "y": None}).x == ()
+    assert PlotLine.read({"x": "text", "y": None}).x == ()
 
 
 def test_evidence_by_something_else_than_steps_gets_a_log_axis_where_it_spans_decades() -> None:
     evidence = Evidence("t", values=(1.0, 2.0), x=(1e-5, 1e-1), x_label="learning rate")
-    assert Line.of(evidence).log_x
-    assert not Line.of(Evidence("t", values=(1.0, 2.0), steps=(1, 1000))).log_x
+    assert PlotLine.of(evidence).log_x
+    assert not PlotLine.of(Evidence("t", values=(1.0, 2.0), steps=(1, 1000))).log_x
 
 
 def read_png(data: bytes) -> tuple[int, int, bytes]:
@@ -133,7 +133,7 @@ def test_any_points_are_drawn_within_the_width_asked_for(
     points: list[tuple[float, float]], log: bool, plain: bool, width: int
 ) -> None:
     data = {"title": "t", "x": [x for x, _ in points], "y": [y for _, y in points], "log_x": log}
-    line = Line.read(data)
+    line = PlotLine.read(data)
     rows = plot_rows(line, width, 4, plain=plain)
     assert all(len(row) <= GUTTER + max(width, 10) for row in rows)
     drawn = svg(line)

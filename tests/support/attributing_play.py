@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from clew.hooks.collect_layers.trained_models import ModelBook
-from clew.labs.profiler.torch_trace.kineto_window import Courtesy, Detail, KinetoWindow
-from clew.labs.profiler.window_contents import Reading, read
+from clew.labs.profiler.torch_trace.kineto_window import Courtesy, KinetoWindow, TraceDetail
+from clew.labs.profiler.window_contents import WindowReading, read
 from clew.records.step_costs import ModuleCost, OpCost
 
 
-def record(step: Callable[[], object], steps: int = 3, book: ModelBook | None = None) -> Detail:
+def record(step: Callable[[], object], steps: int = 3, book: ModelBook | None = None) -> TraceDetail:
     """So many steps in a window, after one outside it."""
     models = book or ModelBook()
     step()
@@ -27,7 +27,7 @@ def record(step: Callable[[], object], steps: int = 3, book: ModelBook | None = 
     return detail
 
 
-def looked_at(step: Callable[[], object], steps: int = 3) -> Reading:
+def looked_at(step: Callable[[], object], steps: int = 3) -> WindowReading:
     return read([record(step, steps)])
 
 
@@ -43,13 +43,13 @@ def trainer(model: nn.Module, *inputs: Tensor) -> Callable[[], None]:
     return step
 
 
-def module(reading: Reading, name: str) -> ModuleCost:
+def module(reading: WindowReading, name: str) -> ModuleCost:
     return next(cost for cost in reading.modules if cost.module == name)
 
 
-def ops(reading: Reading, name: str) -> list[OpCost]:
+def ops(reading: WindowReading, name: str) -> list[OpCost]:
     return [op for op in reading.ops if op.module == name]
 
 
-def op(reading: Reading, module_name: str, name: str) -> OpCost:
+def op(reading: WindowReading, module_name: str, name: str) -> OpCost:
     return next(found for found in ops(reading, module_name) if found.op == name)

@@ -15,8 +15,8 @@ from clew.checks.catalog import CHECKS
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask
 from clew.labs.loaders.pipeline import Pipeline, of
-from clew.labs.loaders.survey.split_survey import Look, survey
-from clew.records.dataset_survey import Survey
+from clew.labs.loaders.survey.split_survey import SurveyResult, survey
+from clew.records.dataset_survey import DatasetSurvey
 from clew.records.finding import Finding
 
 
@@ -69,20 +69,20 @@ def split(dataset: Any, role: str = "train", **settings: Any) -> Pipeline:
     return pipeline
 
 
-def looked_through(dataset: Any, **settings: Any) -> Survey:
+def looked_through(dataset: Any, **settings: Any) -> DatasetSurvey:
     """The survey of one split that is trained on."""
     return survey([split(dataset, **settings)], time_limit=60).surveys[0]
 
 
-def both(train: Any, val: Any, **limits: Any) -> Look:
+def both(train: Any, val: Any, **limits: Any) -> SurveyResult:
     return survey([split(train), split(val, "eval")], **{"time_limit": 60, **limits})
 
 
-def said(*looks: Look | Survey) -> dict[str, Finding]:
+def said(*looks: SurveyResult | DatasetSurvey) -> dict[str, Finding]:
     """What the checks conclude from surveys alone, by name; they read what JSON leaves of them."""
     facts = []
     for look in looks:
-        surveys = [look] if isinstance(look, Survey) else look.surveys
+        surveys = [look] if isinstance(look, DatasetSurvey) else look.surveys
         facts += [("data.survey", one.to_json()) for one in surveys]
         facts += [("data.between", pair.to_json()) for pair in getattr(look, "between", ())]
     run = RunView(_Surveyed(json.loads(json.dumps(facts, allow_nan=False))))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clew.records.step_costs import (
-    Frame,
+    FlameFrame,
     Growth,
     LineCost,
-    Memory,
     ModuleCost,
     OpCost,
-    Part,
+    PartCost,
     ProcessMemory,
     Profile,
     Roof,
+    StepMemory,
     Sync,
 )
 
@@ -22,13 +22,13 @@ HOSTILE = "</script><img src=x onerror=alert(1)> \x1b[31mred\x07 \u202e=cmd|'x'!
 MB = 1 << 20
 
 
-def frame(name: str, value: float, *children: Frame, **place: object) -> Frame:
+def frame(name: str, value: float, *children: FlameFrame, **place: object) -> FlameFrame:
     own = max(value - sum(child.value for child in children), 0.0)
-    return Frame(name, value, own, children=children, **place)  # type: ignore[arg-type]
+    return FlameFrame(name, value, own, children=children, **place)  # type: ignore[arg-type]
 
 
-def part(name: str, median: float, p95: float, step: float) -> Part:
-    return Part(name, median, p95, median / step, 300)
+def part(name: str, median: float, p95: float, step: float) -> PartCost:
+    return PartCost(name, median, p95, median / step, 300)
 
 
 def convolutions() -> Profile:
@@ -111,7 +111,7 @@ def convolutions() -> Profile:
                 "module": "features.0",
             },
         ),
-        memory=Memory(
+        memory=StepMemory(
             peak=52 * MB,
             kinds={
                 "activations": 36 * MB,
@@ -187,7 +187,7 @@ def module(
     )
 
 
-def step_flame() -> Frame:
+def step_flame() -> FlameFrame:
     features = frame(
         "features", 0.0066, frame("features.0", 0.0041, module="features.0"), frame("features.2", 0.0021)
     )
@@ -209,7 +209,7 @@ def step_flame() -> Frame:
     )
 
 
-def python_flame() -> Frame:
+def python_flame() -> FlameFrame:
     """With a function that calls itself, and the same name at two places."""
     deeper = frame("walk", 0.002, file="data.py", line=5)
     walk = frame("walk", 0.004, deeper, file="data.py", line=5)
@@ -318,9 +318,9 @@ def hostile() -> Profile:
     )
 
 
-def deep(levels: int = 3000) -> Frame:
+def deep(levels: int = 3000) -> FlameFrame:
     """A stack that no recursion survives."""
-    inner = Frame("bottom", 1.0, 1.0)
+    inner = FlameFrame("bottom", 1.0, 1.0)
     for n in range(levels):
-        inner = Frame(f"call {n}", 1.0, 0.0, children=(inner,))
+        inner = FlameFrame(f"call {n}", 1.0, 0.0, children=(inner,))
     return inner

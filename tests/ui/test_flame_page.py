@@ -9,19 +9,21 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from clew.records.step_costs import Frame, Memory, Profile
+from clew.records.step_costs import FlameFrame, Profile, StepMemory
 from clew.render.profile.flame_html import html_page, write_html
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><b>&amp; @DATA@"
 
 
 def flames() -> Profile:
-    fc = Frame("fc1", 0.03, file="train.py", line=12)
-    step = Frame("step", 0.1, children=(Frame("forward", 0.04, children=(fc,)), Frame("backward", 0.05)))
-    python = Frame("main", 0.1, children=(Frame(HOSTILE, 0.06), Frame("other", 0.02)))
-    memory = Frame("peak", 4 * 2.0**20, children=(Frame("activations", 3 * 2.0**20),))
+    fc = FlameFrame("fc1", 0.03, file="train.py", line=12)
+    step = FlameFrame(
+        "step", 0.1, children=(FlameFrame("forward", 0.04, children=(fc,)), FlameFrame("backward", 0.05))
+    )
+    python = FlameFrame("main", 0.1, children=(FlameFrame(HOSTILE, 0.06), FlameFrame("other", 0.02)))
+    memory = FlameFrame("peak", 4 * 2.0**20, children=(FlameFrame("activations", 3 * 2.0**20),))
     return Profile(
-        step_median=0.1, detailed=8, steps=(3, 40), flame=step, python=python, memory=Memory(root=memory)
+        step_median=0.1, detailed=8, steps=(3, 40), flame=step, python=python, memory=StepMemory(root=memory)
     )
 
 
@@ -124,7 +126,9 @@ def test_hostile_names_are_text(page):
 
 
 def test_what_is_too_small_to_see_counts_for_its_caller(browser: Browser, tmp_path: Path) -> None:
-    small = Frame("main", 1.0, children=(Frame("big", 0.5), *(Frame(f"f{n}", 1e-4) for n in range(100))))
+    small = FlameFrame(
+        "main", 1.0, children=(FlameFrame("big", 0.5), *(FlameFrame(f"f{n}", 1e-4) for n in range(100)))
+    )
     assert write_html(Profile(python=small), tmp_path / "small.html")
     page = browser.new_page()
     page.goto((tmp_path / "small.html").as_uri())

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from clew.api.examine import Notes, unseen
+from clew.api.examine import ExamineFacts, unseen
 from clew.checks.run_view import RunView
 from clew.checks.runner import judged
 from clew.labs.loaders.look.loader_view import look
@@ -107,7 +107,7 @@ def data(
         all=all,
         time_limit=time_limit,
     )
-    began, notes = perf_counter(), Notes.of_project()
+    began, notes = perf_counter(), ExamineFacts.of_project()
     with unseen():
         try:
             pipelines = [of(loader, role=TRAIN)]

@@ -28,7 +28,7 @@ from clew.labs.experiments.base import UNJUDGED
 from clew.labs.experiments.fix_trials import try_fixes
 from clew.labs.experiments.run import (
     TIME_LIMIT,
-    Outcome,
+    ExperimentOutcome,
     Progress,
     UnknownExperiment,
     chosen,
@@ -42,7 +42,7 @@ from clew.records.finding import Severity
 from clew.records.verdict import Verdict
 from clew.render.run_summary import RunSummary
 from clew.render.verdict import preflight_answers as states
-from clew.render.verdict.preflight_answers import Answer, Preflight
+from clew.render.verdict.preflight_answers import ExperimentAnswer, Preflight
 from clew.session.active_session import active
 from clew.session.activities.first_steps import keep_loader_generators
 from clew.session.activities.preflight_experiments import PROOFS
@@ -88,7 +88,7 @@ def examine(
     everything else pass `step(batch) -> loss`, your own code from batch to loss.
     """
     experiments = _chosen(only, skip)
-    notes, began = Notes.of_project(), perf_counter()
+    notes, began = ExamineFacts.of_project(), perf_counter()
     with unseen(), keep_loader_generators(batch_or_loader):
         subject = subject_of(model, loss_fn, batch_or_loader, optimizer, step=step)
         subject.line = user_line()
@@ -115,13 +115,15 @@ def _chosen(only: Sequence[str], skip: Sequence[str]) -> list[Experiment]:
         raise CannotExamine(str(error)) from None
 
 
-def _asked(subject: Subject, experiments: Sequence[Experiment], notes: Notes) -> list[Experiment]:
+def _asked(subject: Subject, experiments: Sequence[Experiment], notes: ExamineFacts) -> list[Experiment]:
     """Those that make sense with what was given; the others are noted as open."""
     if NO_OPTIMIZER not in subject.reasons.values():
         return list(experiments)
     for experiment in experiments:
         if experiment.name in OF_THE_OPTIMIZER:
-            open_one = Outcome(experiment.name, experiment.question, UNJUDGED, NO_OPTIMIZER, GIVE_OPTIMIZER)
+            open_one = ExperimentOutcome(
+                experiment.name, experiment.question, UNJUDGED, NO_OPTIMIZER, GIVE_OPTIMIZER
+            )
             notes.fact(f"{PREFIX}{experiment.name}", 0, open_one.to_json())
     return [e for e in experiments if e.name not in OF_THE_OPTIMIZER]
 
@@ -152,7 +154,7 @@ def _lend_optimizer(subject: Subject) -> None:
         subject.optimizers = [optim.Adam(subject.parameters(), lr=STAND_IN)]
 
 
-def _judged(notes: Notes) -> tuple[RunView, Verdict]:
+def _judged(notes: ExamineFacts) -> tuple[RunView, Verdict]:
     """What the checks say that read the experiments which were made."""
     view = RunView(notes)
     asked = set(view.fact_kinds(PREFIX))
@@ -160,7 +162,7 @@ def _judged(notes: Notes) -> tuple[RunView, Verdict]:
     return view, judge(view, checks=checks)
 
 
-def _try_fixes(subject: Subject, notes: Notes, seconds: float) -> None:
+def _try_fixes(subject: Subject, notes: ExamineFacts, seconds: float) -> None:
     """The root causes first, as at the end of `clew check`."""
     found = _judged(notes)[1].findings
     names = [f.check for f in found if not f.because and f.severity is not Severity.ADVICE]
@@ -169,23 +171,23 @@ def _try_fixes(subject: Subject, notes: Notes, seconds: float) -> None:
 
 
 @dataclass(frozen=True)
-class Note:
+class ExamineFact:
     kind: str
     step: int
     data: dict[str, Any]
 
 
 @dataclass
-class Notes:
+class ExamineFacts:
     """A run in memory of which only facts are known: what the checks read."""
 
-    facts: list[Note] = field(default_factory=list)
-    events: tuple[Note, ...] = ()
+    facts: list[ExamineFact] = field(default_factory=list)
+    events: tuple[ExamineFact, ...] = ()
     last_step: int = -1
     end: dict[str, Any] | None = None
 
     @classmethod
-    def of_project(cls) -> Notes:
+    def of_project(cls) -> ExamineFacts:
         """With the thresholds that the project of the working folder sets."""
         notes = cls()
         for setting in project_thresholds():
@@ -193,7 +195,7 @@ class Notes:
         return notes
 
     def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:
-        self.facts.append(Note(kind, step, data))
+        self.facts.append(ExamineFact(kind, step, data))
 
     def signal_names(self) -> list[str]:
         return []
@@ -231,7 +233,7 @@ class ExamineReport:
         """Nothing failed."""
         return self.preflight.ok
 
-    def __getitem__(self, name: str) -> Answer:
+    def __getitem__(self, name: str) -> ExperimentAnswer:
         for answer in self.preflight.answers:
             if answer.name == name:
                 return answer

@@ -23,7 +23,7 @@ from clew.session.run_options import enabled
 if TYPE_CHECKING:
     from clew.labs.profiler.profile_windows import Windows
     from clew.labs.profiler.step_parts import Timed
-    from clew.labs.profiler.window_contents import Reading
+    from clew.labs.profiler.window_contents import WindowReading
     from clew.labs.profiler.window_kinds import Lenses
     from clew.render.run_summary import RunSummary
 
@@ -31,15 +31,15 @@ ROUNDS = 3
 MOST_TIMED = 100_000  # steps whose times are kept
 
 
-def profile(*, steps: int = 8, python: bool = True, quiet: bool = False, full: bool = False) -> Block:
+def profile(*, steps: int = 8, python: bool = True, quiet: bool = False, full: bool = False) -> ProfileBlock:
     """Profile the steps of a `with` block; `steps` of them in detail at a time.
 
     The profile is available as `.profile` after the block, and is printed unless `quiet`.
     """
-    return Block(steps, python, quiet, full)
+    return ProfileBlock(steps, python, quiet, full)
 
 
-class Block:
+class ProfileBlock:
     """One profiled block of code."""
 
     def __init__(self, steps: int, python: bool, quiet: bool, full: bool) -> None:
@@ -57,7 +57,7 @@ class Block:
         self._ended = 0.0
         self._notes: list[str] = []
 
-    def __enter__(self) -> Block:
+    def __enter__(self) -> ProfileBlock:
         if enabled():
             try:
                 self._begin()
@@ -149,7 +149,7 @@ class Block:
         notes = [*self._notes, *self._windows.notes]
         return profile_of(self._lenses.seen, self._timed, roof_file=cache_root() / "roof.json", notes=notes)
 
-    def _timed(self, reading: Reading) -> Timed | None:
+    def _timed(self, reading: WindowReading) -> Timed | None:
         """The steps of the block, by their parts as the windows saw them: as long as the others took."""
         import numpy as np
 

@@ -26,7 +26,7 @@ from clew.checks.runner import judge
 from clew.checks.str.dropout_misplaced import DropoutMisplaced
 from clew.checks.str.no_nonlinearity import NoNonlinearity
 from clew.checks.str.redundant_bias import RedundantBias
-from clew.labs.network.network_facts import Look, add_places, notes_of
+from clew.labs.network.network_facts import ForwardLook, add_places, notes_of
 from clew.labs.network.network_summary import Loss, summarise
 from clew.records.facts.run_facts import ThresholdsFact
 from clew.records.network import Summary
@@ -99,7 +99,7 @@ def summary(
     return replace(found, findings=verdict.findings, not_judged=verdict.not_judged)
 
 
-def judged(look: Look, ignore: Sequence[str | Rule] = ()) -> Verdict:
+def judged(look: ForwardLook, ignore: Sequence[str | Rule] = ()) -> Verdict:
     """The verdict of the checks on one forward."""
     notes = notes_of(look)
     for setting in project_thresholds():

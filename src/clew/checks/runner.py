@@ -16,7 +16,7 @@ from clew.checks.needs import Need, One, fact_kind, fact_kinds, of_experiment, o
 from clew.checks.proof_verdicts import proven
 from clew.checks.run_view import RunView
 from clew.checks.thresholds import in_force
-from clew.checks.trainings import PHASE, Part, parts_of
+from clew.checks.trainings import PHASE, RunPart, parts_of
 from clew.checks.wording import listed
 from clew.records.facts.experiment_facts import PREFIX
 from clew.records.finding import Evidence, Finding
@@ -150,10 +150,10 @@ def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
 
 
 def _by_part(
-    check: Check, run: RunView, parts: Sequence[tuple[Part, RunView]]
+    check: Check, run: RunView, parts: Sequence[tuple[RunPart, RunView]]
 ) -> tuple[list[Finding], str | None]:
     """The findings on each part of a run, once for each place, with the parts they apply to."""
-    places: dict[Site, list[tuple[Part, Finding]]] = {}
+    places: dict[Site, list[tuple[RunPart, Finding]]] = {}
     for part, view in parts:
         for finding in check.diagnose(view):
             places.setdefault(finding.site, []).append((part, finding))
@@ -170,7 +170,7 @@ def _of_whole(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
     return found, None if found else _silence(check, run)
 
 
-def _of_all(found: Sequence[tuple[Part, Finding]], parts: int) -> Finding:
+def _of_all(found: Sequence[tuple[RunPart, Finding]], parts: int) -> Finding:
     worst = min((finding for _, finding in found), key=lambda f: f.severity.rank)
     if len(found) == parts and all(finding == worst for _, finding in found):
         return worst  # of something that is no part's own

@@ -29,7 +29,7 @@ OWNERS = {"optimizer": "index", "optimizer_use": "index", "scheduler": "optimize
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """Steps from `first` up to, without, `end`, and the numbers of the optimizers at work in them."""
 
     first: int
@@ -40,7 +40,7 @@ class Part:
         return self.end - self.first
 
 
-def phases(run: RunView) -> list[Part]:
+def phases(run: RunView) -> list[RunPart]:
     """The phases between which the optimizers changed; one if they never did.
 
     A new optimizer begins one if from then on no more steps are counted than it (and those that
@@ -53,7 +53,7 @@ def phases(run: RunView) -> list[Part]:
             arrivals.setdefault(index, fact.step)
     rates = [series.steps for _, series in run.series("lr")]
     if len(arrivals) < 2 or not rates:
-        return [Part(0, run.steps, frozenset(arrivals))]
+        return [RunPart(0, run.steps, frozenset(arrivals))]
     steps = np.sort(np.concatenate(rates))
     starts = [0]
     for step in sorted(set(arrivals.values())):
@@ -62,7 +62,7 @@ def phases(run: RunView) -> list[Part]:
     return _parts(starts, arrivals, run.steps)
 
 
-def fits(run: RunView) -> list[Part]:
+def fits(run: RunView) -> list[RunPart]:
     """The phases, those taken together that go on with the same model."""
     found = run.once("phases", phases)
     seen = {site.root: series for site, series in run.series("mode.training") if site.root is not None}
@@ -86,28 +86,28 @@ def _takes_over(step: int, arrivals: Mapping[int, int], steps: npt.NDArray[Any],
     return length > 0 and 0 < made <= arrived * length
 
 
-def _parts(starts: Sequence[int], arrivals: Mapping[int, int], end: int) -> list[Part]:
+def _parts(starts: Sequence[int], arrivals: Mapping[int, int], end: int) -> list[RunPart]:
     ends = [*starts[1:], max(end, starts[-1] + 1)]
     within = [range(first, last) for first, last in zip(starts, ends, strict=True)]
-    return [Part(r.start, r.stop, frozenset(i for i, s in arrivals.items() if s in r)) for r in within]
+    return [RunPart(r.start, r.stop, frozenset(i for i, s in arrivals.items() if s in r)) for r in within]
 
 
-def parts_of(run: RunView, scope: str) -> list[tuple[Part, RunView]]:
+def parts_of(run: RunView, scope: str) -> list[tuple[RunPart, RunView]]:
     """The parts of a run with a view of each; nothing where there is only one."""
     if scope == RUN:
         return []
     return run.once(f"parts: {scope}", _phase_views if scope == PHASE else _fit_views)
 
 
-def _phase_views(run: RunView) -> list[tuple[Part, RunView]]:
+def _phase_views(run: RunView) -> list[tuple[RunPart, RunView]]:
     return _views(run, run.once("phases", phases))
 
 
-def _fit_views(run: RunView) -> list[tuple[Part, RunView]]:
+def _fit_views(run: RunView) -> list[tuple[RunPart, RunView]]:
     return _views(run, fits(run))
 
 
-def _views(run: RunView, parts: Sequence[Part]) -> list[tuple[Part, RunView]]:
+def _views(run: RunView, parts: Sequence[RunPart]) -> list[tuple[RunPart, RunView]]:
     if len(parts) < 2:
         return []
     judged = parts if len(parts) <= MOST else [*parts[: MOST - 1], parts[-1]]
@@ -117,7 +117,7 @@ def _views(run: RunView, parts: Sequence[Part]) -> list[tuple[Part, RunView]]:
 class _Slice:
     """A run as if only one part of it had been recorded."""
 
-    def __init__(self, run: RunView, part: Part, *, last: bool) -> None:
+    def __init__(self, run: RunView, part: RunPart, *, last: bool) -> None:
         self._run = run
         self._part = part
         self._last = last

@@ -13,7 +13,7 @@ from clew.cli.options import Refusal, folder_option, json_flag, runs_folder
 
 if TYPE_CHECKING:
     from clew.labs.replay.repro.rebuilt_step import Again
-    from clew.labs.replay.step_replay import Answer
+    from clew.labs.replay.step_replay import ReplayAnswer
     from clew.render.verdict.replay_text import Replayed
 
 _WANTS_MODEL = ("could not be saved", "is needed from", "not defined")  # what a model given may mend
@@ -120,7 +120,7 @@ def _with_advice(problem: str, models: tuple[str, ...]) -> str:
     return f"{problem}; say how to create the model: --model 'file.py:make()'"
 
 
-def _show(again: Again, found: Answer, as_json: bool) -> None:
+def _show(again: Again, found: ReplayAnswer, as_json: bool) -> None:
     from clew.labs.replay.replay_alarm import to_fact
 
     data = again.step.data
@@ -145,12 +145,12 @@ def _show(again: Again, found: Answer, as_json: bool) -> None:
 
 
 def _replayed(again: Again, fact: dict[str, Any]) -> Replayed:
-    from clew.checks.evidence.nan_culprit import Culprit
+    from clew.checks.evidence.nan_culprit import CulpritReading
     from clew.render.safe_text import short_path
     from clew.render.verdict.replay_text import Replayed
 
     saved = again.step
-    culprit = Culprit.read(saved.data["step"], fact)
+    culprit = CulpritReading.read(saved.data["step"], fact)
     site = culprit.site
     place = f"{short_path(site.file)}:{site.line}" if site.file else None
     message = culprit.because(site.module) if culprit.found else None

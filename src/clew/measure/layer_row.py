@@ -35,7 +35,7 @@ class _Layer(ctypes.Structure):
     ]
 
 
-class Row:
+class KernelRow:
     """Fills one row of a matrix, which must outlive it."""
 
     def __init__(

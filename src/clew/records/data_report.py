@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clew.records.dataset_survey import Between, Survey
+from clew.records.dataset_survey import Between, DatasetSurvey
 from clew.records.finding import Finding
-from clew.records.loader_speed import Measured
-from clew.records.sample_views import Look, PipelineLook, Way
+from clew.records.loader_speed import MeasuredLoader
+from clew.records.sample_views import PipelineLook, SamplePath, ValueView
 from clew.records.verdict import Verdict
 
 
@@ -17,8 +17,8 @@ class Report:
     """Loader by loader, the one that trains first; what was not asked for is empty."""
 
     looks: tuple[PipelineLook, ...] = ()
-    measured: tuple[Measured, ...] = ()
-    surveys: tuple[Survey, ...] = ()
+    measured: tuple[MeasuredLoader, ...] = ()
+    surveys: tuple[DatasetSurvey, ...] = ()
     betweens: tuple[Between, ...] = ()
     verdict: Verdict = field(default_factory=Verdict)
     what: str = ""  # the script, or the class of what was handed over
@@ -31,22 +31,22 @@ class Report:
         return self.verdict.findings
 
     @property
-    def samples(self) -> tuple[Look, ...]:
+    def samples(self) -> tuple[ValueView, ...]:
         """As the datasets return them."""
         return tuple(sample for shown in self.looks for sample in shown.samples)
 
     @property
-    def speeds(self) -> Measured | None:
+    def speeds(self) -> MeasuredLoader | None:
         """Of the loader that trains."""
         return self.measured[0] if self.measured else None
 
     @property
-    def survey(self) -> Survey | None:
+    def survey(self) -> DatasetSurvey | None:
         """Of the data that is trained on; `surveys` has all splits."""
         return self.surveys[0] if self.surveys else None
 
     @property
-    def way(self) -> Way | None:
+    def way(self) -> SamplePath | None:
         """The stages of the sample that was asked for."""
         return next((shown.way for shown in self.looks if shown.way is not None), None)
 

@@ -59,7 +59,7 @@ class FieldSurvey:
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelSurvey:
     """The answers that come with the samples."""
 
     field: str
@@ -76,7 +76,7 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Order:
+class SampleOrder:
     """The first batches as the loader's sampler puts them together."""
 
     sampler: str = ""
@@ -92,7 +92,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Pair:
+class CopiedPair:
     """Two samples that are alike."""
 
     first: int
@@ -116,7 +116,7 @@ class Duplicates:
     natural: float = 0.0  # pairs that would come by chance in data of so few different values
     share: float = 0.0  # of all samples of the (second) split, as far as it can be told from those looked at
     meant: str = ""  # why the copies seem to be meant
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[CopiedPair, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Mutation:
 
 
 @dataclass(frozen=True)
-class Survey:
+class DatasetSurvey:
     """One split, looked through."""
 
     split: str  # "train", "val", or the loader's name
@@ -169,8 +169,8 @@ class Survey:
     stacked: bool = False  # samples are put together by torch's default_collate
     fields: tuple[FieldSurvey, ...] = ()
     missing_fields: tuple[Count, ...] = ()  # fields that some samples lack
-    labels: Labels | None = None
-    order: Order | None = None
+    labels: LabelSurvey | None = None
+    order: SampleOrder | None = None
     exact: Duplicates = field(default_factory=Duplicates)
     near: Duplicates = field(default_factory=Duplicates)
     outliers: tuple[Outlier, ...] = ()
@@ -198,7 +198,7 @@ class Survey:
         return data
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Survey:
+    def from_json(cls, data: Mapping[str, Any]) -> DatasetSurvey:
         return read(cls, {"split": "", **data})
 
 

@@ -64,7 +64,7 @@ class Speeds:
 
 
 @dataclass(frozen=True)
-class Stage:
+class StageTime:
     """One thing that is done to every sample, without the stages inside it."""
 
     name: str  # "RandomCrop", "PIL.Image.open", "collate_fn"
@@ -91,7 +91,7 @@ class HotLine:
 class Stages:
     """In the order in which a sample goes through them; in one process, without workers."""
 
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[StageTime, ...] = ()
     samples: int = 0  # looked at
     median: float = 0.0  # per sample, all stages
     p95: float = 0.0
@@ -208,7 +208,7 @@ class Paddings:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredLoader:
     """All that was measured of one loader; what was not is None."""
 
     loader: str = ""  # as the program calls it
@@ -226,11 +226,11 @@ class Measured:
         return {"version": 1, **plain(self)}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Measured:
+    def from_json(cls, data: Mapping[str, Any]) -> MeasuredLoader:
         return read(cls, data)
 
     @classmethod
-    def from_facts(cls, facts: Mapping[str, Mapping[str, Any]]) -> Measured:
+    def from_facts(cls, facts: Mapping[str, Mapping[str, Any]]) -> MeasuredLoader:
         """Of the facts of one loader; what does not fit is left out."""
         where: Mapping[str, Any] = next(iter(facts.values()), {})
         parts = {FACTS[kind]: data.get("measured") for kind, data in facts.items() if kind in FACTS}

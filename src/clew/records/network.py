@@ -104,7 +104,7 @@ class ModuleRow:
 
 
 @dataclass(frozen=True)
-class Memory:
+class NetworkMemory:
     """Bytes that a training step holds, without what allocators and kernels add."""
 
     parameters: int
@@ -120,7 +120,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Frame:
+class ModuleFrame:
     """A module on the way to the failing op, or a line of the user's own."""
 
     module: str | None  # path; None outside any module
@@ -137,7 +137,7 @@ class Mishap:
     """A forward that failed: where, with what, and what would help."""
 
     error: str  # type and message, as torch says it
-    frames: tuple[Frame, ...]  # outermost first
+    frames: tuple[ModuleFrame, ...]  # outermost first
     kind: str = "other"  # "shape", "dtype", "device", "index" or "other"
     expected: str | None = None
     given: str | None = None
@@ -159,7 +159,7 @@ class Summary:
     frozen: int
     buffers: int  # elements
     flops: int
-    memory: Memory
+    memory: NetworkMemory
     computed: bool  # False: traced without computing any value
     dims: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()

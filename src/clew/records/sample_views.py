@@ -11,7 +11,7 @@ from clew.records.finding import Exhibit
 
 
 @dataclass(frozen=True)
-class Part:
+class FieldView:
     """One field of a sample, of a batch or of a model's input."""
 
     name: str  # key or position: "0", "image", "meta.age"
@@ -27,7 +27,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Look:
+class ValueView:
     """A sample, or its row in a batch."""
 
     title: str  # "sample 17", "row 3"
@@ -36,7 +36,7 @@ class Look:
     kind: str = "numbers"  # as Exhibit.kind
     data: Any = None
     rate: int | None = None  # of a wave: values a second
-    parts: tuple[Part, ...] = ()
+    parts: tuple[FieldView, ...] = ()
     error: str = ""  # why it could not be read
 
     @property
@@ -56,14 +56,14 @@ class StageLook:
     line: int | None = None
     seconds: float = 0.0
     random: bool = False  # given the same, it gives something else under other random numbers
-    given: Part | None = None
-    made: Part | None = None
-    look: Look | None = None  # of what it made
+    given: FieldView | None = None
+    made: FieldView | None = None
+    look: ValueView | None = None  # of what it made
     error: str = ""
 
 
 @dataclass(frozen=True)
-class Way:
+class SamplePath:
     """One sample through every stage, the random ones drawn once under a fixed seed."""
 
     index: int
@@ -89,13 +89,13 @@ class PipelineLook:
     sampler: str = ""
     shuffled: bool | None = None
     stages: tuple[str, ...] = ()  # names, in the order in which a sample passes them
-    samples: tuple[Look, ...] = ()  # as the dataset returns them
-    rows: tuple[Look, ...] = ()  # the same samples as the model gets them, where it was seen
+    samples: tuple[ValueView, ...] = ()  # as the dataset returns them
+    rows: tuple[ValueView, ...] = ()  # the same samples as the model gets them, where it was seen
     rows_of: str = ""  # "model", "batch": where the rows were taken
-    batch: tuple[Part, ...] = ()  # as the loader delivers it
-    inputs: tuple[Part, ...] = ()  # as the model got it
+    batch: tuple[FieldView, ...] = ()  # as the loader delivers it
+    inputs: tuple[FieldView, ...] = ()  # as the model got it
     remarks: tuple[str, ...] = ()  # differences that matter
-    way: Way | None = None
+    way: SamplePath | None = None
     notes: tuple[str, ...] = ()  # what could not be seen, and why
 
     def to_json(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class PipelineLook:
 
 
 @dataclass(frozen=True)
-class Frame:
+class ErrorFrame:
     """A line of the user's own that an exception came through."""
 
     file: str
@@ -132,8 +132,8 @@ class Failure:
     indices: tuple[int, ...] = ()  # of the batch
     index: int | None = None  # of the sample that fails
     stage: str = ""
-    frames: tuple[Frame, ...] = ()  # in the main process, innermost last
-    look: Look | None = None  # the sample, or what the failing stage was given
+    frames: tuple[ErrorFrame, ...] = ()  # in the main process, innermost last
+    look: ValueView | None = None  # the sample, or what the failing stage was given
     details: tuple[str, ...] = ()  # "sample 4: 3×30×32", …
     hint: str = ""
     notes: tuple[str, ...] = field(default=())

@@ -20,7 +20,7 @@ KINDS = ("parameters", "gradients", "optimizer state", "activations", "other")
 
 
 @dataclass(frozen=True)
-class Part:
+class PartCost:
     """One part of a step, over the steps that were timed."""
 
     name: str  # one of PARTS
@@ -31,7 +31,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Frame:
+class FlameFrame:
     """A node of a flame graph; `value` includes the children, `self` does not."""
 
     name: str
@@ -40,11 +40,11 @@ class Frame:
     file: str | None = None
     line: int | None = None
     module: str | None = None
-    children: tuple[Frame, ...] = ()
+    children: tuple[FlameFrame, ...] = ()
 
-    def walk(self) -> Iterator[tuple[int, Frame]]:
+    def walk(self) -> Iterator[tuple[int, FlameFrame]]:
         """Every frame with its depth, outermost first."""
-        waiting: list[tuple[int, Frame]] = [(0, self)]
+        waiting: list[tuple[int, FlameFrame]] = [(0, self)]
         while waiting:
             depth, frame = waiting.pop()
             yield depth, frame
@@ -53,7 +53,7 @@ class Frame:
     def to_json(self) -> dict[str, Any]:
         """Without recursion, as stacks may be deep; what is below `DEEPEST` is left out."""
         made: list[dict[str, Any]] = []
-        waiting: list[tuple[int, Frame, list[dict[str, Any]]]] = [(1, self, made)]
+        waiting: list[tuple[int, FlameFrame, list[dict[str, Any]]]] = [(1, self, made)]
         while waiting:
             depth, frame, siblings = waiting.pop()
             inside: list[dict[str, Any]] = []
@@ -63,10 +63,10 @@ class Frame:
         return made[0]
 
     @classmethod
-    def from_json(cls, data: Any) -> Frame | None:
+    def from_json(cls, data: Any) -> FlameFrame | None:
         """None where it is no frame; children that are none are left out."""
         rows = _flattened(data)
-        inside: list[list[Frame]] = [[] for _ in rows]
+        inside: list[list[FlameFrame]] = [[] for _ in rows]
         for number in reversed(range(len(rows))):  # innermost first
             row, around, _ = rows[number]
             frame = _frame_alone(row)
@@ -92,9 +92,9 @@ def _flattened(data: Any) -> list[tuple[Mapping[str, Any], int, int]]:
     return rows
 
 
-def _frame_alone(row: Mapping[str, Any]) -> Frame | None:
+def _frame_alone(row: Mapping[str, Any]) -> FlameFrame | None:
     try:
-        return read(Frame, {name: row.get(name) for name in _OF_A_FRAME})
+        return read(FlameFrame, {name: row.get(name) for name in _OF_A_FRAME})
     except TypeError:  # no name, or no value
         return None
 
@@ -181,13 +181,13 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class Memory:
+class StepMemory:
     """Of the process and of the tensors in one step."""
 
     peak: int = 0  # of tensors, in a step
     kinds: Mapping[str, int] = field(default_factory=dict)  # KINDS, at the peak
     timeline: tuple[tuple[float, int], ...] = ()  # second of the step, bytes allocated
-    root: Frame | None = None  # by module, at the peak
+    root: FlameFrame | None = None  # by module, at the peak
     processes: tuple[ProcessMemory, ...] = ()
     growth: Growth | None = None
 
@@ -223,15 +223,15 @@ class Profile:
     step_median: float = 0.0
     step_p95: float = 0.0
     samples_per_second: float | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PartCost, ...] = ()
     modules: tuple[ModuleCost, ...] = ()  # in forward order
     ops: tuple[OpCost, ...] = ()
     lines: tuple[LineCost, ...] = ()
     syncs: tuple[Sync, ...] = ()
-    flame: Frame | None = None  # step › part › module › op
-    python: Frame | None = None  # Python's stacks, from the sampler
+    flame: FlameFrame | None = None  # step › part › module › op
+    python: FlameFrame | None = None  # Python's stacks, from the sampler
     timeline: tuple[dict[str, Any], ...] = ()  # one step: name, start, duration, lane, module
-    memory: Memory = Memory()
+    memory: StepMemory = StepMemory()
     roof: Roof | None = None
     unattributed: float = 0.0  # of the step, in no part and no module
     threads: int = 1
@@ -272,7 +272,7 @@ class Profile:
         profile = read(cls, given)
         return replace(
             profile,
-            flame=Frame.from_json(flame),
-            python=Frame.from_json(python),
-            memory=replace(profile.memory, root=Frame.from_json(held.get("root"))),
+            flame=FlameFrame.from_json(flame),
+            python=FlameFrame.from_json(python),
+            memory=replace(profile.memory, root=FlameFrame.from_json(held.get("root"))),
         )

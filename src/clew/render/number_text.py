@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from clew.records.step_costs import Frame
+from clew.records.step_costs import FlameFrame
 from clew.render.size_text import short, size
 
 
@@ -53,7 +53,7 @@ def signed_size(value: float) -> str:
     return ("-" if value < 0 else "+") + size(abs(value))
 
 
-def own(frame: Frame) -> float:
+def own(frame: FlameFrame) -> float:
     """A frame's value without its children's, whatever its `self` says."""
     return max(frame.value - sum(child.value for child in frame.children), 0.0)
 

@@ -16,7 +16,7 @@ LOG_X_FROM = 100.0  # largest over smallest from which sizes and rates are told 
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """What an experiment measured along something; points may be non-finite."""
 
     title: str
@@ -27,7 +27,7 @@ class Line:
     log_x: bool = False
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Line:
+    def read(cls, data: Mapping[str, Any]) -> PlotLine:
         """From a recorded plot; what does not pair up is left out."""
         x, y = numbers(data.get("x")), numbers(data.get("y"))
         both = min(len(x), len(y))
@@ -36,7 +36,7 @@ class Line:
         return cls(str(data.get("title") or ""), x[:both], y[:both], x_label, y_label, log)
 
     @classmethod
-    def of(cls, evidence: Evidence) -> Line:
+    def of(cls, evidence: Evidence) -> PlotLine:
         """The values of an observation, along what they were taken; by step where nothing is said."""
         count = len(evidence.values)
         x = (evidence.x or tuple(map(float, evidence.steps or range(count))))[:count]
@@ -72,7 +72,7 @@ def _number(value: Any) -> float:
 
 
 @dataclass(frozen=True)
-class Axis:
+class PlotAxis:
     """From values to a share between 0 and 1."""
 
     low: float
@@ -80,7 +80,7 @@ class Axis:
     log: bool
 
     @classmethod
-    def over(cls, values: Sequence[float], *, log: bool | None = None) -> Axis:
+    def over(cls, values: Sequence[float], *, log: bool | None = None) -> PlotAxis:
         """`log` None: where a linear one would show only the largest."""
         finite = [v for v in values if math.isfinite(v)]
         if not finite:
@@ -101,7 +101,7 @@ class Axis:
             return math.exp(math.log(self.low) * (1 - share) + math.log(self.high) * share)
         return self.low * (1 - share) + self.high * share
 
-    def cut_above(self, values: Sequence[float]) -> Axis:
+    def cut_above(self, values: Sequence[float]) -> PlotAxis:
         """Without the heights of a line that takes off at its end and would flatten all before it."""
         finite = sorted(v for v in values if math.isfinite(v))
         middle = finite[len(finite) // 2] if finite else self.high
@@ -128,10 +128,10 @@ class Axis:
         return [n * step for n in range(first, last + 1)]
 
 
-def axes(line: Line) -> tuple[Axis, Axis]:
+def axes(line: PlotLine) -> tuple[PlotAxis, PlotAxis]:
     """Along and up; a rate test ends where the loss takes off, and that end is cut."""
-    across = Axis.over(line.x, log=line.log_x)
+    across = PlotAxis.over(line.x, log=line.log_x)
     if not line.log_x:
-        return across, Axis.over(line.y)
-    up = Axis.over(line.y, log=False).cut_above(line.y)
+        return across, PlotAxis.over(line.y)
+    up = PlotAxis.over(line.y, log=False).cut_above(line.y)
     return across, replace(up, log=is_logarithmic((up.low, up.high)))

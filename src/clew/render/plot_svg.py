@@ -6,14 +6,14 @@ import math
 from html import escape
 
 from clew.render.number_text import number
-from clew.render.plot_line import Axis, Line, axes
+from clew.render.plot_line import PlotAxis, PlotLine, axes
 from clew.render.safe_text import neutral
 
 WIDTH, HEIGHT = 520, 170
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 10, 34  # room for the numbers
 
 
-def svg(line: Line) -> str:
+def svg(line: PlotLine) -> str:
     """Empty if there is nothing to draw; a gap is where a value is not finite."""
     points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if math.isfinite(x)]
     if not any(math.isfinite(y) for _, y in points):
@@ -42,22 +42,22 @@ def _parts(points: list[tuple[float, float]]) -> list[list[tuple[float, float]]]
     return [part for part in parts if part]
 
 
-def _stroke(part: list[tuple[float, float]], across: Axis, up: Axis) -> str:
+def _stroke(part: list[tuple[float, float]], across: PlotAxis, up: PlotAxis) -> str:
     places = [(_x(across, x), _y(up, y)) for x, y in part]
     if len(places) == 1:
         return f'<circle class="line" cx="{places[0][0]:.1f}" cy="{places[0][1]:.1f}" r="2"/>'
     return f'<polyline class="line" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>'
 
 
-def _x(axis: Axis, value: float) -> float:
+def _x(axis: PlotAxis, value: float) -> float:
     return LEFT + axis.share(value) * (WIDTH - LEFT - RIGHT)
 
 
-def _y(axis: Axis, value: float) -> float:
+def _y(axis: PlotAxis, value: float) -> float:
     return HEIGHT - BOTTOM - axis.share(value) * (HEIGHT - TOP - BOTTOM)
 
 
-def _frame(line: Line, across: Axis, up: Axis) -> str:
+def _frame(line: PlotLine, across: PlotAxis, up: PlotAxis) -> str:
     floor = HEIGHT - BOTTOM
     axis = f'<path class="axis" d="M{LEFT},{TOP}V{floor}H{WIDTH - RIGHT}"/>'
     below = "".join(

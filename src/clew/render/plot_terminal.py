@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from clew.render.number_text import number
-from clew.render.plot_line import Axis, Line, axes
+from clew.render.plot_line import PlotAxis, PlotLine, axes
 from clew.render.safe_text import neutral
 
 WIDTH, HEIGHT = 60, 8  # characters
@@ -16,7 +16,7 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 _BRAILLE = 0x2800
 
 
-def plot_rows(line: Line, width: int = WIDTH, height: int = HEIGHT, *, plain: bool = False) -> list[str]:
+def plot_rows(line: PlotLine, width: int = WIDTH, height: int = HEIGHT, *, plain: bool = False) -> list[str]:
     """The rows of the drawing, axes and labels with it; empty if there is nothing to draw."""
     points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if math.isfinite(x)]
     if not any(math.isfinite(y) for _, y in points):
@@ -53,7 +53,7 @@ class _Field:
         self._set: set[tuple[int, int]] = set()
         self._bad: set[int] = set()  # columns in which a value is not finite
 
-    def draw(self, points: list[tuple[float, float]], across: Axis, up: Axis) -> None:
+    def draw(self, points: list[tuple[float, float]], across: PlotAxis, up: PlotAxis) -> None:
         last: tuple[int, int] | None = None
         wide, high = self._width * self._fine[0] - 1, self._height * self._fine[1] - 1
         for x, y in points:
@@ -91,7 +91,7 @@ def _between(a: tuple[int, int], b: tuple[int, int]) -> Iterator[tuple[int, int]
         yield a[0] + round((b[0] - a[0]) * n / count), a[1] + round((b[1] - a[1]) * n / count)
 
 
-def _tick_row(axis: Axis, width: int) -> str:
+def _tick_row(axis: PlotAxis, width: int) -> str:
     """Numbers under the axis, each near its place; one that would touch its neighbour is left out."""
     row = [" "] * width
     free = 0
@@ -104,7 +104,7 @@ def _tick_row(axis: Axis, width: int) -> str:
     return "".join(row)
 
 
-def _caption(line: Line, up: Axis, width: int) -> str:
+def _caption(line: PlotLine, up: PlotAxis, width: int) -> str:
     across = f"{line.x_label} (log scale)" if line.log_x else line.x_label
     above = f"{line.y_label} (log scale)" if up.log and line.y_label else line.y_label
     return neutral(f"{above} against {across}" if above else across, width)

@@ -14,13 +14,13 @@ from clew.records.facts.loader_facts import measured_facts
 from clew.records.finding import Finding, Severity
 from clew.records.loader_speed import (
     FieldSize,
-    Measured,
+    MeasuredLoader,
     Moving,
     Rate,
     Sizes,
     Speeds,
-    Stage,
     Stages,
+    StageTime,
     Sweep,
     SweepRow,
 )
@@ -28,8 +28,8 @@ from clew.records.loader_speed import (
 SPEEDS = Speeds(Rate(100), Rate(1000), Rate(90), "training step", batch=32, wait=0.9, workers=2)
 STAGES = Stages(
     (
-        Stage("Photos.__getitem__", median=1e-3, share=0.1),
-        Stage("RandomRotation", "transform", 8e-3, 9e-3, 0.8, file="photos.py", line=40),
+        StageTime("Photos.__getitem__", median=1e-3, share=0.1),
+        StageTime("RandomRotation", "transform", 8e-3, 9e-3, 0.8, file="photos.py", line=40),
     ),
     64,
     10e-3,
@@ -44,15 +44,15 @@ SIZES = Sizes(
 )
 
 
-def judged(check: Check, measured: Measured) -> list[Finding]:
+def judged(check: Check, measured: MeasuredLoader) -> list[Finding]:
     run = FakeRun()
     for fact in measured_facts(measured):
         run.fact(fact.fact_kind, 0, **fact.to_json())
     return findings(check, run)
 
 
-def made(**parts: object) -> Measured:
-    return replace(Measured("train_loader", "train.py", 12), **parts)  # type: ignore[arg-type]
+def made(**parts: object) -> MeasuredLoader:
+    return replace(MeasuredLoader("train_loader", "train.py", 12), **parts)  # type: ignore[arg-type]
 
 
 # -- slow-loader --

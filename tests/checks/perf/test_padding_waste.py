@@ -9,7 +9,7 @@ from fake_run import FakeRun, findings
 from clew.checks.perf.padding_waste import PaddingWaste
 from clew.records.facts.loader_facts import measured_facts
 from clew.records.finding import Finding, Severity
-from clew.records.loader_speed import Measured, Padding, Paddings, Rate, Speeds
+from clew.records.loader_speed import MeasuredLoader, Padding, Paddings, Rate, Speeds
 
 PADDED = Padding(
     "ids", how="samples", batches=10, samples=320, share=0.6, longest=0.6, bucketed=0.1, shortest_length=5,
@@ -19,7 +19,7 @@ PADDED = Padding(
 
 def judged(padding: Padding, wait: float | None = None) -> list[Finding]:
     speeds = Speeds(Rate(100), Rate(100), Rate(50), "training step", 32, wait)
-    measured = Measured("train_loader", "train.py", 12, speeds, paddings=Paddings((padding,), 10))
+    measured = MeasuredLoader("train_loader", "train.py", 12, speeds, paddings=Paddings((padding,), 10))
     run = FakeRun()
     for fact in measured_facts(measured):
         run.fact(fact.fact_kind, 0, **fact.to_json())

@@ -27,7 +27,7 @@ from clew.checks.perf.small_batch_throughput import SmallBatchThroughput
 from clew.checks.perf.tensor_from_array_list import TensorFromArrayList
 from clew.checks.runner import judge
 from clew.records.finding import Severity
-from clew.records.step_costs import LineCost, ModuleCost, OpCost, Part, Profile, Roof, Sync
+from clew.records.step_costs import LineCost, ModuleCost, OpCost, PartCost, Profile, Roof, Sync
 from clew.records.tried_changes import Attempt, BatchSizes, Break, SizeRow
 
 SPEED = [kind for kind in catalog.CHECKS if "profile" in fact_kinds(kind.needs)]
@@ -39,7 +39,7 @@ def profiled(steps: int = 50, *, step: float = 0.1, cores: int = 4, **given: Any
     shares = {name: given.pop(name) for name in ("data", "optimizer", "rest", "clew") if name in given}
     left = 1.0 - sum(shares.values())
     shares |= {"forward": 0.4 * left, "backward": 0.6 * left}
-    parts = tuple(Part(name, share * step, share * step, share, steps) for name, share in shares.items())
+    parts = tuple(PartCost(name, share * step, share * step, share, steps) for name, share in shares.items())
     profile = Profile(step_median=step, parts=parts, cores=cores, detailed=8, **given)
     run = FakeRun().model(("fc", "Linear"))
     run.fact("profile", 40, **profile.to_json())

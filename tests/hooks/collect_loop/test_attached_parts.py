@@ -10,7 +10,7 @@ import pytest
 
 from clew.hooks.entry.guard import INJECT, Guard
 from clew.hooks.entry.patches import Patches
-from clew.hooks.seams.root_forward import Follower
+from clew.hooks.seams.root_forward import ModelFollower
 from clew.hooks.steps.optimizer_cycle import Cycle
 from clew.hooks.steps.sampling_budget import AIM, CREDIT, DENSE_STEPS, SPARSE_EVERY, SamplingBudget
 from clew.hooks.steps.step_pattern import Pattern, fold
@@ -206,7 +206,7 @@ def test_an_injected_fault_fires_at_the_third_call(monkeypatch):
 
 
 def test_a_follower_that_was_sent_elsewhere_follows_nothing():
-    follower = pickle.loads(pickle.dumps(Follower(SimpleNamespace())))
+    follower = pickle.loads(pickle.dumps(ModelFollower(SimpleNamespace())))
     assert follower.machine is None
 
 

@@ -9,23 +9,23 @@ import pytest
 
 from clew.labs.profiler.profile_assembly import profile_of
 from clew.labs.profiler.step_parts import Timed
-from clew.labs.profiler.window_contents import Reading
-from clew.labs.profiler.window_kinds import Seen
+from clew.labs.profiler.window_contents import WindowReading
+from clew.labs.profiler.window_kinds import WindowsSeen
 
 
-def clock(reading: Reading) -> Timed:
+def clock(reading: WindowReading) -> Timed:
     total = np.array([0.1, 0.2, 0.3])
     return Timed(np.arange(3), total, {"forward": total / 2}, np.array([8.0, 8.0, 8.0]))
 
 
-class Broken(Seen):
+class Broken(WindowsSeen):
     @property
     def stacks(self) -> None:
         raise RuntimeError("no stacks today")
 
 
 def test_without_windows_there_are_the_times_of_the_clock(tmp_path: Path) -> None:
-    profile = profile_of(Seen(notes=["seen"]), clock, roof_file=tmp_path / "roof.json", notes=["said"])
+    profile = profile_of(WindowsSeen(notes=["seen"]), clock, roof_file=tmp_path / "roof.json", notes=["said"])
     assert profile.step_median == pytest.approx(0.2)
     assert [part.name for part in profile.parts if part.median] == ["forward"]
     assert profile.notes == ("said", "seen")

@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 from clew.labs.snapshot.sample_exhibits import exhibit, exhibits, label, shown
-from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
+from clew.labs.snapshot.step_batch import INPUT, TARGET, StepBatch
 from clew.labs.snapshot.subject import Subject
 
 
-def batch_of(x: Tensor, y: Tensor, indices: Any = None) -> Batch:
-    return Batch.of({"batch": (x, y)}, {id(x): INPUT, id(y): TARGET}, indices)
+def batch_of(x: Tensor, y: Tensor, indices: Any = None) -> StepBatch:
+    return StepBatch.of({"batch": (x, y)}, {id(x): INPUT, id(y): TARGET}, indices)
 
 
 RAMP = torch.linspace(0, 1, 8).expand(8, 8)  # dark at the left
@@ -155,4 +155,4 @@ def test_exhibits_are_plain_json_and_samples_without_input_are_left_out() -> Non
     ]
     assert json.loads(json.dumps(made)) == made
     target = torch.arange(4)
-    assert exhibits(Batch.of({"y": target}, {id(target): TARGET}), [0]) == []
+    assert exhibits(StepBatch.of({"y": target}, {id(target): TARGET}), [0]) == []

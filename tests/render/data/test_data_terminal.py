@@ -5,7 +5,15 @@ from golden_files import Paper, assert_golden
 
 from clew.records.data_report import Report
 from clew.records.finding import Evidence, Finding, Severity
-from clew.records.sample_views import Failure, Frame, Look, Part, PipelineLook, StageLook, Way
+from clew.records.sample_views import (
+    ErrorFrame,
+    Failure,
+    FieldView,
+    PipelineLook,
+    SamplePath,
+    StageLook,
+    ValueView,
+)
 from clew.records.site import Site
 from clew.records.verdict import Verdict
 from clew.render.data.data_html import fragment, page
@@ -17,14 +25,14 @@ SLOPE = [[[10 * (r + c), 20 * r, 20 * c] for c in range(12)] for r in range(12)]
 FLIPPED = [row[::-1] for row in SLOPE]
 
 
-def tensor(name: str, shape: tuple[int, ...], low: float, high: float, dtype: str = "float32") -> Part:
+def tensor(name: str, shape: tuple[int, ...], low: float, high: float, dtype: str = "float32") -> FieldView:
     middle = (low + high) / 2
-    return Part(name, "tensor", dtype, shape, low, high, middle, (high - low) / 4)
+    return FieldView(name, "tensor", dtype, shape, low, high, middle, (high - low) / 4)
 
 
-def picture(index: int, label: str, data: object, title: str = "") -> Look:
-    parts = (tensor("0", (3, 12, 12), 0.0, 1.0), Part("1", "int", low=3.0, high=3.0, text="3"))
-    return Look(title or f"sample {index}", index, label, "image", data, None, parts)
+def picture(index: int, label: str, data: object, title: str = "") -> ValueView:
+    parts = (tensor("0", (3, 12, 12), 0.0, 1.0), FieldView("1", "int", low=3.0, high=3.0, text="3"))
+    return ValueView(title or f"sample {index}", index, label, "image", data, None, parts)
 
 
 PICTURES = PipelineLook(
@@ -62,7 +70,7 @@ FINDING = Finding(
 REPORT = Report((PICTURES, VALIDATION), verdict=Verdict((FINDING,)), what="train.py", seconds=3.2)
 
 
-def lines(*looks: Look) -> Report:
+def lines(*looks: ValueView) -> Report:
     return Report((PipelineLook("loader", kind="map", dataset="Rows", samples=looks, length=3),), what="x.py")
 
 
@@ -76,12 +84,15 @@ WAY = Report(
         PipelineLook(
             "train_loader",
             kind="map",
-            way=Way(
+            way=SamplePath(
                 1,
                 0,
                 (
                     stage(
-                        "Pets.load", "method", SLOPE, given=Part("sample", "int", low=1.0, high=1.0, text="1")
+                        "Pets.load",
+                        "method",
+                        SLOPE,
+                        given=FieldView("sample", "int", low=1.0, high=1.0, text="1"),
                     ),
                     stage("Flip", "transform", FLIPPED, random=True, given=tensor("x", (3, 12, 12), 0, 1)),
                     StageLook("Fails", "transform", 1, "train.py", 9, error="ValueError: no such picture"),
@@ -101,7 +112,7 @@ FAILURE = Failure(
     (4, 17, 9),
     17,
     "default_collate",
-    (Frame("train.py", 20, "collate", "return torch.stack(rows)"),),
+    (ErrorFrame("train.py", 20, "collate", "return torch.stack(rows)"),),
     details=("sample 17: 0 3×30×32 float32", "the other 7: 0 3×32×32 float32"),
 )
 
@@ -127,9 +138,9 @@ def test_in_colour_the_pictures_are_half_blocks(monkeypatch):
 def test_waves_text_and_numbers_take_a_line_each():
     wave = [0.0, 0.5, -1.0, 0.2] * 40
     looks = (
-        Look("sample 0", 0, "2", "wave", wave, 8000, (tensor("audio", (8000,), -1.0, 0.5),)),
-        Look("sample 1", 1, "spam", "text", "the first line\nand \x1b[31mred words " * 9),
-        Look("sample 2", 2, "", "numbers", [0.1234567, 2.0, 30000.0] * 12),
+        ValueView("sample 0", 0, "2", "wave", wave, 8000, (tensor("audio", (8000,), -1.0, 0.5),)),
+        ValueView("sample 1", 1, "spam", "text", "the first line\nand \x1b[31mred words " * 9),
+        ValueView("sample 2", 2, "", "numbers", [0.1234567, 2.0, 30000.0] * 12),
     )
     paper = Paper()
     render_data(lines(*looks), stream=paper, width=80)
@@ -160,7 +171,7 @@ def test_a_loader_that_failed():
 def test_the_page_escapes_what_it_shows():
     hostile = "<script>alert(1)</script>"
     shown = PipelineLook(hostile, dataset=hostile, stages=(hostile,), remarks=(hostile,), notes=(hostile,),
-                         samples=(Look(hostile, 0, hostile, "text", hostile),))  # fmt: skip
+                         samples=(ValueView(hostile, 0, hostile, "text", hostile),))  # fmt: skip
     drawn = page(Report((shown,), what=hostile, notes=(hostile,)))
     assert "<script>" not in drawn
     assert "&lt;script&gt;" in drawn

@@ -11,22 +11,22 @@ from golden_files import assert_golden
 from clew.records.loader_speed import (
     FieldSize,
     HotLine,
-    Measured,
+    MeasuredLoader,
     Moving,
     Padding,
     Paddings,
     Rate,
     Sizes,
     Speeds,
-    Stage,
     Stages,
+    StageTime,
     Sweep,
     SweepRow,
 )
 from clew.render.data.loader_text import limits, moving_line, padding_lines, sweep_line
 from clew.render.data.speed_report import fragment, render
 
-MEASURED = Measured(
+MEASURED = MeasuredLoader(
     "train_loader",
     "train.py",
     12,
@@ -39,13 +39,13 @@ MEASURED = Measured(
     ),
     Stages(
         (
-            Stage("Photos.__getitem__", "dataset", 0.2e-3, 0.3e-3, 0.04, 1.0, "photos.py", 20),
-            Stage("reading files", "read", 0.5e-3, 2.1e-3, 0.11, 3.0),
-            Stage("PIL decoding", "decode", 1.4e-3, 1.6e-3, 0.28),
-            Stage("RandomRotation", "transform", 2.5e-3, 2.9e-3, 0.51, 1.0, "photos.py", 44),
-            Stage("ToTensor", "transform", 1e-6, 2e-6, 0.001),
-            Stage("default_collate", "collate", 0.1e-3, 0.2e-3, 0.02),
-            Stage("moving to the parent", "pickle", 0.2e-3, 0.2e-3, 0.04),
+            StageTime("Photos.__getitem__", "dataset", 0.2e-3, 0.3e-3, 0.04, 1.0, "photos.py", 20),
+            StageTime("reading files", "read", 0.5e-3, 2.1e-3, 0.11, 3.0),
+            StageTime("PIL decoding", "decode", 1.4e-3, 1.6e-3, 0.28),
+            StageTime("RandomRotation", "transform", 2.5e-3, 2.9e-3, 0.51, 1.0, "photos.py", 44),
+            StageTime("ToTensor", "transform", 1e-6, 2e-6, 0.001),
+            StageTime("default_collate", "collate", 0.1e-3, 0.2e-3, 0.02),
+            StageTime("moving to the parent", "pickle", 0.2e-3, 0.2e-3, 0.04),
         ),
         500, 4.9e-3, 7.3e-3,
         (HotLine("photos.py", 46, "return image.rotate(angle, resample=BICUBIC)", 0.5),),
@@ -75,7 +75,7 @@ MEASURED = Measured(
 )  # fmt: skip
 
 
-def drawn(measured: Measured, width: int, **more: bool) -> str:
+def drawn(measured: MeasuredLoader, width: int, **more: bool) -> str:
     stream = io.StringIO()
     render(measured, stream=stream, width=width, **more)
     return stream.getvalue()
@@ -110,11 +110,11 @@ def test_a_stream_without_block_characters_gets_plain_ones() -> None:
 
 
 def test_nothing_measured_draws_nothing() -> None:
-    assert drawn(Measured("loader"), 80) == ""
+    assert drawn(MeasuredLoader("loader"), 80) == ""
 
 
 def test_names_from_a_run_do_not_command_the_terminal_or_the_page() -> None:
-    bad = Stage("\x1b[31m<script>alert(1)</script>", "transform", 1.0, 1.0, 1.0, file="<b>", line=1)
+    bad = StageTime("\x1b[31m<script>alert(1)</script>", "transform", 1.0, 1.0, 1.0, file="<b>", line=1)
     hostile = replace(MEASURED, loader="<i>\x1b]0;x", stages=Stages((bad,), 1, 1.0, 1.0))
     assert "\x1b" not in drawn(hostile, 80)
     page = fragment(hostile)

@@ -9,15 +9,15 @@ from golden_files import Paper, assert_golden
 
 from clew.records.dataset_survey import (
     Between,
+    CopiedPair,
     Corrupt,
     Count,
+    DatasetSurvey,
     Duplicates,
     FieldSurvey,
-    Labels,
-    Order,
+    LabelSurvey,
     Outlier,
-    Pair,
-    Survey,
+    SampleOrder,
 )
 from clew.render.data.survey_report import draw, fragment
 from clew.render.screen import Screen
@@ -33,21 +33,21 @@ LABEL = FieldSurvey(
 )  # fmt: skip
 TIMES = {0: 900, 1: 300, 2: 250, 3: 200, 4: 150, 5: 100, 6: 56, 8: 30, 9: 10}
 CLASSES = tuple(Count(str(label), samples) for label, samples in TIMES.items())
-TRAIN = Survey(
+TRAIN = DatasetSurvey(
     split="train_loader", role="train", dataset="Photos", total=50_000, looked=1996, seconds=12.3,
     random="seeded",
     fields=(IMAGE, LABEL, FieldSurvey(name="path", kind="text", samples=1996, dtypes=(Count("str", 1996),))),
-    labels=Labels("label", samples=1996, classes=9, counts=CLASSES, missing=(7,), neighbours=1700,
+    labels=LabelSurvey("label", samples=1996, classes=9, counts=CLASSES, missing=(7,), neighbours=1700,
                   switches=0.02, by_chance=0.75, deviations=-69.0),
-    order=Order("SequentialSampler", batches=16, batch_size=32),
+    order=SampleOrder("SequentialSampler", batches=16, batch_size=32),
     exact=Duplicates("content", 1996, copies=12, groups=11, conflicting=2, share=0.14,
-                     pairs=(Pair(17, 403, "3", "5"), Pair(20, 951, "1", "1"))),
-    near=Duplicates("picture", 1996, copies=1, groups=1, share=0.01, pairs=(Pair(4, 77, "1", "1", 0.04),)),
+                     pairs=(CopiedPair(17, 403, "3", "5"), CopiedPair(20, 951, "1", "1"))),
+    near=Duplicates("picture", 1996, copies=1, groups=1, share=0.01, pairs=(CopiedPair(4, 77, "1", "1", 0.04),)),
     outliers=(Outlier(88, "scale", "image", 120.0, 0.5, 0.8), Outlier(91, "blank", "image")), outlier_count=2,
     corrupt=(Corrupt(5, "OSError: image file is truncated"), Corrupt(812, "OSError: truncated")),
     corrupt_count=2,
 )  # fmt: skip
-VAL = Survey(
+VAL = DatasetSurvey(
     split="val_loader", role="eval", total=400, looked=400, seconds=2.0,
     fields=(FieldSurvey(name="0", role="input", kind="vector", samples=400, shapes=(Count("13", 400),),
                         dtypes=(Count("float64", 400),), low=-3.2, high=1680.0, mean=68.1, std=215.0),),
@@ -56,9 +56,9 @@ VAL = Survey(
 )  # fmt: skip
 PAIR = Between(
     "train_loader", "val_loader", coverage=0.04,
-    exact=Duplicates("content", 400, copies=31, share=1.0, pairs=(Pair(4, 9),)),
+    exact=Duplicates("content", 400, copies=31, share=1.0, pairs=(CopiedPair(4, 9),)),
 )  # fmt: skip
-UNREAD = Survey(split="stream", stopped="the dataset can't be copied")
+UNREAD = DatasetSurvey(split="stream", stopped="the dataset can't be copied")
 
 
 def drawn(paper: io.StringIO, width: int, full: bool = False) -> str:
@@ -81,10 +81,10 @@ def test_every_number_of_the_page_is_on_the_screen_too() -> None:
 
 
 def test_names_from_the_program_can_not_break_the_page_or_the_screen() -> None:
-    evil = Survey(
+    evil = DatasetSurvey(
         split="<script>x</script>\x1b[31m", total=2, looked=2,
         fields=(FieldSurvey(name="<b>\x1b]0;t\x07", role="input", kind="text", samples=2),),
-        labels=Labels("y", samples=2, classes=1, counts=(Count("<i>\x1b[2J", 2),)),
+        labels=LabelSurvey("y", samples=2, classes=1, counts=(Count("<i>\x1b[2J", 2),)),
         corrupt=(Corrupt(0, "ValueError: <img src=x>\x1b[31m"),), corrupt_count=1,
     )  # fmt: skip
     page, paper = fragment([evil], []), Paper()
@@ -94,9 +94,9 @@ def test_names_from_the_program_can_not_break_the_page_or_the_screen() -> None:
 
 
 def test_all_classes_are_there_if_all_are_asked_for() -> None:
-    many = Survey(
+    many = DatasetSurvey(
         split="train", total=400, looked=400,
-        labels=Labels("y", samples=400, classes=40, counts=tuple(Count(f"c{n}", 10) for n in range(40))),
+        labels=LabelSurvey("y", samples=400, classes=40, counts=tuple(Count(f"c{n}", 10) for n in range(40))),
     )  # fmt: skip
     brief, full = Paper(), Paper()
     draw(Screen(brief, 80), [many], [], full=False)

@@ -11,14 +11,14 @@ import pytest
 from golden_files import Paper, assert_golden
 from sample_profiles import MB, convolutions, hostile, module, transformer
 
-from clew.records.step_costs import Memory, ModuleCost, Part, Profile, Roof
+from clew.records.step_costs import ModuleCost, PartCost, Profile, Roof, StepMemory
 from clew.render.profile.profile_diff import (
     GONE,
     LARGER,
     NEW,
     NOISE,
     SLOWER,
-    Comparison,
+    ProfileDiff,
     compare,
     ordered,
     to_json,
@@ -27,7 +27,7 @@ from clew.render.profile.profile_diff_terminal import render_comparison
 from clew.render.verdict_json import dumps
 
 
-def drawn(comparison: Comparison, *, width: int = 80, full: bool = False, encoding: str = "utf-8") -> str:
+def drawn(comparison: ProfileDiff, *, width: int = 80, full: bool = False, encoding: str = "utf-8") -> str:
     paper = Paper(encoding)
     render_comparison(comparison, paper, width=width, full=full)
     return paper.getvalue()
@@ -56,7 +56,7 @@ def slower_convolution() -> Profile:
     )
 
 
-def both() -> Comparison:
+def both() -> ProfileDiff:
     return compare(convolutions(), slower_convolution(), ("20261115-before", "20261115-after"))
 
 
@@ -98,7 +98,7 @@ def measured(rng: random.Random, mean: float, spread: float, steps: int = 16) ->
 
 
 def of(module: ModuleCost, step: float = 0.03) -> Profile:
-    part = Part("forward", module.total, 1.2 * module.total, 0.3, 200)
+    part = PartCost("forward", module.total, 1.2 * module.total, 0.3, 200)
     return Profile(step_median=step, step_p95=1.1 * step, parts=(part,), modules=(module,), detailed=16)
 
 
@@ -191,7 +191,7 @@ def test_memory_that_is_larger_is_told_by_kind() -> None:
     assert told["tensors at the peak"] == LARGER
     assert told["activations"] == LARGER
     assert told["parameters"] == NOISE
-    nothing = compare(Profile(), Profile(memory=Memory()))
+    nothing = compare(Profile(), Profile(memory=StepMemory()))
     assert nothing.memory == ()
 
 

@@ -12,7 +12,7 @@ from sample_profiles import MB, convolutions, deep, frame, hostile, module, tran
 from sample_verdicts import RUN, softmax, write_script
 
 from clew.records.finding import Severity
-from clew.records.step_costs import Memory, OpCost, ProcessMemory, Profile
+from clew.records.step_costs import OpCost, ProcessMemory, Profile, StepMemory
 from clew.records.verdict import Verdict
 from clew.render.number_text import share, span
 from clew.render.profile.cost_tables import alike
@@ -124,7 +124,7 @@ def test_a_flame_of_any_depth_is_drawn() -> None:
 
 
 def test_one_process_that_does_not_grow_is_one_line() -> None:
-    memory = Memory(processes=(ProcessMemory(1, "main", 300 * MB),))
+    memory = StepMemory(processes=(ProcessMemory(1, "main", 300 * MB),))
     assert "the process uses 300 MiB\n" in drawn(replace(convolutions(), memory=memory))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from golden_files import Paper, assert_golden
 
-from clew.render.verdict.check_text import CheckEntry, Piece, pieces, render_check, render_checks
+from clew.render.verdict.check_text import CheckEntry, TextPiece, pieces, render_check, render_checks
 from clew.render.verdict.runs_table import render_runs, span
 from clew.store.read.run_info import RunInfo
 
@@ -82,9 +82,9 @@ def test_list_of_checks_is_a_line_each() -> None:
 
 def test_markdown_of_a_page_is_taken_apart() -> None:
     assert list(pieces(PAGE)) == [
-        Piece("Most units of a layer stay at zero."),
-        Piece("A second paragraph."),
-        Piece("lower the learning rate, or warm it up", bullet=True),
-        Piece("try LeakyReLU", bullet=True),
-        Piece("nn.LeakyReLU()", code=True),
+        TextPiece("Most units of a layer stay at zero."),
+        TextPiece("A second paragraph."),
+        TextPiece("lower the learning rate, or warm it up", bullet=True),
+        TextPiece("try LeakyReLU", bullet=True),
+        TextPiece("nn.LeakyReLU()", code=True),
     ]

@@ -36,7 +36,7 @@ from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
 from clew.records import signals
-from clew.records.dataset_survey import Labels, Order, Survey
+from clew.records.dataset_survey import DatasetSurvey, LabelSurvey, SampleOrder
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -94,7 +94,7 @@ class ClassImbalance(Check):
                     evidence=[Evidence(f"labels: {_counted(said)}"), looked(survey)],
                 )
 
-    def _never_trained(self, run: RunView, survey: Survey, said: Labels) -> Finding | None:
+    def _never_trained(self, run: RunView, survey: DatasetSurvey, said: LabelSurvey) -> Finding | None:
         """Classes of an evaluation split that a wholly read training split does not have."""
         known = {c.what for c in said.counts}
         for other in evaluation(run) if survey.whole and said.classes == len(said.counts) else ():
@@ -150,7 +150,7 @@ class ClassImbalance(Check):
         return f"needs {self.samples} labels, has {most}"
 
 
-def _in_order(order: Order) -> bool:
+def _in_order(order: SampleOrder) -> bool:
     """The first batches tell nothing about all where the data comes in its own order."""
     return order.sampler in ("", "SequentialSampler")
 
@@ -160,7 +160,7 @@ def _any_weights(run: RunView) -> bool:
     return any(is_weighted(run, site) for site in sites)
 
 
-def _counted(said: Labels) -> str:
+def _counted(said: LabelSurvey) -> str:
     return ", ".join(f"class {c.what}: {c.samples:,}" for c in said.counts[:10])
 
 

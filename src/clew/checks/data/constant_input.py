@@ -36,7 +36,7 @@ from clew.checks.evidence.survey_facts import site as place
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.records import signals
-from clew.records.dataset_survey import Survey
+from clew.records.dataset_survey import DatasetSurvey
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -97,7 +97,7 @@ class ConstantInput(Check):
                     evidence=looked(survey),
                 )
 
-    def _in_dataset(self, survey: Survey) -> tuple[Severity, str] | None:
+    def _in_dataset(self, survey: DatasetSurvey) -> tuple[Severity, str] | None:
         """The same of all samples that were looked at."""
         field = survey.main
         if field is None or field.samples < max(self.batch, self.samples):

@@ -29,7 +29,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.survey_facts import at, called, looked, site, surveys
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
-from clew.records.dataset_survey import Survey
+from clew.records.dataset_survey import DatasetSurvey
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -50,7 +50,7 @@ class CorruptSamples(Check):
             if survey.corrupt_count >= self.samples:
                 yield self._finding(survey, called(survey, found))
 
-    def _finding(self, survey: Survey, where: str) -> Finding:
+    def _finding(self, survey: DatasetSurvey, where: str) -> Finding:
         skipped = survey.corrupt_count == survey.nothing and not survey.stacked
         first = survey.corrupt[0] if survey.corrupt else None
         place = Site(file=first.file, line=first.line) if first is not None and first.file else site(survey)
@@ -65,7 +65,7 @@ class CorruptSamples(Check):
         )
 
 
-def _words(survey: Survey, where: str) -> str:
+def _words(survey: DatasetSurvey, where: str) -> str:
     if survey.past_end is not None and survey.total is not None:
         return (
             f"len(dataset) is {survey.total:,}, but from index {survey.past_end:,} on there are no samples"
@@ -79,7 +79,7 @@ def _words(survey: Survey, where: str) -> str:
     return f"{counted(survey.corrupt_count, 'sample')} of {all_read:,}{where} can't be read{named}"
 
 
-def _fix(survey: Survey) -> str:
+def _fix(survey: DatasetSurvey) -> str:
     if survey.past_end is not None:
         return "make __len__ return the number of samples that __getitem__ can return"
     bad = sorted(c.index for c in survey.corrupt)

@@ -33,7 +33,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.survey_facts import by_nature, called, exhibits, looked, site, surveys
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records.dataset_survey import Duplicates, Survey
+from clew.records.dataset_survey import DatasetSurvey, Duplicates
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 
@@ -61,7 +61,7 @@ class DuplicateSamples(Check):
             elif self._counts(survey.near, survey) and not self._are_windows(survey.near):
                 yield self._near(survey, where)
 
-    def _counts(self, copies: Duplicates, survey: Survey) -> bool:
+    def _counts(self, copies: Duplicates, survey: DatasetSurvey) -> bool:
         if copies.meant or by_nature(copies) or copies.copies < self.copies:
             return False
         return copies.share >= self.share and copies.copies < self.same * max(survey.looked - 1, 1)
@@ -69,7 +69,7 @@ class DuplicateSamples(Check):
     def _are_windows(self, copies: Duplicates) -> bool:
         return copies.neighbours >= self.windows * copies.copies
 
-    def _exact(self, survey: Survey, where: str) -> Finding:
+    def _exact(self, survey: DatasetSurvey, where: str) -> Finding:
         copies = survey.exact
         return self.finding(
             Severity.WARNING if copies.share >= self.many else Severity.ADVICE,
@@ -84,7 +84,7 @@ class DuplicateSamples(Check):
             exhibits=exhibits(survey, "exact"),
         )
 
-    def _near(self, survey: Survey, where: str) -> Finding:
+    def _near(self, survey: DatasetSurvey, where: str) -> Finding:
         copies = survey.near
         return self.finding(
             Severity.ADVICE,
@@ -104,7 +104,7 @@ class DuplicateSamples(Check):
         return next((s.exact.reason for s in surveys(run) if s.exact.reason), None)
 
 
-def _estimated(survey: Survey, copies: Duplicates) -> str:
+def _estimated(survey: DatasetSurvey, copies: Duplicates) -> str:
     return "" if survey.whole else f", about {copies.share:.0%} of all"
 
 

@@ -30,7 +30,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.survey_facts import at, called, looked, site, surveys
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
-from clew.records.dataset_survey import Count, FieldSurvey, Survey
+from clew.records.dataset_survey import Count, DatasetSurvey, FieldSurvey
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 
@@ -60,14 +60,16 @@ class InconsistentSamples(Check):
                     )
                     break
 
-    def _lacking(self, survey: Survey) -> tuple[Severity, str, Sequence[Count], str] | None:
+    def _lacking(self, survey: DatasetSurvey) -> tuple[Severity, str, Sequence[Count], str] | None:
         if not survey.missing_fields or not survey.stacked:
             return None
         field = survey.missing_fields[0]
         words = f"{counted(field.samples, 'sample')} of {survey.looked:,} have no field {field.what}"
         return Severity.ERROR, words, (), "return the same fields for every sample"
 
-    def _field(self, survey: Survey, field: FieldSurvey) -> tuple[Severity, str, Sequence[Count], str] | None:
+    def _field(
+        self, survey: DatasetSurvey, field: FieldSurvey
+    ) -> tuple[Severity, str, Sequence[Count], str] | None:
         name = f"field {field.name}" if len(survey.fields) > 1 else "the samples"
         others = field.shapes[1:]
         if others and field.kind not in ("text", "object") and (survey.stacked or self._odd(field)):

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import feeding_site
-from clew.checks.evidence.nan_culprit import Culprit
+from clew.checks.evidence.nan_culprit import CulpritReading
 from clew.checks.evidence.survey_facts import at, looked, surveys
 from clew.checks.evidence.survey_facts import site as place
 from clew.checks.needs import any_of
@@ -64,7 +64,7 @@ class NonfiniteInput(Check):
         broke = _first_break(run)
         if broke is None:
             return
-        blamed = [Culprit.read(f.step, f.data) for f in run.facts("culprit") if f.step == broke]
+        blamed = [CulpritReading.read(f.step, f.data) for f in run.facts("culprit") if f.step == broke]
         known = {is_data for c in blamed if (is_data := c.is_data) is not None}
         if known == {False}:  # running the step again has shown what computed it
             return

@@ -30,7 +30,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.survey_facts import at, called, exhibits, looked, site, surveys
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
-from clew.records.dataset_survey import Outlier, Survey
+from clew.records.dataset_survey import DatasetSurvey, Outlier
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 
@@ -55,7 +55,7 @@ class OutlierSamples(Check):
                 if len(outliers) >= self.samples:
                     yield self._finding(survey, outliers, called(survey, found))
 
-    def _finding(self, survey: Survey, outliers: list[Outlier], where: str) -> Finding:
+    def _finding(self, survey: DatasetSurvey, outliers: list[Outlier], where: str) -> Finding:
         first = outliers[0]
         indices = sorted({o.index for o in outliers})
         exact = [e for e in exhibits(survey, "outlier") if f", {first.why}" in f"{e.caption},"]

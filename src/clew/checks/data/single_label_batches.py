@@ -34,7 +34,7 @@ from clew.checks.evidence.survey_facts import site as place
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.records import signals
-from clew.records.dataset_survey import Survey
+from clew.records.dataset_survey import DatasetSurvey
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 
@@ -102,7 +102,7 @@ class SingleLabelBatches(Check):
                 ],
             )
 
-    def _in_order(self, survey: Survey) -> bool:
+    def _in_order(self, survey: DatasetSurvey) -> bool:
         """Sorted data, which is another fault."""
         said, order = survey.labels, survey.order
         if said is None or order is None or order.shuffled:

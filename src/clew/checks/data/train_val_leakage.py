@@ -31,7 +31,7 @@ import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import (
-    Source,
+    FeedSource,
     at,
     says_training,
     says_validation,
@@ -54,7 +54,7 @@ from clew.records.site import Site
 class Overlap:
     """How much of an evaluation source is known from training."""
 
-    source: Source
+    source: FeedSource
     step: int
     samples: int
     seen: int

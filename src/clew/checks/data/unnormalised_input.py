@@ -44,7 +44,7 @@ from clew.records.site import Site
 
 
 @dataclass(frozen=True)
-class Scale:
+class InputScale:
     """What the first layer got, over the judged samples."""
 
     mean: float
@@ -126,7 +126,7 @@ class UnnormalisedInput(Check):
                     confidence="possible",
                 )
 
-    def _finding(self, run: RunView, site: Site, means: Series, scale: Scale) -> Finding:
+    def _finding(self, run: RunView, site: Site, means: Series, scale: InputScale) -> Finding:
         uneven = scale.spread >= self.spread
         message = f"the input of {run.name(site)} ranges from {scale.low:.4g} to {scale.high:.4g}" + (
             f", and its features' standard deviations differ {scale.spread:.0f}-fold"
@@ -144,7 +144,7 @@ class UnnormalisedInput(Check):
             ),
         )
 
-    def _scale(self, run: RunView, site: Site) -> Scale | None:
+    def _scale(self, run: RunView, site: Site) -> InputScale | None:
         """Medians over the first samples, and the widest range; None if there are too few."""
         found = {
             name: series.first(self.window).finite()
@@ -155,7 +155,7 @@ class UnnormalisedInput(Check):
         if any(len(found.get(name, ())) < self.samples for name in ("mean", "std", "min", "max")):
             return None
         spread = found.get("feature_spread")
-        return Scale(
+        return InputScale(
             mean=found["mean"].median,
             std=found["std"].median,
             low=found["min"].min,
@@ -175,13 +175,13 @@ def _is_measured(field: FieldSurvey) -> bool:
     return field.kind in ("image", "vector", "wave", "array") and "float" in field.dtypes[0].what
 
 
-def _scale_of(field: FieldSurvey) -> Scale:
+def _scale_of(field: FieldSurvey) -> InputScale:
     """As most samples are: one odd value must not speak for all."""
     mean, std, low, high = (v or 0.0 for v in (field.level, field.contrast, field.low, field.high))
-    return Scale(mean, std, low, high, field.spread)
+    return InputScale(mean, std, low, high, field.spread)
 
 
-def _fix(scale: Scale, uneven: float) -> str:
+def _fix(scale: InputScale, uneven: float) -> str:
     if scale.spread >= uneven / 10:
         return "x = (x - x_train.mean(0)) / x_train.std(0)  # feature by feature, from the training data"
     if scale.low >= 0 and 128 < scale.high <= 255:

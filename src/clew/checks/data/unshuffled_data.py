@@ -37,7 +37,7 @@ from clew.checks.evidence.survey_facts import site as place
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.records import signals
-from clew.records.dataset_survey import Labels, Order
+from clew.records.dataset_survey import LabelSurvey, SampleOrder
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -99,11 +99,11 @@ class UnshuffledData(Check):
                     ],
                 )
 
-    def _in_classes(self, said: Labels, order: Order) -> bool:
+    def _in_classes(self, said: LabelSurvey, order: SampleOrder) -> bool:
         several = said.kind == "class" and said.classes > 1 and said.by_chance >= self.by_chance
         return several and order.batch_size >= self.batch and order.batches >= 2
 
-    def _one_after_another(self, said: Labels, order: Order) -> bool:
+    def _one_after_another(self, said: LabelSurvey, order: SampleOrder) -> bool:
         """The dataset itself is sorted, or batch after batch begins with the class of the one before."""
         if order.sampler == "SequentialSampler":
             return said.switches <= self.mixing * said.by_chance

@@ -38,7 +38,7 @@ def feeding_site(run: RunView, site: Site) -> Site:
 
 
 @dataclass(frozen=True)
-class Source:
+class FeedSource:
     """Where evaluation inputs came from."""
 
     number: int
@@ -54,9 +54,9 @@ class Source:
         return loader.site if loader is not None else Site("", None, self.file, self.line, "eval", self.root)
 
 
-def sources(run: RunView) -> list[Source]:
+def sources(run: RunView) -> list[FeedSource]:
     return [
-        Source(-1 if f.source is None else f.source, f.root, f.loader, f.names, f.file, f.line)
+        FeedSource(-1 if f.source is None else f.source, f.root, f.loader, f.names, f.file, f.line)
         for f in run.known(FedFact)
         if f.phase == "eval"
     ]

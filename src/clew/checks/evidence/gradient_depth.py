@@ -19,7 +19,7 @@ PRESENT = 0.9  # share of the samples in which a layer must have a gradient to b
 
 
 @dataclass(frozen=True, eq=False)
-class Profile:
+class DepthProfile:
     """One model over a few sampled steps: layers in forward order × steps."""
 
     sites: tuple[Site, ...]
@@ -54,7 +54,7 @@ def first_over_weight(run: RunView) -> float:
     return median(relative) if relative else float("nan")
 
 
-def profiles(run: RunView, cut: Callable[[Series], Series]) -> Iterator[Profile]:
+def profiles(run: RunView, cut: Callable[[Series], Series]) -> Iterator[DepthProfile]:
     """A profile of each model that is deep enough, over the samples that `cut` keeps."""
     by_root: dict[str, list[tuple[Site, Series, Series]]] = {}
     for site, gradient in run.series("gradient.norm"):
@@ -82,7 +82,7 @@ def _cell(param: str) -> tuple[int, str]:
     return (int(found[1]) if found else 0), param
 
 
-def _profile(rows: Sequence[tuple[Site, Series, Series]]) -> Profile | None:
+def _profile(rows: Sequence[tuple[Site, Series, Series]]) -> DepthProfile | None:
     rows = _sampled_together(rows)
     if len(rows) < LEAST_LAYERS or not len(rows[0][1]):
         return None
@@ -96,7 +96,7 @@ def _profile(rows: Sequence[tuple[Site, Series, Series]]) -> Profile | None:
         return None
     sites = tuple(site for (site, _, _), kept in zip(rows, layers, strict=True) if kept)
     relative = gradients[layers][:, steps] / weights[layers][:, steps]
-    return Profile(sites, rows[0][1].steps[steps], relative)
+    return DepthProfile(sites, rows[0][1].steps[steps], relative)
 
 
 def _sampled_together(rows: Sequence[tuple[Site, Series, Series]]) -> list[tuple[Site, Series, Series]]:

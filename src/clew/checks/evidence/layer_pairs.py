@@ -10,7 +10,7 @@ from clew.checks.run_view import RunView
 
 
 @dataclass(frozen=True)
-class Pair:
+class LayerPair:
     """Two affine layers of which the second gets what the first puts out, and nobody else does."""
 
     root: str
@@ -23,7 +23,7 @@ class Pair:
     through: tuple[str, ...]  # dropout and batch normalisation in between
 
     @classmethod
-    def read(cls, root: str, data: Data) -> Pair:
+    def read(cls, root: str, data: Data) -> LayerPair:
         kernels = data.get("kernels")
         return cls(
             root=root,
@@ -63,9 +63,9 @@ class Dropout:
         )
 
 
-def pairs(run: RunView) -> Iterator[Pair]:
+def pairs(run: RunView) -> Iterator[LayerPair]:
     for root, data in _newest(run):
-        yield from (Pair.read(root, row) for row in rows(data.get("pairs")))
+        yield from (LayerPair.read(root, row) for row in rows(data.get("pairs")))
 
 
 def dropouts(run: RunView) -> Iterator[Dropout]:

@@ -10,7 +10,17 @@ from clew.checks.evidence.speed_gains import duration, expected, size, times, wo
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted
 from clew.records.finding import Evidence, Finding, Severity
-from clew.records.loader_speed import FACTS, LOADER, PICKLE, FieldSize, Measured, Rate, Stage, Stages, Sweep
+from clew.records.loader_speed import (
+    FACTS,
+    LOADER,
+    PICKLE,
+    FieldSize,
+    MeasuredLoader,
+    Rate,
+    Stages,
+    StageTime,
+    Sweep,
+)
 from clew.records.site import Site
 
 TRAINED = "training step"  # what speeds must have been measured with for a gain of training
@@ -21,16 +31,16 @@ LARGE_BATCH = 8e6  # of a batch, below which moving it is no matter
 MOST_SAVED = 0.95  # of a step that can be saved at all
 
 
-def measured(run: RunView) -> list[Measured]:
+def measured(run: RunView) -> list[MeasuredLoader]:
     """Loader by loader, in the order in which they were looked at."""
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
     for kind in FACTS:
         for fact in run.facts(kind):
             found.setdefault(str(fact.data.get("loader")), {})[kind] = fact.data
-    return [Measured.from_facts(facts) for facts in found.values()]
+    return [MeasuredLoader.from_facts(facts) for facts in found.values()]
 
 
-def site_of(one: Measured) -> Site:
+def site_of(one: MeasuredLoader) -> Site:
     return Site(op="loader", file=one.file, line=one.line)
 
 
@@ -39,7 +49,7 @@ def named(field: str) -> str:
     return f"field {field}" if field.isdigit() else field
 
 
-def batch_time(one: Measured) -> float | None:
+def batch_time(one: MeasuredLoader) -> float | None:
     """Seconds of a training step with its loading, where both were measured together."""
     speeds = one.speeds
     known = speeds is not None and speeds.step == TRAINED and speeds.both is not None and speeds.batch > 0
@@ -79,15 +89,15 @@ def slow_loader(check: Check, run: RunView) -> Iterator[Finding]:
         )
 
 
-def _slowest(stages: Stages | None) -> Stage | None:
+def _slowest(stages: Stages | None) -> StageTime | None:
     return max(stages.stages, key=lambda s: s.share, default=None) if stages is not None else None
 
 
-def _because(stage: Stage | None) -> str:
+def _because(stage: StageTime | None) -> str:
     return "" if stage is None else f"; {stage.name} takes {stage.share:.0%} of a sample's time"
 
 
-def _fix(stage: Stage | None, workers: int, sweep: Sweep | None) -> str:
+def _fix(stage: StageTime | None, workers: int, sweep: Sweep | None) -> str:
     less = "do less per sample"
     if stage is not None and stage.kind == PICKLE:
         less = "send less: smaller dtypes, fewer fields, tensors instead of other objects"
@@ -103,7 +113,7 @@ def _fix(stage: Stage | None, workers: int, sweep: Sweep | None) -> str:
     return f"{less}; clew data --sweep tries more workers"
 
 
-def _site(stage: Stage | None) -> Site | None:
+def _site(stage: StageTime | None) -> Site | None:
     if stage is None or stage.file is None:
         return None
     return Site(op=stage.name, file=stage.file, line=stage.line)
@@ -181,7 +191,9 @@ def large_transfer(check: Check, run: RunView, narrower: float) -> Iterator[Find
             yield _transfer(check, one, worst, severity, gain)
 
 
-def _transfer(check: Check, one: Measured, worst: FieldSize, severity: Severity, gain: float) -> Finding:
+def _transfer(
+    check: Check, one: MeasuredLoader, worst: FieldSize, severity: Severity, gain: float
+) -> Finding:
     sizes = one.sizes
     assert sizes is not None
     assert sizes.moving is not None

@@ -31,7 +31,7 @@ def schedulers(run: RunView) -> list[SchedulerFact]:
 
 
 @dataclass(frozen=True)
-class Order:
+class SchedulerOrder:
     """The order of events in a step, and how many steps had it."""
 
     pattern: str
@@ -39,16 +39,16 @@ class Order:
     first: int  # step
 
 
-def orders(run: RunView) -> list[Order]:
+def orders(run: RunView) -> list[SchedulerOrder]:
     """Every order of events that occurred, the most frequent first."""
     known = {fact.id: fact.pattern for fact in run.known(PatternFact)}
-    found: dict[str, Order] = {}
+    found: dict[str, SchedulerOrder] = {}
     for _, series in run.series("events.pattern"):
         numbers, firsts, counts = np.unique(series.values, return_index=True, return_counts=True)
         for number, first, count in zip(numbers, firsts, counts, strict=True):
             pattern = known.get(int(number)) if np.isfinite(number) else None
             if pattern is not None:
-                found[pattern] = Order(pattern, int(count), int(series.steps[first]))
+                found[pattern] = SchedulerOrder(pattern, int(count), int(series.steps[first]))
     return sorted(found.values(), key=lambda order: (-order.count, order.first))
 
 

@@ -19,7 +19,7 @@ MOST_SAMPLES = 8
 
 
 @dataclass(frozen=True)
-class Culprit:
+class CulpritReading:
     """What is known of it; every field may be missing."""
 
     step: int
@@ -47,7 +47,7 @@ class Culprit:
     made_by_program: bool = False  # not found, but known not to be the data
 
     @classmethod
-    def read(cls, step: int, data: Mapping[str, Any]) -> Culprit:
+    def read(cls, step: int, data: Mapping[str, Any]) -> CulpritReading:
         phase, op = text(data.get("phase")) or "forward", text(data.get("op")) or "an operation"
         file, line = text(data.get("file")), whole(data.get("line"))
         module, root = text(data.get("module")), text(data.get("root"))
@@ -129,9 +129,9 @@ def samples_of(samples: Sequence[int], batch: int = 0, count: int = 0) -> str:
     return f"{count}{whole_batch} samples of the batch: {shown}"
 
 
-def culprit_at(run: RunView, step: int) -> Culprit | None:
+def culprit_at(run: RunView, step: int) -> CulpritReading | None:
     """What running that very step again has found."""
-    found = [Culprit.read(f.step, f.data) for f in run.facts("culprit") if f.step == step]
+    found = [CulpritReading.read(f.step, f.data) for f in run.facts("culprit") if f.step == step]
     return next((c for c in found if c.found and c.why), None)
 
 
@@ -141,7 +141,9 @@ def first_bad(run: RunView, signal: str) -> tuple[int | None, Series | None]:
     return min(hits, key=lambda hit: hit[0], default=(None, None))
 
 
-def growth(run: RunView, step: int, culprit: Culprit | None, shown: Series | None) -> Iterator[Evidence]:
+def growth(
+    run: RunView, step: int, culprit: CulpritReading | None, shown: Series | None
+) -> Iterator[Evidence]:
     """How it came: where an update broke a parameter, the last steps' gradients and updates."""
     if culprit is None or not culprit.by_update:
         return

@@ -6,26 +6,26 @@ from collections.abc import Iterable, Sequence
 
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records.dataset_survey import Between, Duplicates, Survey
+from clew.records.dataset_survey import Between, DatasetSurvey, Duplicates
 from clew.records.finding import Evidence, Exhibit
 from clew.records.site import Site
 
 NATURAL = 100  # times the copies that chance would make, up to which they are nothing to speak of
 
 
-def surveys(run: RunView) -> list[Survey]:
+def surveys(run: RunView) -> list[DatasetSurvey]:
     """The newest survey of every split."""
-    found = [Survey.from_json(f.data) for f in run.facts("data.survey")]
+    found = [DatasetSurvey.from_json(f.data) for f in run.facts("data.survey")]
     return list({(s.split, s.loader): s for s in found}.values())
 
 
-def training(run: RunView) -> list[Survey]:
+def training(run: RunView) -> list[DatasetSurvey]:
     """Of splits that are trained on; those whose use is not known, if there are no others."""
     found = surveys(run)
     return [s for s in found if s.role == "train"] or [s for s in found if s.role != "eval"]
 
 
-def evaluation(run: RunView) -> list[Survey]:
+def evaluation(run: RunView) -> list[DatasetSurvey]:
     return [s for s in surveys(run) if s.role == "eval"]
 
 
@@ -38,12 +38,12 @@ def was_surveyed(run: RunView) -> bool:
     return bool(run.facts("data.survey"))
 
 
-def site(found: Survey | Between) -> Site:
+def site(found: DatasetSurvey | Between) -> Site:
     """The line that makes or iterates the loader."""
     return Site(op="loader", file=found.file, line=found.line)
 
 
-def looked(survey: Survey) -> Evidence:
+def looked(survey: DatasetSurvey) -> Evidence:
     """How much the words rest on."""
     many = f"{'all' if survey.whole else 'the first'} {survey.looked:,}"
     if not survey.whole and survey.total:
@@ -52,7 +52,7 @@ def looked(survey: Survey) -> Evidence:
     return Evidence(f"{many} samples of {survey.dataset or survey.split} were read{ended}")
 
 
-def exhibits(found: Survey | Between, *about: str) -> list[Exhibit]:
+def exhibits(found: DatasetSurvey | Between, *about: str) -> list[Exhibit]:
     return [Exhibit.from_json(dict(e)) for e in found.exhibits if e.get("about") in about]
 
 
@@ -66,6 +66,6 @@ def by_nature(copies: Duplicates) -> bool:
     return copies.natural * NATURAL >= max(copies.copies, 1)
 
 
-def called(found: Survey, all_of_them: Sequence[Survey]) -> str:
+def called(found: DatasetSurvey, all_of_them: Sequence[DatasetSurvey]) -> str:
     """The split's name, where there are several."""
     return f" of {found.split}" if len(all_of_them) > 1 else ""

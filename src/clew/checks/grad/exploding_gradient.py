@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.gradient_depth import Profile, first_over_weight, profiles
+from clew.checks.evidence.gradient_depth import DepthProfile, first_over_weight, profiles
 from clew.checks.evidence.loss_trend import lead_loss
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -132,12 +132,12 @@ class ExplodingGradient(Check):
         loss = lead_loss(run)
         return loss is not None and loss.last(self.window).median < loss.first(self.window).median
 
-    def _explodes(self, profile: Profile) -> bool:
+    def _explodes(self, profile: DepthProfile) -> bool:
         decades = profile.decades()
         bad = (decades < -self.decades) & (profile.relative[0] > self.large)
         return len(decades) >= self.sustained * self.window and float(np.mean(bad)) >= self.sustained
 
-    def _along_depth(self, run: RunView, profile: Profile) -> Finding:
+    def _along_depth(self, run: RunView, profile: DepthProfile) -> Finding:
         grown = 10 ** -float(np.median(profile.decades()))
         first = profile.sites[0]
         return self.finding(

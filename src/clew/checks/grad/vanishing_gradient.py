@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.gradient_depth import Profile, profiles
+from clew.checks.evidence.gradient_depth import DepthProfile, profiles
 from clew.checks.run_view import RunView
 from clew.records import signals
 from clew.records.facts.model_facts import ModelFact
@@ -77,12 +77,12 @@ class VanishingGradient(Check):
             if self._vanishes(profile):
                 yield self._finding(run, profile)
 
-    def _vanishes(self, profile: Profile) -> bool:
+    def _vanishes(self, profile: DepthProfile) -> bool:
         decades = profile.decades()
         enough = len(decades) >= self.sustained * self.window
         return enough and float(np.mean(decades > self.decades)) >= self.sustained
 
-    def _finding(self, run: RunView, profile: Profile) -> Finding:
+    def _finding(self, run: RunView, profile: DepthProfile) -> Finding:
         shrink = 10 ** float(np.median(profile.decades()))
         count = len(profile.sites)
         first, last = profile.sites[0], profile.sites[-2]
@@ -104,7 +104,7 @@ class VanishingGradient(Check):
             ],
         )
 
-    def _onset(self, run: RunView, latest: Profile) -> int:
+    def _onset(self, run: RunView, latest: DepthProfile) -> int:
         """The start of the run if it was so from the first, else of the judged window."""
         for profile in profiles(run, lambda series: series.first(self.window)):
             if profile.sites[0] == latest.sites[0] and self._vanishes(profile):

@@ -63,11 +63,11 @@ class HalfPrecisionOverflow(Check):
     sustained: float = 0.9  # share of the window that must be near
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        found: list[tuple[float, int, Site, Series, Format, Course | None]] = []
+        found: list[tuple[float, int, Site, Series, Format, OverflowCourse | None]] = []
         for (site, series), fmt in _half_layers(run):
             if len(series) < self.window:
                 continue
-            course = Course.of(series.last(self.window), run.steps - 1)
+            course = OverflowCourse.of(series.last(self.window), run.steps - 1)
             if series.last(self.window).share_below(self.near) >= self.sustained:
                 found.append((course.recent, run.depth(site), site, series, fmt, None))
             elif self._will_reach(series, course):
@@ -75,7 +75,7 @@ class HalfPrecisionOverflow(Check):
         for _, _, site, series, fmt, growing in sorted(found, key=lambda hit: hit[:2]):
             yield self._finding(run, site, series, fmt, growing)
 
-    def _will_reach(self, headroom: Series, course: Course) -> bool:
+    def _will_reach(self, headroom: Series, course: OverflowCourse) -> bool:
         """Growth so far that goes on, and would use up the rest soon."""
         if not course.is_steady or course.now >= self.approaching:
             return False
@@ -85,7 +85,7 @@ class HalfPrecisionOverflow(Check):
         return course.now / -course.slope <= self.horizon * span
 
     def _finding(
-        self, run: RunView, site: Site, series: Series, fmt: Format, growing: Course | None
+        self, run: RunView, site: Site, series: Series, fmt: Format, growing: OverflowCourse | None
     ) -> Finding:
         now = series.last(self.window).median if growing is None else growing.recent  # as measured
         largest = fmt.largest / 2**now
@@ -111,7 +111,7 @@ class HalfPrecisionOverflow(Check):
 
 
 @dataclass(frozen=True)
-class Course:
+class OverflowCourse:
     """A line through the last headrooms. Samples get rare as a run goes on: the line goes on to its end."""
 
     now: float  # bits, where the line is at the end of the run
@@ -121,7 +121,7 @@ class Course:
     is_steady: bool  # falls, and by more than the values scatter about it
 
     @classmethod
-    def of(cls, series: Series, last_step: int) -> Course:
+    def of(cls, series: Series, last_step: int) -> OverflowCourse:
         steps, values = series.steps.astype(np.float64), series.values
         span = float(steps[-1] - steps[0])
         if span <= 0:

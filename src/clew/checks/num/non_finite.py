@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.nan_culprit import Culprit, culprit_at, first_bad, growth, samples_of
+from clew.checks.evidence.nan_culprit import CulpritReading, culprit_at, first_bad, growth, samples_of
 from clew.checks.evidence.recorded_facts import text
 from clew.checks.evidence.recorded_facts import text as as_text
 from clew.checks.needs import any_of
@@ -102,7 +102,7 @@ class NonFinite(Check):
         if not steps:
             return
         step = min(steps)
-        found = [Culprit.read(f.step, f.data) for f in run.facts("culprit") if f.step == step]
+        found = [CulpritReading.read(f.step, f.data) for f in run.facts("culprit") if f.step == step]
         if any(c.is_data is False for c in found):  # what the models were given was the program's own work
             reports = [replace(r, bad_inputs=()) for r in reports]
         report = next((r for r in sorted(reports, key=lambda r: r.where != "loss") if r.step == step), None)
@@ -136,11 +136,11 @@ class NonFinite(Check):
 
 def _why_unnamed(run: RunView, step: int) -> str | None:
     """Of the loss and of the gradients, the first that was looked at says it for both."""
-    reasons = [Culprit.read(f.step, f.data).reason for f in run.facts("culprit") if f.step == step]
+    reasons = [CulpritReading.read(f.step, f.data).reason for f in run.facts("culprit") if f.step == step]
     return next((reason for reason in reasons if reason), None)
 
 
-def _because(run: RunView, culprit: Culprit | None) -> str | None:
+def _because(run: RunView, culprit: CulpritReading | None) -> str | None:
     return culprit.because(run.module_name(culprit.site)) if culprit else None
 
 
@@ -200,7 +200,9 @@ def _eval_evidence(run: RunView, report: NonFiniteFact) -> Iterator[Evidence]:
             yield series.evidence(f"{bad} of {counted(len(series), 'evaluation')} are not finite")
 
 
-def _site(run: RunView, series: Series | None, report: NonFiniteFact | None, culprit: Culprit | None) -> Site:
+def _site(
+    run: RunView, series: Series | None, report: NonFiniteFact | None, culprit: CulpritReading | None
+) -> Site:
     if culprit and culprit.computed and (culprit.site.file or culprit.site.module is not None):
         return run.locate(culprit.site)
     if culprit and culprit.phase == "parameter" and not culprit.by_update and culprit.site.file:
@@ -257,7 +259,7 @@ class Elsewhere:
     rank: int
     step: int
     kind: str
-    culprit: Culprit | None
+    culprit: CulpritReading | None
     replay: str | None  # the command that runs its step again
     why: str | None = None
 

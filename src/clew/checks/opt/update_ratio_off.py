@@ -39,7 +39,7 @@ from clew.records.finding import Finding, Severity
 
 
 @dataclass(frozen=True)
-class Pace:
+class UpdatePace:
     """How fast one weight changes, and how large its gradient is, both relative to its size."""
 
     series: Series
@@ -87,7 +87,7 @@ class UpdateRatioOff(Check):
         if not odd and not self.low <= ratio <= self.high and _at_full_rate(run):
             yield self._all(run, paces, ratio)
 
-    def _paces(self, run: RunView) -> list[Pace]:
+    def _paces(self, run: RunView) -> list[UpdatePace]:
         found = []
         for site, series in run.series("update.ratio"):
             recent = series.finite().last(self.window)
@@ -96,16 +96,16 @@ class UpdateRatioOff(Check):
                 continue
             size = w.last(self.window).median
             if size > 0 and recent.median > 0:
-                found.append(Pace(series, recent.median, g.last(self.window).median / size))
+                found.append(UpdatePace(series, recent.median, g.last(self.window).median / size))
         return found
 
-    def _odd(self, pace: Pace, ratio: float, gradient: float) -> bool:
+    def _odd(self, pace: UpdatePace, ratio: float, gradient: float) -> bool:
         if not gradient > 0 or not 1 / self.gradient <= pace.gradient / gradient <= self.gradient:
             return False
         too_slow = pace.ratio < self.slow and pace.ratio * self.apart < ratio
         return too_slow or (pace.ratio > self.fast and pace.ratio > self.apart * ratio)
 
-    def _odd_one(self, run: RunView, pace: Pace, ratio: float) -> Finding:
+    def _odd_one(self, run: RunView, pace: UpdatePace, ratio: float) -> Finding:
         name = run.name(pace.series.site)
         factor = ratio / pace.ratio
         return self.finding(
@@ -119,7 +119,7 @@ class UpdateRatioOff(Check):
             evidence=pace.series.evidence(f"change of {name} in one step, as a share of its size"),
         )
 
-    def _all(self, run: RunView, paces: list[Pace], ratio: float) -> Finding:
+    def _all(self, run: RunView, paces: list[UpdatePace], ratio: float) -> Finding:
         site, rate = highest_rate(run)
         middle = min(paces, key=lambda p: abs(p.ratio - ratio)).series
         low = ratio < self.low

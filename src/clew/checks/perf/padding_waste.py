@@ -32,7 +32,7 @@ from clew.checks.evidence.speed_gains import LITTLE, expected, times
 from clew.checks.run_view import RunView
 from clew.records.facts.loader_facts import PaddingFact
 from clew.records.finding import Evidence, Finding, Severity
-from clew.records.loader_speed import Measured, Padding
+from clew.records.loader_speed import MeasuredLoader, Padding
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class PaddingWaste(Check):
         enough = padding.samples >= self.samples and padding.batches >= self.batches
         return enough and padding.longest_length >= self.length
 
-    def _finding(self, one: Measured, worst: Padding, gain: float) -> Finding:
+    def _finding(self, one: MeasuredLoader, worst: Padding, gain: float) -> Finding:
         fixed = worst.saves(worst.longest) > 0.5 * _saves(worst)
         to = "the longest of its batch" if not fixed else f"{worst.padded_to:.0f}"
         return self.finding(

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.layer_pairs import Pair, pairs
+from clew.checks.evidence.layer_pairs import LayerPair, pairs
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
 from clew.records.facts.model_facts import StructureFact
@@ -50,7 +50,7 @@ class NoNonlinearity(Check):
         for pair in sorted(found, key=lambda p: run.depth(Site(module=p.first, root=p.root))):
             yield self._finding(run, pair)
 
-    def _finding(self, run: RunView, pair: Pair) -> Finding:
+    def _finding(self, run: RunView, pair: LayerPair) -> Finding:
         first, then = (Site(module=path, root=pair.root) for path in (pair.first, pair.then))
         a, b, c = pair.widths
         between = f"nothing but {listed(pair.through)}" if pair.through else "nothing"
@@ -68,7 +68,7 @@ class NoNonlinearity(Check):
         )
 
 
-def _collapses(pair: Pair) -> bool:
+def _collapses(pair: LayerPair) -> bool:
     """Whether one layer could do what both do: same kind, and no bottleneck between."""
     if len(pair.widths) != 3 or len(pair.kinds) != 2 or pair.grouped:
         return False

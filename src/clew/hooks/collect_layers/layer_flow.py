@@ -2,7 +2,7 @@
 
 The order of modules does not tell whether there was an activation function between two of them, nor
 whether a sum or a branch was; a graph does. Whose it is, autograd's of a training forward or that of
-a forward which was only traced, is the business of a `Way`: how its nodes are walked.
+a forward which was only traced, is the business of a `AutogradEdges`: how its nodes are walked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AFFINE = (nn.Linear, _ConvNd)
 NORMS = (_BatchNorm, _InstanceNorm)
 
 
-class Way(Protocol):
+class AutogradEdges(Protocol):
     """How to walk a graph from what was made to what it was made of; nodes are whatever can be a key."""
 
     def operand(self, node: Any) -> Any:
@@ -38,7 +38,7 @@ class Way(Protocol):
 
 
 @dataclass(frozen=True)
-class Made:
+class LayerOutput:
     """What made a node: a layer, or a call of `F.dropout`."""
 
     role: str  # affine, norm, dropout or squash
@@ -47,12 +47,12 @@ class Made:
 
 
 @dataclass(eq=False)
-class Flow:
+class LayerFlow:
     """One forward of one root."""
 
     root: str
-    way: Way
-    made: dict[Any, Made] = field(default_factory=dict)
+    way: AutogradEdges
+    made: dict[Any, LayerOutput] = field(default_factory=dict)
     pairs: list[tuple[dict[str, Any], list[Any]]] = field(default_factory=list)  # and the nodes in between
     biases: list[tuple[dict[str, Any], list[Any]]] = field(default_factory=list)
     dropouts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -70,14 +70,14 @@ class Flow:
         role = role_of(module)
         if role is None or node is None or (role == "dropout" and node in self.made):
             return  # a dropout that does nothing hands on what it got
-        self.made[node] = Made(role, path, module)
+        self.made[node] = LayerOutput(role, path, module)
         if role == "dropout":
             self._note_dropout(path, float(getattr(module, "p", 0.0)), True, (None, None))
 
     def dropped(self, node: Any, path: str, p: float, place: tuple[str | None, int | None]) -> None:
         """`F.dropout` was called in the forward of the module at `path`, on the line at `place`."""
         name = f"{path}.dropout" if path else "dropout"
-        self.made[node] = Made("dropout", name)
+        self.made[node] = LayerOutput("dropout", name)
         self._note_dropout(name, p, False, place)
 
     def _note_dropout(self, path: str, p: float, module: bool, place: tuple[str | None, int | None]) -> None:
@@ -94,7 +94,7 @@ class Flow:
             names = [m.path for m in (self.made.get(last), self._layer_before(last)) if m is not None]
             self.squashing.append({"op": op, "modules": names, "into": path})
 
-    def _layer_before(self, node: Any) -> Made | None:
+    def _layer_before(self, node: Any) -> LayerOutput | None:
         """The layer whose output a function was given, perhaps scaled or shifted."""
         for _ in range(NEAR):
             node = self.way.operand(node) if node is not None else None
@@ -118,7 +118,9 @@ class Flow:
         if source is not None and source.role == "dropout":
             self.dropouts[source.path]["loss"] = True
 
-    def _back(self, node: Any, through_layers: bool = True) -> tuple[list[str], list[Any], Made | None, Any]:
+    def _back(
+        self, node: Any, through_layers: bool = True
+    ) -> tuple[list[str], list[Any], LayerOutput | None, Any]:
         """From a node back to what made its values: layers passed, nodes, the maker, the last node."""
         through: list[str] = []
         nodes: list[Any] = []
@@ -171,7 +173,7 @@ def role_of(module: nn.Module) -> str | None:
     return "dropout" if isinstance(module, _DropoutNd) and module.training and module.p > 0 else None
 
 
-def _pair(source: Made, module: nn.Module, path: str, through: list[str]) -> dict[str, Any]:
+def _pair(source: LayerOutput, module: nn.Module, path: str, through: list[str]) -> dict[str, Any]:
     first = source.module
     return {
         "first": source.path,

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from clew.hooks.collect_layers.layer_flow import Flow
+from clew.hooks.collect_layers.layer_flow import LayerFlow
 from clew.hooks.collect_layers.trained_models import Root
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
@@ -69,8 +69,8 @@ class Structure:
         self.settle = guard.probe("structure", self._settle, self.forget)
         self._looks: dict[int, int] = {}
         self._sent: dict[str, StructureFact] = {}
-        self._waiting: list[tuple[Flow, StructureFact]] = []
-        self.flow: Flow | None = None
+        self._waiting: list[tuple[LayerFlow, StructureFact]] = []
+        self.flow: LayerFlow | None = None
 
     @property
     def waiting(self) -> bool:
@@ -79,7 +79,7 @@ class Structure:
     def _begin(self, root: Root) -> None:
         """A measured forward of this root begins."""
         looked = self._looks.get(root.index, 0)
-        self.flow = Flow(root.name, AutogradWay()) if looked < LOOKS else None
+        self.flow = LayerFlow(root.name, AutogradWay()) if looked < LOOKS else None
         self._looks[root.index] = looked + 1
 
     def _enter(self, module: nn.Module, path: str, args: tuple[Any, ...]) -> None:

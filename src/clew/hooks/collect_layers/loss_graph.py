@@ -31,7 +31,7 @@ CUTTING = {"detach", "detach_", "numpy", "item", "tolist", "__array__", "tensor"
 
 
 @dataclass
-class Seen:
+class SeenParameter:
     """What is known of one root's forwards and of the graphs behind them."""
 
     ran: dict[str, bool] = field(default_factory=dict)  # path -> ran with gradients enabled
@@ -60,7 +60,7 @@ class GraphBook:
     def __init__(self, sink: Sink, models: ModelBook) -> None:
         self._sink = sink
         self._models = models
-        self._seen: dict[int, Seen] = {}
+        self._seen: dict[int, SeenParameter] = {}
         self._reached: dict[int, weakref.ref[Tensor]] = {}
         self._bare: dict[int, weakref.ref[Tensor]] = {}
         self._backwards = 0
@@ -73,7 +73,7 @@ class GraphBook:
 
     def entered(self, root: Root, module: nn.Module, parent: nn.Module | None, args: tuple[Any, ...]) -> None:
         """A module inside a root is about to run, on a step that is looked at."""
-        seen = self._seen.setdefault(root.index, Seen())
+        seen = self._seen.setdefault(root.index, SeenParameter())
         if not self._is_member(seen, root, module):
             if parent is None or id(parent) not in seen.strangers:
                 self._note_stranger(seen, root, module, parent)
@@ -85,13 +85,15 @@ class GraphBook:
             samples = max(before[2], int(shape_of(args[0])[0]))
             seen.norms[path] = [type(module).__name__, module.training, samples]
 
-    def _is_member(self, seen: Seen, root: Root, module: nn.Module) -> bool:
+    def _is_member(self, seen: SeenParameter, root: Root, module: nn.Module) -> bool:
         if id(module) not in seen.members:
             top = root.module()
             seen.members = set() if top is None else {id(m) for m in top.modules()}
         return id(module) in seen.members
 
-    def _note_stranger(self, seen: Seen, root: Root, module: nn.Module, parent: nn.Module | None) -> None:
+    def _note_stranger(
+        self, seen: SeenParameter, root: Root, module: nn.Module, parent: nn.Module | None
+    ) -> None:
         if id(module) in seen.strangers or not torch.is_grad_enabled():
             return
         held: list[tuple[str, weakref.ref[Tensor]]] = [
@@ -105,7 +107,7 @@ class GraphBook:
     def cut(self, root: Root, name: str, args: tuple[Any, ...]) -> None:
         """A tensor with a history was taken out of the graph, inside a forward."""
         if args and isinstance(args[0], Tensor) and args[0].requires_grad and torch.is_grad_enabled():
-            seen = self._seen.setdefault(root.index, Seen())
+            seen = self._seen.setdefault(root.index, SeenParameter())
             if len(seen.cuts) < 20 and not called_by_us("__torch_function__"):
                 file, line = user_line()
                 seen.cuts["data" if name == "__get__" else name, file, line] = None
@@ -126,7 +128,7 @@ class GraphBook:
             return
         self.wants_input_gradients = any(not isinstance(leaf, nn.Parameter) for leaf in leaves)
         for root in roots:
-            self._seen.setdefault(root.index, Seen()).walks += 1
+            self._seen.setdefault(root.index, SeenParameter()).walks += 1
         for leaf in leaves:
             self._reached[id(leaf)] = weakref.ref(leaf)
             if isinstance(leaf, nn.Parameter) and self._belongs_nowhere(leaf):
@@ -172,7 +174,9 @@ class GraphBook:
                 seen.fact = fact
                 fact.write(self._sink, step)
 
-    def _graph_fact(self, root: Root, seen: Seen, module: nn.Module, held: dict[int, int]) -> GraphFact:
+    def _graph_fact(
+        self, root: Root, seen: SeenParameter, module: nn.Module, held: dict[int, int]
+    ) -> GraphFact:
         modules = {strip_wrappers(p): m for p, m in module.named_modules()}
         cut: list[str] = []
         idle: list[str] = []
@@ -241,7 +245,7 @@ def _is(known: dict[int, weakref.ref[Tensor]], tensor: Tensor) -> bool:
     return reference is not None and reference() is tensor
 
 
-def _ran(seen: Seen, modules: dict[str, nn.Module], path: str) -> bool | None:
+def _ran(seen: SeenParameter, modules: dict[str, nn.Module], path: str) -> bool | None:
     """Whether a layer ran with gradients (True), only without (False), or never as far as known."""
     owner = modules.get(path)
     if owner is None or not type(owner).__module__.startswith("torch."):
@@ -252,7 +256,7 @@ def _ran(seen: Seen, modules: dict[str, nn.Module], path: str) -> bool | None:
     return seen.ran.get(parent) if isinstance(modules.get(parent), nn.MultiheadAttention) else None
 
 
-def _strangers(seen: Seen, held: dict[int, int]) -> list[UnregisteredRow]:
+def _strangers(seen: SeenParameter, held: dict[int, int]) -> list[UnregisteredRow]:
     rows = []
     for stranger in seen.strangers.values():
         alive = [(name, p) for name, reference in stranger.parameters if (p := reference()) is not None]

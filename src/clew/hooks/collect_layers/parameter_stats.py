@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from clew.hooks.collect_layers.layer_histograms import Histograms
-from clew.hooks.collect_layers.step_matrix import Named, Rows
+from clew.hooks.collect_layers.step_matrix import Named, StepMatrix
 from clew.hooks.collect_layers.trained_models import ParameterName
 from clew.hooks.entry.sink import Sink
 from clew.measure.deferred_values import Late, on_host
@@ -31,9 +31,9 @@ class ParameterStats:
     def __init__(self, sink: Sink, late: Late, histograms: Histograms) -> None:
         self._late = late
         self._histograms = histograms
-        self._gradients = Rows(sink, late, signals.GRADIENT)
-        self._weights = Rows(sink, late, signals.WEIGHT)
-        self._updates = Rows(sink, late, signals.UPDATE, signals.UPDATE_RATIO)
+        self._gradients = StepMatrix(sink, late, signals.GRADIENT)
+        self._weights = StepMatrix(sink, late, signals.WEIGHT)
+        self._updates = StepMatrix(sink, late, signals.UPDATE, signals.UPDATE_RATIO)
         self._everything = True
         self._before: list[tuple[Tensor, ParameterName, Tensor, float]] = []
         self._measured = -1  # the last step whose weights were measured

@@ -15,7 +15,7 @@ from clew.hooks.collect_layers.trained_models import ParameterName
 from clew.hooks.entry.sink import Sink
 from clew.measure.deferred_values import Late, on_host
 from clew.measure.kernel.addresses import Addresses
-from clew.measure.layer_row import Matrix, Row
+from clew.measure.layer_row import KernelRow, Matrix
 from clew.measure.plain_values import UNREADABLE
 from clew.measure.stats import STAT_NAMES, dead_fraction, resolve, tensor_stats_async, tensor_stats_at
 from clew.records.signal_types import Signal, TensorSignals, names
@@ -38,7 +38,7 @@ class Slots:
         self.filled = dict.fromkeys(slots)
 
 
-class Rows:
+class StepMatrix:
     """A growing matrix of one row per site, of which each step fills some."""
 
     def __init__(self, sink: Sink, late: Late, measured: TensorSignals, *more: Signal) -> None:
@@ -52,7 +52,7 @@ class Rows:
         self._tables: dict[tuple[int, ...], tuple[int, int]] = {}
         self._together: weakref.WeakKeyDictionary[Addresses, Slots] = weakref.WeakKeyDictionary()
         self._has_shares = len(more) == 2  # room for those of dead units and of saturated values
-        self._known: dict[int, Row] = {}  # of each slot: how the kernel fills it
+        self._known: dict[int, KernelRow] = {}  # of each slot: how the kernel fills it
         self._matrix = Matrix()
         self.histograms = True  # whether this step's are taken
         self._use(np.full((16, len(self._signals)), np.nan), np.zeros((16, BINS), dtype=np.uint8))
@@ -112,10 +112,10 @@ class Rows:
         values = tensor_stats_async(tensor, hist=self.histograms, lo=lo, hi=hi, unit_dim=unit_dim)
         self._late.add(values, fill)
 
-    def _row(self, slot: int, tensor: Tensor, lo: float, hi: float, unit_dim: int | None) -> Row:
+    def _row(self, slot: int, tensor: Tensor, lo: float, hi: float, unit_dim: int | None) -> KernelRow:
         known = self._known.get(slot)
         if known is None:
-            known = Row(self._matrix, slot, self._has_shares, lo, hi, unit_dim, tensor.dim())
+            known = KernelRow(self._matrix, slot, self._has_shares, lo, hi, unit_dim, tensor.dim())
             self._known[slot] = known
         return known
 

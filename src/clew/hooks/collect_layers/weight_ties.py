@@ -21,7 +21,7 @@ MOST_COMPARED = 65_536  # elements of two weights that are compared once, at the
 
 
 @dataclass(frozen=True)
-class Place:
+class TiedPlace:
     """A parameter's name in a module."""
 
     module: weakref.ref[nn.Module]
@@ -35,8 +35,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Tie:
-    first: Place
-    second: Place
+    first: TiedPlace
+    second: TiedPlace
     shape: tuple[int, ...]
     file: str | None
     line: int | None
@@ -48,7 +48,7 @@ class Ties:
     def __init__(self, sink: Sink, models: ModelBook) -> None:
         self._sink = sink
         self._models = models
-        self._places: dict[int, tuple[weakref.ref[Tensor], list[Place]]] = {}
+        self._places: dict[int, tuple[weakref.ref[Tensor], list[TiedPlace]]] = {}
         self._ties: list[Tie] = []
         self._looked: set[int] = set()
         self._sent: set[Any] = set()
@@ -60,7 +60,7 @@ class Ties:
         known = self._places.get(id(parameter))
         if known is None or known[0]() is not parameter:
             known = self._places[id(parameter)] = (weakref.ref(parameter), [])
-        place = Place(weakref.ref(module), name)
+        place = TiedPlace(weakref.ref(module), name)
         for other in known[1]:
             if other.module() not in (None, module) and other.now() is parameter:
                 self._ties.append(Tie(other, place, tuple(parameter.shape), *user_line()))

@@ -51,7 +51,7 @@ EVAL_SIGNALS = names(
 )
 
 
-class Evaluations:
+class EvaluationBatches:
     """Measures forwards without gradients."""
 
     def __init__(self, feeding: Feeding, sink: Sink, late: Late, step: Callable[[], int]) -> None:

@@ -27,20 +27,20 @@ DEEPEST = 12  # frames looked through for a torch function that wants training m
 
 
 @dataclass
-class Section:
+class EvaluationSection:
     site: Site
     training: bool
     forwards: int = 0
     batches: int = 0  # from a loader, one right after the other
 
 
-class Evaluations:
+class EvaluationSections:
     """Counts the forwards of the open section and writes it when a step ends."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._tables: dict[Site, int] = {}
-        self._by_root: dict[int, Section] = {}
+        self._by_root: dict[int, EvaluationSection] = {}
 
     @property
     def is_open(self) -> bool:
@@ -54,7 +54,7 @@ class Evaluations:
                 return
             file, line = user_line()
             site = Site("", phase="eval", root=root.name, file=file, line=line)
-            section = self._by_root[root.index] = Section(site, module.training)
+            section = self._by_root[root.index] = EvaluationSection(site, module.training)
         section.training = section.training and module.training
         section.forwards += 1
         section.batches += from_loader

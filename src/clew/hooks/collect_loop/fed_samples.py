@@ -28,7 +28,7 @@ from clew.hooks.collect_loop.batch_samples import (
     labels_of,
     predicted_labels,
 )
-from clew.hooks.collect_loop.evaluation_batches import Evaluations
+from clew.hooks.collect_loop.evaluation_batches import EvaluationBatches
 from clew.hooks.collect_loop.label_signal import LabelSignal
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
@@ -81,7 +81,7 @@ class Fed:
 
 
 @dataclass
-class Lot:
+class FedLot:
     """The samples of the training forward that ran last."""
 
     fed: Fed
@@ -100,7 +100,7 @@ class Feeding:
         self._step = step
         self._pending = Pending(sink, late)
         self._fed: dict[int, Fed] = {}
-        self._lots: list[Lot] = []
+        self._lots: list[FedLot] = []
         self._targets: list[tuple[Site, list[float], Any]] = []
         self._counts: dict[Site, dict[int, list[int]]] = {}
         self._counted: dict[Site, int] = {}
@@ -112,7 +112,7 @@ class Feeding:
         self.names: dict[int, list[str]] = {}  # of a loader, as the program calls it
         self.objects: dict[int, weakref.ref[Any]] = {}  # a loader's number -> the loader
         self.held: dict[int, Any] | None = None  # the same, kept alive while experiments may want them
-        self.evaluations = Evaluations(self, sink, late, step)
+        self.evaluations = EvaluationBatches(self, sink, late, step)
         safely = partial(guard.inner, "feeding")
         self.training: Safely = safely(self._training)
         self.labelled: Safely = safely(self._labelled)
@@ -172,7 +172,7 @@ class Feeding:
                 self._sliced(tensor),
             ]
         )
-        self._lots.append(Lot(fed, rows, hashes, row, alone=len(tensors) == 1))
+        self._lots.append(FedLot(fed, rows, hashes, row, alone=len(tensors) == 1))
         self._pending.put(SAMPLE_SIGNALS, Site("", "input[0]", phase="train", root=root.name), row)
 
     def _sliced(self, tensor: Tensor) -> float:
@@ -214,7 +214,7 @@ class Feeding:
                 return 1.0
         return 0.0
 
-    def _compare(self, lot: Lot, labels: Tensor) -> None:
+    def _compare(self, lot: FedLot, labels: Tensor) -> None:
         """Whether samples that came before have the label that they had then."""
         before = [lot.fed.labels.get(int(h), UNKNOWN) for h in lot.hashes]
         pairs = [(old, int(new)) for old, new in zip(before, labels, strict=True) if old != UNKNOWN]

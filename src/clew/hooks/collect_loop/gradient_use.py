@@ -48,7 +48,7 @@ class Backward:
 
 
 @dataclass
-class Tally:
+class GradientTally:
     """What became of one optimizer's gradients since its last step."""
 
     witness: Witness | None = None
@@ -64,19 +64,19 @@ class UsedGradients:
     sink: Sink
     optimizers: OptimizerBook
     _open: list[Backward] = field(default_factory=list)
-    _tallies: dict[int, Tally] = field(default_factory=dict)
+    _tallies: dict[int, GradientTally] = field(default_factory=dict)
     _tables: dict[int, int] = field(default_factory=dict)
 
     def restart(self, _step: int) -> None:
         """A step begins; what is still open belongs to the one before."""
         self._open = []
-        self._tallies = {state.index: Tally(_witness(state)) for state in self.optimizers.states}
+        self._tallies = {state.index: GradientTally(_witness(state)) for state in self.optimizers.states}
 
     def after_backward(self, for_inputs: bool) -> None:
         """A backward has filled gradients: of which optimizers?"""
         touched = set()
         for state in self.optimizers.states:
-            tally = self._tallies.setdefault(state.index, Tally())
+            tally = self._tallies.setdefault(state.index, GradientTally())
             now = _witness(state, tally.witness)
             if now is not None and now.differs_from(tally.witness):
                 touched.add(state.index)
@@ -96,7 +96,7 @@ class UsedGradients:
                 tally.moved = tally.moved or seen.moved()
                 self._forget(index, tally)
 
-    def _forget(self, index: int, tally: Tally) -> None:
+    def _forget(self, index: int, tally: GradientTally) -> None:
         for backward in self._open:
             if index in backward.touched:
                 backward.touched.discard(index)
@@ -106,7 +106,7 @@ class UsedGradients:
     def stepped(self, state: OptimizerState, step: int) -> None:
         """The optimizer stepped, and has used what it found."""
         self.look_for_clearing()
-        tally = self._tallies.get(state.index, Tally())
+        tally = self._tallies.get(state.index, GradientTally())
         self._open = [backward for backward in self._open if state.index not in backward.touched]
         lost = 0 if tally.moved or self._set_by_hand(tally) else tally.lost
         wanted = [p for p in state.params if p.requires_grad]
@@ -118,10 +118,10 @@ class UsedGradients:
                 [signals.GRAD_LOST.name, signals.GRAD_PRESENT.name], [site]
             )
         self.sink.row(table, step, (float(lost), present))
-        self._tallies[state.index] = Tally(_witness(state))
+        self._tallies[state.index] = GradientTally(_witness(state))
 
     @staticmethod
-    def _set_by_hand(tally: Tally) -> bool:
+    def _set_by_hand(tally: GradientTally) -> bool:
         """Whether the gradient that was used is not the one that the last backward left."""
         seen = tally.witness
         if seen is None:

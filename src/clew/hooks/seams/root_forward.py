@@ -25,14 +25,14 @@ SETTLED_AFTER = 3  # steps in which the models and optimizers of a usual program
 _CONTAINERS = {"Sequential", "DistributedDataParallel", "DataParallel"}
 
 
-class Follower:
+class ModelFollower:
     """What the wrappers report to. Pickled, it forgets that: someone may send a class to another process."""
 
     def __init__(self, machine: StepMachine | None = None) -> None:
         self.machine = machine
 
-    def __reduce__(self) -> tuple[type[Follower], tuple[()]]:
-        return Follower, ()
+    def __reduce__(self) -> tuple[type[ModelFollower], tuple[()]]:
+        return ModelFollower, ()
 
 
 class Following:
@@ -44,7 +44,7 @@ class Following:
         self._known: tuple[int, int] = (-1, -1)
         self._settled = False
         self._classes: set[type] = set()
-        self._follower = Follower(watcher.machine)
+        self._follower = ModelFollower(watcher.machine)
 
     def hooks_can_rest(self) -> bool:
         """Between samples, once every model is followed and every optimizer has stepped."""
@@ -78,7 +78,7 @@ class Following:
         return True
 
 
-def reporting_to(follower: Follower) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def reporting_to(follower: ModelFollower) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A wrapper of `forward` that holds nothing but the original and the follower."""
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from clew.hooks.collect_layers.loss_graph import GraphBook
 from clew.hooks.collect_layers.trained_models import ModelBook, Root
 from clew.hooks.collect_layers.weight_ties import Ties
-from clew.hooks.collect_loop.evaluation_sections import Evaluations
+from clew.hooks.collect_loop.evaluation_sections import EvaluationSections
 from clew.hooks.collect_loop.gradient_use import UsedGradients
 from clew.hooks.collect_loop.optimizer_upkeep import Upkeep
 from clew.hooks.collect_loop.optimizers import OptimizerBook, OptimizerState
@@ -25,7 +25,7 @@ from clew.measure.nested_tensors import data_tensors
 NAME = "loop"
 
 
-class Loop:
+class LoopCollectors:
     """Graph, ties, schedulers, evaluations and the use of gradients and optimizers."""
 
     def __init__(self, sink: Sink, guard: Guard, models: ModelBook, optimizers: OptimizerBook) -> None:
@@ -34,7 +34,7 @@ class Loop:
         self.graph = GraphBook(sink, models)
         self.ties = Ties(sink, models)
         self.schedulers = Schedulers(sink, optimizers)
-        self.evaluations = Evaluations(sink)
+        self.evaluations = EvaluationSections(sink)
         self.upkeep = Upkeep(sink, models, optimizers)
         self.gradients = UsedGradients(sink, optimizers)
 

@@ -45,7 +45,7 @@ class StepClock:
         self.late = late
         self.table = sink.table(STEP_SIGNALS, [sink.site(Site())])
         self._began = self._ended = perf_counter()
-        self.memory = Memory()
+        self.memory = MemoryReading()
         self._booked = 0.0  # of the guard's seconds, to the steps before
         self._mode_tables: dict[str, int] = {}
         self.step = 0
@@ -130,7 +130,7 @@ class StepClock:
         return table
 
 
-class Memory:
+class MemoryReading:
     """The process's resident memory, read now and then."""
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.forward_calls import Forwards
 from clew.hooks.steps.grad_scaler import Scaling
-from clew.hooks.steps.loop_collectors import Loop
+from clew.hooks.steps.loop_collectors import LoopCollectors
 from clew.hooks.steps.nonfinite_alarm import Alarms
 from clew.hooks.steps.optimizer_cycle import Cycle
 from clew.hooks.steps.replay_inputs import Holding
@@ -66,7 +66,7 @@ class Watcher:
         self.pretrained = Pretrained(sink, self.models, guard, lambda: self.clock.step)
         self.structure = Structure(sink, guard)
         self.calls = FunctionCalls(sink, self.late, self.models)
-        self.loop = Loop(sink, guard, self.models, self.optimizers)
+        self.loop = LoopCollectors(sink, guard, self.models, self.optimizers)
         self.between_steps: list[Callable[[int], None]] = []  # told which step begins
         self.limit: int | None = None  # a step before which they must be told
         self.due = sys.maxsize  # and from this one on

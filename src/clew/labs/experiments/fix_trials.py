@@ -10,7 +10,7 @@ from time import perf_counter
 
 from clew.hooks.entry.sink import Sink
 from clew.labs.experiments.tools.fixes import REPAIRS, Variant
-from clew.labs.experiments.tools.trial_loop import Loop, ends_at
+from clew.labs.experiments.tools.trial_loop import TrialLoop, ends_at
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.records.facts.run_facts import ProofFact
@@ -65,7 +65,7 @@ def prove(check: str, found: Iterable[str], subject: Subject, clock: Clock) -> P
     subject.need_step()
     if len(subject.optimizers) != 1:
         raise CannotJudge("several optimizers take turns" if subject.optimizers else "no optimizer was found")
-    as_it_is = Loop()
+    as_it_is = TrialLoop()
     for name in (*found, check):
         if name in REPAIRS:
             as_it_is = REPAIRS[name].faulty(as_it_is)
@@ -82,7 +82,7 @@ class _Trial:
     """One fault, its fix in one or more strengths, and ever longer runs of both."""
 
     subject: Subject
-    as_it_is: Loop
+    as_it_is: TrialLoop
     variants: Sequence[Variant]
     clock: Clock
 
@@ -131,7 +131,7 @@ class _Trial:
             helped=helped(start, before, after),
         )
 
-    def _ends(self, loop: Loop, measured_as: Loop, steps: int, seed: int) -> float:
+    def _ends(self, loop: TrialLoop, measured_as: TrialLoop, steps: int, seed: int) -> float:
         return ends_at(self.subject, loop, measured_as, steps, seed, self.clock)
 
 

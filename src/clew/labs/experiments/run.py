@@ -41,7 +41,7 @@ class UnknownExperiment(Exception):  # noqa: N818 - reads as what it is
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExperimentOutcome:
     """One experiment's answer, or why it has none."""
 
     name: str
@@ -88,10 +88,10 @@ def run_experiments(
     time_limit: float = TIME_LIMIT,
     progress: Progress | None = None,
     now: Callable[[], float] = time.monotonic,
-) -> list[Outcome]:
+) -> list[ExperimentOutcome]:
     """All of them, one after the other; each is recorded as soon as it is there."""
     began = now()
-    outcomes: list[Outcome] = []
+    outcomes: list[ExperimentOutcome] = []
     for number, experiment in enumerate(experiments):
         left = time_limit - (now() - began)
         told = _told(progress, number, len(experiments), experiment.name)
@@ -107,11 +107,13 @@ def _told(progress: Progress | None, number: int, count: int, name: str) -> Call
     return None if progress is None else lambda done: progress(number, count, name, done)
 
 
-def _tried(experiment: Experiment, subject: Subject, clock: Clock, time_limit: float) -> Outcome:
-    def outcome(status: str, reason: str = "", hint: str = "", result: Result | None = None) -> Outcome:
+def _tried(experiment: Experiment, subject: Subject, clock: Clock, time_limit: float) -> ExperimentOutcome:
+    def outcome(
+        status: str, reason: str = "", hint: str = "", result: Result | None = None
+    ) -> ExperimentOutcome:
         seconds = clock.now() - clock.began
         found = result if result is not None else Result({})
-        return Outcome(experiment.name, experiment.question, status, reason, hint, seconds, found)
+        return ExperimentOutcome(experiment.name, experiment.question, status, reason, hint, seconds, found)
 
     clock.start()
     more = MORE_TIME.format(seconds=2 * time_limit)

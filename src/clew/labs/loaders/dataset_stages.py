@@ -28,7 +28,7 @@ TRANSFORM, TARGET_TRANSFORM, COLLATE = "transform", "target transform", "collate
 
 
 @dataclass(frozen=True)
-class Stage:
+class DatasetStage:
     """One station. `put(other)` sets another callable in its place; None where that can't be done."""
 
     name: str  # "RandomCrop", "Pets.load", "default_collate"
@@ -41,16 +41,16 @@ class Stage:
 
 def stages_of(
     dataset: Any, collate: Any = None, put_collate: Callable[[Any], None] | None = None
-) -> list[Stage]:
+) -> list[DatasetStage]:
     """All stages, datasets from the outermost inwards; collate last."""
-    found: list[Stage] = []
+    found: list[DatasetStage] = []
     for inner, put in datasets_in(dataset):
         found.append(
-            Stage(f"{type(inner).__name__}.{entry_of(inner)}", READ, inner, put, *_entry_line(inner))
+            DatasetStage(f"{type(inner).__name__}.{entry_of(inner)}", READ, inner, put, *_entry_line(inner))
         )
         found += [*_methods(inner), *_transforms(inner), *_functions(inner)]
     if collate is not None:
-        found.append(Stage(called(collate), COLLATE, collate, put_collate, *written_at(collate)))
+        found.append(DatasetStage(called(collate), COLLATE, collate, put_collate, *written_at(collate)))
     return found
 
 
@@ -126,14 +126,14 @@ def _is_own_method(dataset: Any, name: str) -> bool:
     return isinstance(function, types.FunctionType) and kind_of(function.__code__.co_filename) == USER
 
 
-def _methods(dataset: Any) -> Iterator[Stage]:
+def _methods(dataset: Any) -> Iterator[DatasetStage]:
     if not isinstance(getattr(dataset, "__dict__", None), dict):
         return
     for name in _in_order(dataset):
         if _is_own_method(dataset, name):
             bound = getattr(dataset, name)
             stage_name = f"{type(dataset).__name__}.{name}"
-            yield Stage(stage_name, METHOD, bound, partial(_shadow, dataset, name), *written_at(bound))
+            yield DatasetStage(stage_name, METHOD, bound, partial(_shadow, dataset, name), *written_at(bound))
 
 
 def _in_order(dataset: Any) -> list[str]:
@@ -146,7 +146,7 @@ def _first_line(dataset: Any, name: str) -> int:
     return code.co_firstlineno if isinstance(code, types.CodeType) else 0
 
 
-def _transforms(dataset: Any) -> Iterator[Stage]:
+def _transforms(dataset: Any) -> Iterator[DatasetStage]:
     """Attributes that are transforms by their name, or callables that reading uses."""
     used = names_used(dataset)
     for key, value in _attributes(dataset).items():
@@ -156,7 +156,9 @@ def _transforms(dataset: Any) -> Iterator[Stage]:
             kind = TARGET_TRANSFORM if any(word in key.lower() for word in OF_TARGETS) else TRANSFORM
             yield from _chain(value, kind, partial(_set, dataset, key), NESTED, key)
         elif key in used:
-            yield Stage(_named(value, key), CALL, value, partial(_set, dataset, key), *written_at(value))
+            yield DatasetStage(
+                _named(value, key), CALL, value, partial(_set, dataset, key), *written_at(value)
+            )
 
 
 def is_callable(value: Any) -> bool:
@@ -173,7 +175,7 @@ def _is_step(step: Any) -> bool:
     return callable(step) and not isinstance(step, type)
 
 
-def _chain(value: Any, kind: str, put: Callable[[Any], None], depth: int, key: str) -> Iterator[Stage]:
+def _chain(value: Any, kind: str, put: Callable[[Any], None], depth: int, key: str) -> Iterator[DatasetStage]:
     """A Compose-like object's steps one by one; any other transform as it is."""
     if isinstance(value, nn.Sequential):
         chain = Chain(value, put)
@@ -184,12 +186,12 @@ def _chain(value: Any, kind: str, put: Callable[[Any], None], depth: int, key: s
         owner = None if steps is value else value
         yield from _steps(steps, _putter(steps, owner, put), kind, depth, key)
     elif callable(value):
-        yield Stage(_named(value, key), kind, value, put, *written_at(value))
+        yield DatasetStage(_named(value, key), kind, value, put, *written_at(value))
 
 
 def _steps(
     steps: Any, put_at: Callable[[int, Any], None], kind: str, depth: int, key: str
-) -> Iterator[Stage]:
+) -> Iterator[DatasetStage]:
     for n, step in enumerate(steps):
         yield from _chain(step, kind, partial(put_at, n), depth - 1, f"{key}[{n}]")
 
@@ -234,7 +236,7 @@ class Chain:
         return value
 
 
-def _functions(dataset: Any) -> Iterator[Stage]:
+def _functions(dataset: Any) -> Iterator[DatasetStage]:
     """Functions of the user's own modules that reading calls by name."""
     for entry in (*ENTRIES, *(n for n in names_used(dataset) if _is_own_method(dataset, n))):
         method = getattr(type(dataset), entry, None)
@@ -244,7 +246,9 @@ def _functions(dataset: Any) -> Iterator[Stage]:
         for name in code.co_names:
             value = scope.get(name)
             if isinstance(value, types.FunctionType) and kind_of(value.__code__.co_filename) == USER:
-                yield Stage(name, FUNCTION, value, partial(scope.__setitem__, name), *written_at(value))
+                yield DatasetStage(
+                    name, FUNCTION, value, partial(scope.__setitem__, name), *written_at(value)
+                )
 
 
 def _attributes(thing: Any) -> dict[str, Any]:

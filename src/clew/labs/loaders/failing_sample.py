@@ -30,10 +30,10 @@ from clew.labs.loaders.dataset_stages import COLLATE, READ
 from clew.labs.loaders.look.stage_path import readable
 from clew.labs.loaders.look.value_view import look_at, parts_of
 from clew.labs.loaders.pipeline import MAP, Pipeline, of_loader
-from clew.labs.loaders.stage_trace import Call
-from clew.labs.loaders.token_decoder import Decoder
+from clew.labs.loaders.stage_trace import StageCall
+from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.loaders.user_errors import said, users_frames
-from clew.records.sample_views import Failure, Frame, Look
+from clew.records.sample_views import ErrorFrame, Failure, ValueView
 
 ALIVE = 0  # exit code of a child that has read everything
 
@@ -126,7 +126,7 @@ def _reproduced(
     base = Failure("not reproduced", error, pipeline.name, worker, tuple(indices))
     until = perf_counter() + SECONDS
     with pipeline.reading():
-        decoder = Decoder(pipeline)
+        decoder = TokenDecoder(pipeline)
         if pipeline.kind != MAP:
             return _from_stream(pipeline, base, until)
         for attempt in range(TRIES):
@@ -142,12 +142,12 @@ def _reproduced(
 
 
 def _attempt(
-    pipeline: Pipeline, indices: Sequence[int], seed: int, base: Failure, decoder: Decoder
+    pipeline: Pipeline, indices: Sequence[int], seed: int, base: Failure, decoder: TokenDecoder
 ) -> Failure | None:
     samples = []
     for index in indices:
-        open_calls: list[Call] = []
-        failed: list[Call] = []
+        open_calls: list[StageCall] = []
+        failed: list[StageCall] = []
         try:
             with _followed(pipeline, open_calls, failed):
                 samples.append(pipeline.sample(index, seed=seed * 7919 + index))
@@ -160,8 +160,8 @@ def _attempt(
 
 
 @contextlib.contextmanager
-def _followed(pipeline: Pipeline, began: list[Call], failed: list[Call]) -> Iterator[None]:
-    def listener(call: Call) -> None:
+def _followed(pipeline: Pipeline, began: list[StageCall], failed: list[StageCall]) -> Iterator[None]:
+    def listener(call: StageCall) -> None:
         if call.error is not None:
             failed.append(call)
 
@@ -170,7 +170,7 @@ def _followed(pipeline: Pipeline, began: list[Call], failed: list[Call]) -> Iter
 
 
 def _of_sample(
-    base: Failure, index: int, raised: BaseException, failed: Sequence[Call], decoder: Decoder
+    base: Failure, index: int, raised: BaseException, failed: Sequence[StageCall], decoder: TokenDecoder
 ) -> Failure:
     """The innermost stage that raised is the first that was told of."""
     stage = failed[0].stage if failed else None
@@ -183,7 +183,7 @@ def _of_sample(
     return replace(base, kind="sample", error=said(raised), index=index, stage=name, frames=frames, look=look)
 
 
-def _look(value: Any, title: str, decoder: Decoder) -> Look | None:
+def _look(value: Any, title: str, decoder: TokenDecoder) -> ValueView | None:
     try:
         return look_at(value, title, decoder=decoder)
     except Exception:  # noqa: BLE001 - what made the user's code fail may be too odd to be shown
@@ -311,10 +311,10 @@ def _here(pipeline: Pipeline, iterator: Any, indices: Indices, error: BaseExcept
     return found if found.kind != "not reproduced" else None
 
 
-def _from_text(message: str) -> tuple[Frame, ...]:
+def _from_text(message: str) -> tuple[ErrorFrame, ...]:
     """The user's lines in a worker's traceback."""
     found = re.findall(r'File "([^"]+)", line (\d+), in (\S+)\n\s+(.*)', message)
-    return tuple(Frame(f, int(n), where, code) for f, n, where, code in found if kind_of(f) == USER)[-8:]
+    return tuple(ErrorFrame(f, int(n), where, code) for f, n, where, code in found if kind_of(f) == USER)[-8:]
 
 
 def fatal(pipeline: Pipeline, indices: Sequence[int], seconds: float) -> tuple[int, str] | None:

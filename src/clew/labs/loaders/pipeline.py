@@ -27,9 +27,9 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, default_collate
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
-from clew.labs.loaders.dataset_stages import COLLATE, READ, Stage, entry_of, stages_of
+from clew.labs.loaders.dataset_stages import COLLATE, READ, DatasetStage, entry_of, stages_of
 from clew.labs.loaders.loader_copy import loader_snapshot, own_copy
-from clew.labs.loaders.stage_trace import Follower, Listener, followed
+from clew.labs.loaders.stage_trace import Listener, StageFollower, followed
 from clew.labs.snapshot.dataset_copy import owned
 from clew.measure.rng import seed_all
 
@@ -70,7 +70,7 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         self._copy: tuple[Any, ...] | None = None
-        self._follower: Follower | None = None
+        self._follower: StageFollower | None = None
         self._depth = 0
 
     # -- what it is --
@@ -106,7 +106,7 @@ class Pipeline:
         return self.kind == MAP
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[DatasetStage, ...]:
         """Of what is read (the copy, if there is one), outermost dataset first, collate last."""
         dataset, collate, _, _ = self.parts()
         return tuple(stages_of(dataset, collate if self._collates else None, self._put_collate))
@@ -134,7 +134,7 @@ class Pipeline:
     def following(self, listener: Listener, entering: Listener | None = None) -> Iterator[None]:
         """Tell `listener` of every call of a stage (`following.Call`), innermost first; `entering` is
         told when a call begins. The outermost dataset and collate are told of as well."""
-        self._follower = Follower(listener, entering)
+        self._follower = StageFollower(listener, entering)
         try:
             with followed([s for s in self.stages if s.kind != COLLATE], self._follower):
                 yield
@@ -243,7 +243,7 @@ class Pipeline:
     # -- inside --
 
     @property
-    def follower(self) -> Follower | None:
+    def follower(self) -> StageFollower | None:
         """Who is told of each stage, within `following`."""
         return self._follower
 
@@ -261,7 +261,7 @@ class Pipeline:
     def _told(self, dataset: Any, function: Any, *args: Any) -> Any:
         if self._follower is None:
             return function(*args)
-        stage = Stage(f"{type(dataset).__name__}.{entry_of(dataset)}", READ, dataset)
+        stage = DatasetStage(f"{type(dataset).__name__}.{entry_of(dataset)}", READ, dataset)
         return self._follower.call(stage, function, *args)
 
 

@@ -38,7 +38,7 @@ Place = tuple[str | None, int | None]
 
 
 @dataclass
-class Made:
+class MadeLoader:
     """A loader that the program made."""
 
     loader: weakref.ref[Any]
@@ -46,7 +46,7 @@ class Made:
 
 
 @dataclass
-class Delivered:
+class DeliveredBatch:
     """One training batch: as the loader delivered it, and as the model got it."""
 
     loader: int | None  # its number; None: it came from no loader
@@ -64,8 +64,8 @@ class Collector:
         self._indices = indices
         self._steps = steps
         self._patches = Patches()
-        self.made: list[Made] = []
-        self.delivered: list[Delivered] = []
+        self.made: list[MadeLoader] = []
+        self.delivered: list[DeliveredBatch] = []
         self._targets: list[Tensor] = []
         self._inputs: Any = None
         self._bytes = 0
@@ -93,7 +93,7 @@ class Collector:
 
     def _made(self, loader: Any) -> None:
         if len(self.made) < MOST_LOADERS:
-            self.made.append(Made(weakref.ref(loader), line_of_creation(loader)))
+            self.made.append(MadeLoader(weakref.ref(loader), line_of_creation(loader)))
 
     @property
     def finished(self) -> bool:
@@ -126,7 +126,7 @@ class Collector:
         if inputs is not None and self._bytes < MOST_BYTES:
             batch = owned(feeding.batch) if feeding.batch is not None else None
             indices = self._indices.last(feeding.source) if self._indices is not None else None
-            made = Delivered(feeding.loader, batch, owned(inputs), owned(targets), indices)
+            made = DeliveredBatch(feeding.loader, batch, owned(inputs), owned(targets), indices)
             self._bytes += sum(t.nbytes for t in tensors_in((batch, made.inputs)))
             self.delivered.append(made)
 
@@ -193,7 +193,7 @@ def _names(loader: Any) -> tuple[str, ...]:
     )
 
 
-def _deal(found: list[Pipeline], delivered: list[Delivered]) -> None:
+def _deal(found: list[Pipeline], delivered: list[DeliveredBatch]) -> None:
     for one in delivered:
         for pipeline in found:
             if pipeline.number is not None and pipeline.number == one.loader and one.batch is not None:
@@ -235,7 +235,7 @@ def _distinct(found: list[Pipeline]) -> list[Pipeline]:
     return list(seen.values())
 
 
-def _of_model(delivered: list[Delivered], scope: dict[str, Any]) -> Pipeline:
+def _of_model(delivered: list[DeliveredBatch], scope: dict[str, Any]) -> Pipeline:
     """What the model was given, with the targets of the loss beside it."""
     batches = []
     for one in delivered:

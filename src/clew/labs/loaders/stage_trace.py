@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from clew.labs.loaders.dataset_stages import READ, Stage
+from clew.labs.loaders.dataset_stages import READ, DatasetStage
 
 
 @dataclass
-class Call:
+class StageCall:
     """One call of a stage, told when it has returned (or raised: then `error` is set)."""
 
-    stage: Stage
+    stage: DatasetStage
     depth: int  # 0: called by the loader; 1: within another stage …
     given: tuple[Any, ...] = ()
     result: Any = None
@@ -33,20 +33,20 @@ class Call:
         return max(self.seconds - self.inner, 0.0)
 
 
-Listener = Callable[[Call], None]
+Listener = Callable[[StageCall], None]
 
 
 @dataclass
-class Follower:
+class StageFollower:
     """Tells a listener of every call, innermost first."""
 
     listener: Listener
     entering: Listener | None = None  # told when a call begins
-    open: list[Call] = field(default_factory=list)
+    open: list[StageCall] = field(default_factory=list)
 
-    def call(self, stage: Stage, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def call(self, stage: DatasetStage, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a stage's function."""
-        call = Call(stage, len(self.open), args)
+        call = StageCall(stage, len(self.open), args)
         if self.entering is not None:
             self._tell(self.entering, call)
         self.open.append(call)
@@ -64,7 +64,7 @@ class Follower:
             self._tell(self.listener, call)
         return call.result
 
-    def _tell(self, listener: Listener, call: Call) -> None:
+    def _tell(self, listener: Listener, call: StageCall) -> None:
         """What listening takes is nobody's own time."""
         began = perf_counter()
         listener(call)
@@ -73,9 +73,9 @@ class Follower:
 
 
 @contextlib.contextmanager
-def followed(stages: Iterable[Stage], follower: Follower) -> Iterator[None]:
+def followed(stages: Iterable[DatasetStage], follower: StageFollower) -> Iterator[None]:
     """While it lasts, the follower sees every stage that can be exchanged."""
-    placed: list[Stage] = []
+    placed: list[DatasetStage] = []
     try:
         for stage in stages:
             if stage.put is not None:
@@ -92,7 +92,7 @@ def followed(stages: Iterable[Stage], follower: Follower) -> Iterator[None]:
 class _Followed:
     """Stands in for a callable."""
 
-    def __init__(self, stage: Stage, follower: Follower) -> None:
+    def __init__(self, stage: DatasetStage, follower: StageFollower) -> None:
         object.__setattr__(self, "_stage", stage)
         object.__setattr__(self, "_follower", follower)
 

@@ -29,7 +29,7 @@ SPARE = ("<unk>", "?")
 Decode = Callable[[list[int]], str]
 
 
-class Decoder:
+class TokenDecoder:
     """What is at hand to read a pipeline's numbers with; nothing is imported or made."""
 
     def __init__(self, pipeline: Pipeline) -> None:

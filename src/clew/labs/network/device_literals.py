@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from clew.hooks.entry.user_line import user_line
 from clew.labs.network.network_inputs import Feed
-from clew.labs.network.trace.op_tracer import Op, Trace
+from clew.labs.network.trace.op_tracer import ForwardTrace, Op
 from clew.labs.network.visitor import op_name
 from clew.labs.snapshot.inplace_writes import WriteJournal, storage_key
 from clew.labs.snapshot.module_state import state_of
@@ -69,7 +69,7 @@ class Unfollowed(Exception):  # noqa: N818 - reads as what it is
     """The forward can't be followed on the meta device; the message says why."""
 
 
-def may_be_bound(model: nn.Module, trace: Trace) -> bool:
+def may_be_bound(model: nn.Module, trace: ForwardTrace) -> bool:
     """Whether there is any tensor that could stay behind: no need to look if there is none."""
     return any(map(_creates, trace.ops)) or any(True for _ in _held(model))
 

@@ -13,7 +13,7 @@ from torch.nn.modules.conv import _ConvNd
 from clew.hooks.collect_layers.identical_units import rows_alike
 from clew.hooks.collect_layers.layer_flow import AFFINE
 from clew.labs.network.network_inputs import Feed
-from clew.labs.network.trace.op_tracer import Call, Trace
+from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall
 from clew.labs.network.trace.traced_forward import for_real
 from clew.labs.network.traced_structure import makes_afresh
 from clew.measure.nested_tensors import tensors_in
@@ -24,17 +24,17 @@ ROWS = 64  # of a weight, from which its size is estimated
 WEIGHTED = (*AFFINE, nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)
 
 
-def weight_norms(trace: Trace) -> dict[str, float]:
+def weight_norms(trace: ForwardTrace) -> dict[str, float]:
     """By path of the layer, the 2-norm of its weight, estimated from some of its rows."""
     return {call.path: _norm(weight) for call, weight in _layers(trace)}
 
 
-def largest_gain(trace: Trace, norms: dict[str, float]) -> float:
+def largest_gain(trace: ForwardTrace, norms: dict[str, float]) -> float:
     """How much a layer amplifies at most: root mean square of its weights times the root of the fan-in."""
     return max((norms[call.path] / math.sqrt(w.shape[0]) for call, w in _layers(trace)), default=0.0)
 
 
-def _layers(trace: Trace) -> Iterator[tuple[Call, nn.Parameter]]:
+def _layers(trace: ForwardTrace) -> Iterator[tuple[ModuleCall, nn.Parameter]]:
     """The first call of every linear and convolution layer with a weight that is trained."""
     for call in trace.calls:
         if call.number == 1 and isinstance(call.module, AFFINE):
@@ -52,7 +52,7 @@ def output_spreads(model: nn.Module, given: Feed) -> dict[str, float]:
     """By path of the layer, the standard deviation of its first output, from a forward with values."""
     found: dict[str, float] = {}
 
-    def note(call: Call, output: Any) -> None:
+    def note(call: ModuleCall, output: Any) -> None:
         first = next((t for t in tensors_in(output) if t.is_floating_point()), None)
         if isinstance(call.module, AFFINE) and call.path not in found and first is not None:
             with torch.no_grad():
@@ -62,7 +62,7 @@ def output_spreads(model: nn.Module, given: Feed) -> dict[str, float]:
     return found
 
 
-def start_fact(trace: Trace, root: str) -> InitialWeightsFact:
+def start_fact(trace: ForwardTrace, root: str) -> InitialWeightsFact:
     """The `initial_weights` fact: layers whose units all start alike and that have layers behind them.
 
     A weight of zeros is told only where nothing goes around it: residual branches, adapters, gates and
@@ -85,11 +85,11 @@ def _has_units(module: nn.Module, weight: Tensor) -> bool:
     return weight.dim() > 1 and weight.shape[0] > 1 and not alone
 
 
-def _calls_of(trace: Trace, call: Call) -> list[Call]:
+def _calls_of(trace: ForwardTrace, call: ModuleCall) -> list[ModuleCall]:
     return [c for c in trace.calls if c.module is call.module]
 
 
-def _below(trace: Trace, call: Call) -> set[int]:
+def _below(trace: ForwardTrace, call: ModuleCall) -> set[int]:
     """The ops that depend on what a layer put out."""
     found = set(call.makes)
     for op in trace.ops[min(call.makes, default=0) :]:
@@ -98,14 +98,14 @@ def _below(trace: Trace, call: Call) -> set[int]:
     return found
 
 
-def _behind(trace: Trace, call: Call) -> str:
+def _behind(trace: ForwardTrace, call: ModuleCall) -> str:
     """The next layer with weights that gets what came of this one's output; empty if it is the last."""
     below = _below(trace, call)
     after = (c for c in trace.calls[call.index + 1 :] if isinstance(c.module, WEIGHTED))
     return next((c.path for c in after if any(r in below for r in c.reads)), "")
 
 
-def _is_only_way(trace: Trace, call: Call) -> bool:
+def _is_only_way(trace: ForwardTrace, call: ModuleCall) -> bool:
     """Whether everything that the result has of the inputs comes through this call."""
     below, fed = _below(trace, call), set[int]()
     for op in trace.ops:

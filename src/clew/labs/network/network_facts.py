@@ -14,7 +14,7 @@ from clew.labs.network.device_literals import Unfollowed, device_literal, may_be
 from clew.labs.network.first_weights import largest_gain, output_spreads, start_fact, weight_norms
 from clew.labs.network.network_inputs import Feed
 from clew.labs.network.trace.layer_lines import place_of_attribute, places
-from clew.labs.network.trace.op_tracer import Trace
+from clew.labs.network.trace.op_tracer import ForwardTrace
 from clew.labs.network.trace.traced_forward import can_compute, without_computing
 from clew.labs.network.traced_structure import structure_fact
 from clew.labs.network.unread_parameters import graph_fact
@@ -33,28 +33,28 @@ EVALUATING = "in evaluation mode: parameters used only in training are not seen"
 
 
 @dataclass(frozen=True)
-class Look:
+class ForwardLook:
     """A network and what was seen of one forward."""
 
     model: nn.Module
     given: Feed
-    trace: Trace
+    trace: ForwardTrace
 
 
 @dataclass(frozen=True)
-class Note:
+class NetworkFact:
     kind: str
     data: dict[str, Any]
     step: int = 0
 
 
 @dataclass
-class Notes:
+class NetworkFacts:
     """A run of no steps, in memory: facts, and signals of one value each."""
 
     root: str
-    facts: list[Note] = field(default_factory=list)
-    events: tuple[Note, ...] = ()
+    facts: list[NetworkFact] = field(default_factory=list)
+    events: tuple[NetworkFact, ...] = ()
     last_step: int = -1
     end: dict[str, Any] | None = None
     signals: dict[str, dict[Site, float]] = field(default_factory=dict)
@@ -68,16 +68,16 @@ class Notes:
             yield site, np.zeros(1, dtype=np.int64), np.array([value])
 
     def add(self, fact: TypedFact) -> None:
-        self.facts.append(Note(fact.fact_kind, fact.to_json()))
+        self.facts.append(NetworkFact(fact.fact_kind, fact.to_json()))
 
     def signal(self, name: str, values: dict[str, float], param: str | None = None) -> None:
         sites = {Site(module=path, root=self.root, param=param): v for path, v in values.items()}
         self.signals.setdefault(name, {}).update(sites)
 
 
-def notes_of(look: Look) -> Notes:
+def notes_of(look: ForwardLook) -> NetworkFacts:
     """All that is known, without the lines that made the layers: `add_places` reads those."""
-    notes = Notes(type(look.model).__name__)
+    notes = NetworkFacts(type(look.model).__name__)
     notes.add(_model(look, notes.root))
     notes.add(_parameters(look.model, notes.root))
     _try(notes, ("no-nonlinearity", "redundant-bias", "dropout-misplaced"), _note_structure, look)
@@ -87,7 +87,7 @@ def notes_of(look: Look) -> Notes:
     return notes
 
 
-def add_places(notes: Notes, model: nn.Module) -> None:
+def add_places(notes: NetworkFacts, model: nn.Module) -> None:
     """The lines that made the model and its layers, from their source."""
     found = places(model)
     for note in notes.facts:
@@ -102,7 +102,12 @@ def add_places(notes: Notes, model: nn.Module) -> None:
                 place["file"], place["line"] = place_of_attribute(owner, place["held"])
 
 
-def _try(notes: Notes, checks: tuple[str, ...], note: Callable[[Notes, Look], None], look: Look) -> None:
+def _try(
+    notes: NetworkFacts,
+    checks: tuple[str, ...],
+    note: Callable[[NetworkFacts, ForwardLook], None],
+    look: ForwardLook,
+) -> None:
     """A network that is stranger than we thought is still shown."""
     try:
         note(notes, look)
@@ -111,7 +116,7 @@ def _try(notes: Notes, checks: tuple[str, ...], note: Callable[[Notes, Look], No
         notes.unjudged.update(dict.fromkeys(checks, f"{type(error).__name__}: {told}"))
 
 
-def _model(look: Look, root: str) -> ModelFact:
+def _model(look: ForwardLook, root: str) -> ModelFact:
     by_path = dict(look.model.named_modules())
     ran = [call.path for call in look.trace.calls if call.path in by_path]
     return ModelFact(
@@ -148,11 +153,11 @@ def _named(name: str) -> dict[str, Any]:
     return {"name": name, "module": module, "param": param}
 
 
-def _note_structure(notes: Notes, look: Look) -> None:
+def _note_structure(notes: NetworkFacts, look: ForwardLook) -> None:
     notes.add(structure_fact(look.trace, notes.root))
 
 
-def _note_reading(notes: Notes, look: Look) -> None:
+def _note_reading(notes: NetworkFacts, look: ForwardLook) -> None:
     fact = graph_fact(look.model, look.trace, notes.root)
     if fact.idle and look.trace.computed:
         given = look.given
@@ -165,7 +170,7 @@ def _note_reading(notes: Notes, look: Look) -> None:
     notes.add(fact)
 
 
-def _note_weights(notes: Notes, look: Look) -> None:
+def _note_weights(notes: NetworkFacts, look: ForwardLook) -> None:
     model, given = look.model, look.given
     if not can_compute(model, given.args, given.kwargs):
         notes.unjudged["poor-initialisation"] = NO_VALUES
@@ -180,7 +185,7 @@ def _note_weights(notes: Notes, look: Look) -> None:
             notes.unjudged["poor-initialisation"] = "a forward with real values would take long"
 
 
-def _note_devices(notes: Notes, look: Look) -> None:
+def _note_devices(notes: NetworkFacts, look: ForwardLook) -> None:
     if any(t.device != "cpu" for op in look.trace.ops for t in op.outputs):
         notes.unjudged["device-literal"] = "it already runs on another device"
         return

@@ -19,7 +19,7 @@ from clew.labs.network.sizes.named_sizes import Naming
 from clew.labs.network.sizes.resized_forward import other_sizes, resized
 from clew.labs.network.sizes.size_fits import Sizes
 from clew.labs.network.tensor_info import with_names
-from clew.labs.network.trace.op_tracer import Call, Op, Trace
+from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall, Op
 from clew.labs.network.trace.sibling_groups import Tree, fold
 from clew.labs.network.trace.traced_forward import for_real, forward, unwrapped, without_computing
 from clew.labs.network.visitor import feeds, op_name
@@ -55,9 +55,9 @@ def _traced(
     inputs: Any,
     sizes: dict[str, Any],
     compute: bool | None,
-) -> tuple[Feed, Trace]:
+) -> tuple[Feed, ForwardTrace]:
     """As for the table: sizes that nobody gave are made even if the model can't take odd ones."""
-    found: tuple[Feed, Trace] | None = None
+    found: tuple[Feed, ForwardTrace] | None = None
     for factor in (1, *EVEN):
         given = feed(module if module is not None else nn.Identity(), inputs, factor=factor, **sizes)
         if module is None:
@@ -82,7 +82,7 @@ def graph_of_call(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
 class _Builder:
     """Numbers: calls first, then ops, then inputs, then the output."""
 
-    def __init__(self, trace: Trace, inputs: list[Any]) -> None:
+    def __init__(self, trace: ForwardTrace, inputs: list[Any]) -> None:
         self._trace = trace
         self._inputs = inputs
         self._calls = len(trace.calls)
@@ -185,7 +185,7 @@ class _Builder:
         return node.id - self._calls, 1, node.id
 
 
-def _label(call: Call) -> str:
+def _label(call: ModuleCall) -> str:
     """Its path below that of the module which called it."""
     above = call.parent.path if call.parent is not None else ""
     return (call.path.removeprefix(f"{above}.") if above else call.path) or type(call.module).__name__
@@ -222,7 +222,7 @@ def _folded(nodes: list[Node]) -> list[Node]:
     return [replace(n, repeat=repeats.get(i, 1), hidden=i in hidden) for i, n in enumerate(nodes)]
 
 
-def name_sizes(trace: Trace, model: nn.Module, given: Feed) -> None:
+def name_sizes(trace: ForwardTrace, model: nn.Module, given: Feed) -> None:
     """Write names into the trace; where it can't be told which size is meant, numbers stay."""
     if not given.sizes:
         return
@@ -250,7 +250,7 @@ def _other_sizes(given: Feed) -> Sizes:
     return sizes
 
 
-def _elsewhere(trace: Trace, model: nn.Module, given: Feed, sizes: Sizes) -> Trace | None:
+def _elsewhere(trace: ForwardTrace, model: nn.Module, given: Feed, sizes: Sizes) -> ForwardTrace | None:
     """The same ops at other sizes of all names; None if that is not to be had, or they are not the same."""
     try:
         other = without_computing(model, *resized(given, sizes))
@@ -260,7 +260,7 @@ def _elsewhere(trace: Trace, model: nn.Module, given: Feed, sizes: Sizes) -> Tra
     return other if other.error is None and alike and len(trace.calls) == len(other.calls) else None
 
 
-def _unmistakable(trace: Trace, other: Trace, names: dict[str, tuple[int, int]]) -> Ways:
+def _unmistakable(trace: ForwardTrace, other: ForwardTrace, names: dict[str, tuple[int, int]]) -> Ways:
     """How a size that is so here and so there is written, if it is everywhere written alike.
 
     As modules write it; a name by itself, and two that an op has merged.
@@ -274,7 +274,7 @@ def _unmistakable(trace: Trace, other: Trace, names: dict[str, tuple[int, int]])
     return {sizes: written.pop() for sizes, written in ways.items() if len(written) == 1}
 
 
-def _pairs(trace: Trace, other: Trace) -> Iterator[tuple[TensorInfo, TensorInfo]]:
+def _pairs(trace: ForwardTrace, other: ForwardTrace) -> Iterator[tuple[TensorInfo, TensorInfo]]:
     for call, twin in zip(trace.calls, other.calls, strict=True):
         yield from zip(call.outputs, twin.outputs, strict=False)
     yield from zip(trace.outputs, other.outputs, strict=False)

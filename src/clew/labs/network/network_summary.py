@@ -10,17 +10,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from clew.labs.network.network_facts import Look
+from clew.labs.network.network_facts import ForwardLook
 from clew.labs.network.network_inputs import EVEN, BadInputError, Feed, feed
 from clew.labs.network.shape_errors.shape_error import ForwardError, explain
 from clew.labs.network.sizes.named_sizes import Naming
 from clew.labs.network.tensor_info import described, dtype_name, with_names
-from clew.labs.network.trace.op_tracer import Call, Trace
+from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall
 from clew.labs.network.trace.sibling_groups import Tree, fold
 from clew.labs.network.trace.traced_forward import can_compute, for_real, forward, unwrapped
 from clew.labs.network.trace.value_statistics import statistics_of
 from clew.measure.nested_tensors import tensors_in
-from clew.records.network import Memory, ModuleRow, Statistics, Summary, TensorInfo
+from clew.records.network import ModuleRow, NetworkMemory, Statistics, Summary, TensorInfo
 
 # Tensors that an optimizer keeps beside each parameter.
 STATES = {"sgd": 0, "momentum": 1, "rmsprop": 1, "adagrad": 1, "lion": 1, "adam": 2, "adamw": 2}
@@ -41,7 +41,7 @@ def summarise(
     optimizer: str = "adam",
     compute: bool | None = None,
     keep_going: bool = False,
-) -> tuple[Summary, Look]:
+) -> tuple[Summary, ForwardLook]:
     """`clew.summary` without what the checks say, and what they can be asked with."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"summary takes a module, not {type(model).__name__}")
@@ -86,12 +86,12 @@ def summarise(
         notes=(*notes, *_notes(model, trace, naming, statistics or compute is True)),
         mishap=mishap,
     )
-    return found, Look(model, given, trace)
+    return found, ForwardLook(model, given, trace)
 
 
 def _run(
     model: nn.Module, given: Feed, *, statistics: bool, loss: Loss | None, compute: bool | None
-) -> tuple[Trace, Values]:
+) -> tuple[ForwardTrace, Values]:
     if not statistics:
         return forward(model, given.args, given.kwargs, compute=compute), {}
     if not can_compute(model, given.args, given.kwargs):
@@ -99,7 +99,7 @@ def _run(
     data: dict[int, Statistics | None] = {}
     kept: list[tuple[int, Tensor]] = []
 
-    def note(call: Call, output: Any) -> None:
+    def note(call: ModuleCall, output: Any) -> None:
         first = next((t for t in tensors_in(output) if t.is_floating_point()), None)
         if first is not None:
             data[call.index] = statistics_of(first)
@@ -118,7 +118,7 @@ def _run(
 
 
 def _gradients(
-    trace: Trace, kept: list[tuple[int, Tensor]], loss: Loss | None
+    trace: ForwardTrace, kept: list[tuple[int, Tensor]], loss: Loss | None
 ) -> dict[int, Statistics | None]:
     """Of every output, without leaving a gradient anywhere."""
     if trace.error is not None or not kept:
@@ -136,9 +136,9 @@ def half_mean_square(result: Any) -> Tensor | None:
     return torch.stack([t.double().square().mean() / 2 for t in parts]).sum() if parts else None
 
 
-def _rows(model: nn.Module, trace: Trace, values: Values) -> list[ModuleRow]:
+def _rows(model: nn.Module, trace: ForwardTrace, values: Values) -> list[ModuleRow]:
     counted: set[int] = set()
-    active: list[Call] = []
+    active: list[ModuleCall] = []
     rows = []
     inside = {id(m): list(m.parameters()) for m in {id(c.module): c.module for c in trace.calls}.values()}
     for call in trace.calls:
@@ -149,7 +149,7 @@ def _rows(model: nn.Module, trace: Trace, values: Values) -> list[ModuleRow]:
     return rows + _never_ran(model, trace)
 
 
-def _row(call: Call, parameters: list[nn.Parameter], counted: set[int], values: Values) -> ModuleRow:
+def _row(call: ModuleCall, parameters: list[nn.Parameter], counted: set[int], values: Values) -> ModuleRow:
     fresh = [p for p in parameters if id(p) not in counted]
     home = call.outputs[0] if call.outputs else next((described(p) for p in parameters), None)
     data, gradient = values.get(call.index, (None, None))
@@ -174,7 +174,7 @@ def _row(call: Call, parameters: list[nn.Parameter], counted: set[int], values: 
     )
 
 
-def _never_ran(model: nn.Module, trace: Trace) -> list[ModuleRow]:
+def _never_ran(model: nn.Module, trace: ForwardTrace) -> list[ModuleRow]:
     """Modules with parameters of their own that nothing has read; each by its outermost such."""
     ran = {id(call.module) for call in trace.calls}
     read = {p for op in trace.ops for p in op.parameters}
@@ -215,7 +215,7 @@ def _named(rows: list[ModuleRow], naming: Naming | None) -> list[ModuleRow]:
     return [replace(r, outputs=with_names(r.outputs, names.get((r.path, r.call), []))) for r in rows]
 
 
-def _named_outputs(trace: Trace, naming: Naming | None) -> tuple[TensorInfo, ...]:
+def _named_outputs(trace: ForwardTrace, naming: Naming | None) -> tuple[TensorInfo, ...]:
     return with_names(trace.outputs, naming.of_result() if naming is not None else [])
 
 
@@ -236,9 +236,9 @@ def _folded(rows: list[ModuleRow]) -> list[ModuleRow]:
     return [replace(r, repeat=repeats.get(i, 1), hidden=i in hidden) for i, r in enumerate(rows)]
 
 
-def _memory(model: nn.Module, trace: Trace, optimizer: str) -> Memory:
+def _memory(model: nn.Module, trace: ForwardTrace, optimizer: str) -> NetworkMemory:
     trained = sum(_bytes(p) for p in model.parameters() if p.requires_grad)
-    return Memory(
+    return NetworkMemory(
         parameters=sum(map(_bytes, model.parameters())),
         gradients=trained,
         optimizer=STATES[optimizer] * trained,
@@ -248,7 +248,7 @@ def _memory(model: nn.Module, trace: Trace, optimizer: str) -> Memory:
     )
 
 
-def _notes(model: nn.Module, trace: Trace, naming: Naming | None, computing: bool) -> list[str]:
+def _notes(model: nn.Module, trace: ForwardTrace, naming: Naming | None, computing: bool) -> list[str]:
     notes = []
     if trace.computed and not computing:
         notes.append("run with real values, because the forward depends on them")

@@ -26,7 +26,7 @@ _plain: dict[str, Any] = {}  # torch's own, while ours are in their places
 
 
 @dataclass(frozen=True)
-class Description:
+class TensorDescription:
     """A tensor in one line; in a notebook, in one row."""
 
     shape: tuple[int, ...]
@@ -71,7 +71,7 @@ class Description:
         return f"<table><tr>{cells}</tr></table>"
 
 
-def describe(tensor: Tensor) -> Description:
+def describe(tensor: Tensor) -> TensorDescription:
     """Shape, type, device, gradient function, mean ± std, range, zeros, NaN and Inf, a tiny histogram."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"describe takes a tensor, not {type(tensor).__name__}")
@@ -79,7 +79,7 @@ def describe(tensor: Tensor) -> Description:
         values, note = read_values(tensor)
         found = measured(values) if values is not None else None
         one = values is not None and tensor.layout is torch.strided and values.numel() == 1
-        return Description(
+        return TensorDescription(
             shape=_shape(tensor),
             dtype=dtype_name(tensor.dtype),
             device=str(tensor.device),

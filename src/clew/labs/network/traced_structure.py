@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from clew.hooks.collect_layers.layer_flow import Flow, role_of
-from clew.labs.network.trace.op_tracer import Call, Op, Trace
+from clew.hooks.collect_layers.layer_flow import LayerFlow, role_of
+from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall, Op
 from clew.labs.network.visitor import op_name
 from clew.records.facts.model_facts import StructureFact
 from clew.records.network import INPUT
@@ -31,10 +31,10 @@ MOVING = {
 SQUASHING = {"sigmoid", "tanh"}
 
 
-def structure_fact(trace: Trace, root: str) -> StructureFact:
+def structure_fact(trace: ForwardTrace, root: str) -> StructureFact:
     """As a training forward would have it (docs/signals.md); what goes into a loss is not known."""
     way = TraceWay(trace)
-    flow = Flow(root, way)
+    flow = LayerFlow(root, way)
     dropped = dict(_dropped(trace))
     noted = 0
     for call, entering in _events(trace):
@@ -52,7 +52,7 @@ def structure_fact(trace: Trace, root: str) -> StructureFact:
     return flow.fact(way.users(flow.between))
 
 
-def _note_dropped(flow: Flow, op: Op, p: float | None) -> None:
+def _note_dropped(flow: LayerFlow, op: Op, p: float | None) -> None:
     inside = op.call is not None and role_of(op.call.module) == "dropout"
     if p is not None and not inside:
         flow.dropped(op.index, op.call.path if op.call is not None else "", p, (op.file, op.line))
@@ -61,9 +61,9 @@ def _note_dropped(flow: Flow, op: Op, p: float | None) -> None:
 class TraceWay:
     """Walks from op to op, and over a layer in one step."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: ForwardTrace) -> None:
         self._trace = trace
-        self.layers: dict[int, Call] = {}  # the op that made a layer's output -> the layer's call
+        self.layers: dict[int, ModuleCall] = {}  # the op that made a layer's output -> the layer's call
 
     def operand(self, node: Any) -> Any:
         layer = self.layers.get(node)
@@ -119,9 +119,9 @@ def _node(op: int) -> int | None:
     return None if op == INPUT else op
 
 
-def _events(trace: Trace) -> Iterator[tuple[Call, bool]]:
+def _events(trace: ForwardTrace) -> Iterator[tuple[ModuleCall, bool]]:
     """Calls as they were entered (True) and left."""
-    running: list[Call] = []
+    running: list[ModuleCall] = []
     for call in trace.calls:
         while running and running[-1] is not call.parent:
             yield running.pop(), False
@@ -131,7 +131,7 @@ def _events(trace: Trace) -> Iterator[tuple[Call, bool]]:
         yield running.pop(), False
 
 
-def _dropped(trace: Trace) -> Iterator[tuple[int, float]]:
+def _dropped(trace: ForwardTrace) -> Iterator[tuple[int, float]]:
     """Ops that end a dropout, and the share that it drops.
 
     Where there is no kernel for it, torch draws a mask of zeros and ones, scales it and multiplies.
@@ -146,7 +146,7 @@ def _dropped(trace: Trace) -> Iterator[tuple[int, float]]:
                     yield op.index, round(1.0 - _number(trace.ops[drawn[-1]].args, 1), 6)
 
 
-def _mask_ops(trace: Trace, source: int) -> list[int]:
+def _mask_ops(trace: ForwardTrace, source: int) -> list[int]:
     """The ops that made a mask of dropout, the draw last; none if that is not what it is."""
     if source == INPUT or op_name(trace.ops[source]) != "div":
         return []

@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from clew.labs.network.trace.layer_lines import named_elsewhere
-from clew.labs.network.trace.op_tracer import Trace
+from clew.labs.network.trace.op_tracer import ForwardTrace
 from clew.records.facts.model_facts import GraphFact
 from clew.records.network import INPUT
 
 
-def graph_fact(model: nn.Module, trace: Trace, root: str) -> GraphFact:
+def graph_fact(model: nn.Module, trace: ForwardTrace, root: str) -> GraphFact:
     """What was read and what was not (docs/signals.md); of gradients nothing is known."""
     read = {p for op in trace.ops for p in op.parameters}
     given_back = {t.shape for t, op in zip(trace.outputs, trace.makers, strict=True) if op == INPUT}
@@ -39,7 +39,7 @@ def _scripted(model: nn.Module, name: str) -> bool:
     return any(isinstance(m, torch.jit.ScriptModule) for m, _ in _way_to(model, name))
 
 
-def _named(model: nn.Module, trace: Trace, name: str) -> bool:
+def _named(model: nn.Module, trace: ForwardTrace, name: str) -> bool:
     """Whether the code mentions what holds a parameter: a discriminator beside the forward, say."""
     ran = {id(call.module) for call in trace.calls}
     holder, attribute = model, name

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from clew.labs.network.tensor_info import described, dtype_name
-from clew.labs.network.trace.op_tracer import Call, Op, Trace
+from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall, Op
 from clew.labs.network.trace.traced_forward import forward, unwrapped
 from clew.records.network import INPUT, TensorInfo, Visited
 
@@ -56,7 +56,7 @@ def visit(
     return found
 
 
-def visited_ops(trace: Trace) -> list[Visited]:
+def visited_ops(trace: ForwardTrace) -> list[Visited]:
     return [_visited_op(op) for op in trace.ops]
 
 
@@ -97,12 +97,12 @@ def argument_names(function: Any) -> tuple[str, ...]:
     return tuple(a.name for a in schema.arguments) if schema is not None else ()
 
 
-def visited_calls(trace: Trace) -> list[Visited]:
+def visited_calls(trace: ForwardTrace) -> list[Visited]:
     """Module calls in the order in which they began."""
     return [_visited_call(trace, call) for call in trace.calls]
 
 
-def _visited_call(trace: Trace, call: Call) -> Visited:
+def _visited_call(trace: ForwardTrace, call: ModuleCall) -> Visited:
     kind = type(call.module)
     return Visited(
         index=call.index,
@@ -122,7 +122,7 @@ def _visited_call(trace: Trace, call: Call) -> Visited:
     )
 
 
-def feeds(trace: Trace, call: Call) -> bool:
+def feeds(trace: ForwardTrace, call: ModuleCall) -> bool:
     """Whether the result needs this call; one without ops (Identity) feeds it if what it passes on does."""
     ops = trace.ops[call.first_op : call.end_op]
     if ops:
@@ -130,7 +130,7 @@ def feeds(trace: Trace, call: Call) -> bool:
     return any(i == INPUT or trace.ops[i].feeds_result for i in call.makes)
 
 
-def source_call(trace: Trace, call: Call, op: int) -> int:
+def source_call(trace: ForwardTrace, call: ModuleCall, op: int) -> int:
     """The outermost call that made this op's output and does not also hold `call`; INPUT if none does."""
     if op == INPUT:
         return INPUT

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from clew.labs.profiler.torch_trace.attribution import NS, Place, Span, Traced
+from clew.labs.profiler.torch_trace.attribution import NS, CostPlace, EventSpan, Traced
 from clew.labs.profiler.torch_trace.module_scopes import Scope
 from clew.labs.profiler.torch_trace.op_numbers import arguments_of, flops_of, moved_by, shapes_of
 from clew.labs.profiler.torch_trace.torch_events import ENGINE, NODE, OP, SCOPE, node_name
-from clew.records.step_costs import Frame
+from clew.records.step_costs import FlameFrame
 
 OUTSIDE = "(outside modules)"
 OPTIMIZER = "(optimizer)"
@@ -59,7 +59,7 @@ class _Branch:
 
 
 @dataclass
-class Tally:
+class CostTally:
     """Over the steps that were added; times are sums, `steps` says over how many."""
 
     name_of: Callable[[Scope], str]
@@ -100,7 +100,7 @@ class Tally:
         gap = sum(self.durations[first:]) - (sum(self.parts.values()) - before)
         self._settle(spans, max(gap, 0.0))
 
-    def _add(self, span: Span, step: int, flops: float, moved: float, keys: dict[int, Key]) -> None:
+    def _add(self, span: EventSpan, step: int, flops: float, moved: float, keys: dict[int, Key]) -> None:
         if span.part == OURS:
             return  # the step would not have taken that long without us
         seconds = span.own * NS
@@ -117,7 +117,7 @@ class Tally:
             self._of_op(span, seconds, backward, flops, moved, keys)
 
     def _of_module(
-        self, span: Span, step: int, seconds: float, backward: bool, flops: float, moved: float
+        self, span: EventSpan, step: int, seconds: float, backward: bool, flops: float, moved: float
     ) -> None:
         if span.place is None:
             if (span.row.kind == OP or span.node is not None) and span.part in ("rest", "backward"):
@@ -148,21 +148,27 @@ class Tally:
         tally.flops += flops
         tally.moved += moved
 
-    def _module(self, place: Place) -> ModuleTally:
+    def _module(self, place: CostPlace) -> ModuleTally:
         name = self.name_of(place.scope)
         known = self.modules.get(name)
         if known is None:
             known = self.modules[name] = ModuleTally(place.scope, len(self.modules))
         return known
 
-    def _chain(self, place: Place) -> Iterator[ModuleTally]:
-        current: Place | None = place
+    def _chain(self, place: CostPlace) -> Iterator[ModuleTally]:
+        current: CostPlace | None = place
         while current is not None:
             yield self._module(current)
             current = current.parent
 
     def _of_op(
-        self, span: Span, seconds: float, backward: bool, flops: float, moved: float, keys: dict[int, Key]
+        self,
+        span: EventSpan,
+        seconds: float,
+        backward: bool,
+        flops: float,
+        moved: float,
+        keys: dict[int, Key],
     ) -> None:
         root = span.op if span.op is not None else span
         key = keys.get(id(root))
@@ -175,7 +181,7 @@ class Tally:
         tally.flops += flops
         tally.moved += moved
 
-    def _key(self, root: Span) -> Key:
+    def _key(self, root: EventSpan) -> Key:
         if root.place is not None:
             module = self.name_of(root.place.scope)
         else:
@@ -185,7 +191,7 @@ class Tally:
         arguments = arguments_of(root.row.event) if module != OPTIMIZER else ""
         return module, name, shapes_of(root.row.event), arguments
 
-    def _settle(self, spans: list[Span], gap: float) -> None:
+    def _settle(self, spans: list[EventSpan], gap: float) -> None:
         """What no event tells of is Python between them; and who waits for other threads does nothing."""
         self.tree.child("rest").own += gap
         self.parts["rest"] = self.parts.get("rest", 0.0) + gap
@@ -195,7 +201,7 @@ class Tally:
 
     # -- as a tree --
 
-    def _branch(self, span: Span) -> _Branch:
+    def _branch(self, span: EventSpan) -> _Branch:
         branch = self.tree.child(span.part)
         for scope in span.place.chain() if span.place is not None else ():
             name = self.name_of(scope)
@@ -207,17 +213,17 @@ class Tally:
             return branch.child(span.op.row.name)
         return branch
 
-    def flame(self, order: Iterable[str], title: Callable[[str, Scope], str]) -> Frame | None:
+    def flame(self, order: Iterable[str], title: Callable[[str, Scope], str]) -> FlameFrame | None:
         """Step › part › module › op, seconds per step."""
         if not self.steps:
             return None
         parts = [(name, self.tree.children[name]) for name in order if name in self.tree.children]
         children = tuple(_frame(name, branch, 1.0 / self.steps, title) for name, branch in parts)
         whole = sum(child.value for child in children)
-        return Frame("step", whole, 0.0, children=children)
+        return FlameFrame("step", whole, 0.0, children=children)
 
 
-def _frame(name: str, branch: _Branch, scale: float, title: Callable[[str, Scope], str]) -> Frame:
+def _frame(name: str, branch: _Branch, scale: float, title: Callable[[str, Scope], str]) -> FlameFrame:
     modules = [pair for pair in branch.children.items() if pair[1].scope is not None]
     others = sorted(
         (pair for pair in branch.children.items() if pair[1].scope is None), key=lambda pair: -pair[1].own
@@ -226,10 +232,10 @@ def _frame(name: str, branch: _Branch, scale: float, title: Callable[[str, Scope
     own = max(branch.own, 0.0) * scale
     shown = title(name, branch.scope) if branch.scope is not None else name
     file, line = (branch.scope.file, branch.scope.line) if branch.scope is not None else (None, None)
-    return Frame(shown, own + sum(c.value for c in children), own, file, line, branch.module, children)
+    return FlameFrame(shown, own + sum(c.value for c in children), own, file, line, branch.module, children)
 
 
-def _is_inside_itself(place: Place) -> bool:
+def _is_inside_itself(place: CostPlace) -> bool:
     above = place.parent
     while above is not None:
         if above.scope == place.scope:
@@ -238,7 +244,7 @@ def _is_inside_itself(place: Place) -> bool:
     return False
 
 
-def _numbers(spans: list[Span]) -> tuple[list[float], list[float]]:
+def _numbers(spans: list[EventSpan]) -> tuple[list[float], list[float]]:
     """Operations and bytes of each span, so that they add up to those of the ops around them.
 
     Torch counts the operations of some ops, not of those that these call. The bytes of an op are those of

@@ -20,9 +20,18 @@ from clew.labs.profiler.python.stack_flames import (
 from clew.labs.profiler.step_parts import Timed, parts_of
 from clew.labs.profiler.torch_trace.host_syncs import by_mask
 from clew.labs.profiler.torch_trace.roofline import roof
-from clew.labs.profiler.window_contents import Reading, read
-from clew.labs.profiler.window_kinds import Seen
-from clew.records.step_costs import Frame, LineCost, Memory, ModuleCost, Part, Profile, Roof, Sync
+from clew.labs.profiler.window_contents import WindowReading, read
+from clew.labs.profiler.window_kinds import WindowsSeen
+from clew.records.step_costs import (
+    FlameFrame,
+    LineCost,
+    ModuleCost,
+    PartCost,
+    Profile,
+    Roof,
+    StepMemory,
+    Sync,
+)
 
 MOST_ROWS = 60  # of modules, ops and lines in the log; the file has all
 MOST_NOTES = 20
@@ -32,23 +41,23 @@ CALLS = "python.prof"
 
 
 @dataclass
-class Found:
+class ProfileParts:
     """Everything that was collected; what was not is left as it is."""
 
-    reading: Reading = field(default_factory=Reading)
+    reading: WindowReading = field(default_factory=WindowReading)
     timed: Timed | None = None
     logging: float = 0.0  # share of the step
     lines: tuple[LineCost, ...] = ()
     syncs: tuple[Sync, ...] = ()
-    python: Frame | None = None
-    memory: Memory = field(default_factory=Memory)
+    python: FlameFrame | None = None
+    memory: StepMemory = field(default_factory=StepMemory)
     by_module: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # activations, peak
     roof: Roof | None = None
     notes: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
 
 
-Clock = Callable[[Reading], Timed | None]  # the times of the steps, by what the windows have read
+Clock = Callable[[WindowReading], Timed | None]  # the times of the steps, by what the windows have read
 Guarded = Callable[[Callable[[], None]], None]  # runs one part of the work; what fails in it is its business
 
 
@@ -58,7 +67,7 @@ def directly(part: Callable[[], None]) -> None:
 
 
 def profile_of(
-    seen: Seen,
+    seen: WindowsSeen,
     clock: Clock,
     *,
     roof_file: Path,
@@ -73,7 +82,7 @@ def profile_of(
     `folder` is where the trace of the steps and, with `calls`, the counted calls are written; without one
     nothing is. `roof_file` keeps what this machine was seen to do at best. `watch` knows what grows.
     """
-    found = Found(notes=[*notes, *seen.notes])
+    found = ProfileParts(notes=[*notes, *seen.notes])
     guarded(lambda: _collect_detail(found, seen, roof_file))
     guarded(lambda: _collect_times(found, clock))
     guarded(lambda: _collect_python(found, seen))
@@ -85,17 +94,17 @@ def profile_of(
     return assemble(found)
 
 
-def _collect_detail(found: Found, seen: Seen, roof_file: Path) -> None:
+def _collect_detail(found: ProfileParts, seen: WindowsSeen, roof_file: Path) -> None:
     if seen.in_detail:
         found.roof = roof(roof_file)
         found.reading = read(seen.in_detail, found.roof)
 
 
-def _collect_times(found: Found, clock: Clock) -> None:
+def _collect_times(found: ProfileParts, clock: Clock) -> None:
     found.timed = clock(found.reading)
 
 
-def _collect_python(found: Found, seen: Seen) -> None:
+def _collect_python(found: ProfileParts, seen: WindowsSeen) -> None:
     found.syncs = seen.syncs.found()
     found.syncs += by_mask(seen.in_detail, found.syncs)
     found.notes += [seen.syncs.note] if seen.syncs.note else []
@@ -107,10 +116,10 @@ def _collect_python(found: Found, seen: Seen) -> None:
         found.notes += stacks.notes
 
 
-def _collect_memory(found: Found, seen: Seen, watch: GrowthWatch | None) -> None:
+def _collect_memory(found: ProfileParts, seen: WindowsSeen, watch: GrowthWatch | None) -> None:
     if seen.memory:
         newest = seen.memory[-1]
-        found.memory = Memory(newest.peak, newest.kinds, newest.timeline, newest.root)
+        found.memory = StepMemory(newest.peak, newest.kinds, newest.timeline, newest.root)
         found.by_module = _memory_by_module(newest, {module.module for module in found.reading.modules})
     if watch is not None:
         found.memory = replace(found.memory, processes=watch.processes(), growth=watch.growth)
@@ -126,7 +135,7 @@ def _memory_by_module(memory: TensorMemory, names: set[str]) -> dict[str, tuple[
     return by_module
 
 
-def _write_trace(found: Found, seen: Seen, folder: Path) -> None:
+def _write_trace(found: ProfileParts, seen: WindowsSeen, folder: Path) -> None:
     if not seen.in_detail:
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -139,12 +148,12 @@ def _write_trace(found: Found, seen: Seen, folder: Path) -> None:
         found.files["chrome trace"] = TRACE
 
 
-def _write_calls(found: Found, seen: Seen, folder: Path) -> None:
+def _write_calls(found: ProfileParts, seen: WindowsSeen, folder: Path) -> None:
     if seen.calls.write(folder / CALLS):
         found.files["cprofile"] = CALLS
 
 
-def assemble(found: Found) -> Profile:
+def assemble(found: ProfileParts) -> Profile:
     """One profile of what was collected; nothing is measured here."""
     reading = found.reading
     parts, left, median, p95, speed = _of_clock(found)
@@ -174,7 +183,7 @@ def assemble(found: Found) -> Profile:
     )
 
 
-def _of_clock(found: Found) -> tuple[tuple[Part, ...], float, float, float, float | None]:
+def _of_clock(found: ProfileParts) -> tuple[tuple[PartCost, ...], float, float, float, float | None]:
     """Parts, what is left over, median, p95 and samples per second."""
     timed, reading = found.timed, found.reading
     if timed is None or not len(timed.total):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from clew.records.step_costs import PARTS, Part
+from clew.records.step_costs import PARTS, PartCost
 
 Array = npt.NDArray[np.float64]
 
@@ -48,15 +48,15 @@ class Timed:
         return float(np.quantile(self.total, share)) if len(self.total) else 0.0
 
 
-def parts_of(timed: Timed) -> tuple[Part, ...]:
+def parts_of(timed: Timed) -> tuple[PartCost, ...]:
     """All of `costs.PARTS`, in their order; together they are the step."""
     whole = float(timed.total.sum())
     return tuple(_part(name, timed, whole) for name in PARTS) if whole > 0 else ()
 
 
-def _part(name: str, timed: Timed, whole: float) -> Part:
+def _part(name: str, timed: Timed, whole: float) -> PartCost:
     values = timed.parts.get(name)
     if values is None or not len(values):
-        return Part(name, 0.0, 0.0, 0.0, len(timed.total))
+        return PartCost(name, 0.0, 0.0, 0.0, len(timed.total))
     median, p95 = np.quantile(values, [0.5, 0.95])
-    return Part(name, float(median), float(p95), float(values.sum()) / whole, len(values))
+    return PartCost(name, float(median), float(p95), float(values.sum()) / whole, len(values))

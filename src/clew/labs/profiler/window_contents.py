@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.labs.profiler.cost_tally import ModuleTally, Tally, typical
-from clew.labs.profiler.torch_trace.attribution import NS, Span, Traced, attribute
-from clew.labs.profiler.torch_trace.kineto_window import Detail
+from clew.labs.profiler.cost_tally import CostTally, ModuleTally, typical
+from clew.labs.profiler.torch_trace.attribution import NS, EventSpan, Traced, attribute
+from clew.labs.profiler.torch_trace.kineto_window import TraceDetail
 from clew.labs.profiler.torch_trace.module_scopes import Scope
 from clew.labs.profiler.torch_trace.roofline import share
 from clew.labs.profiler.torch_trace.torch_events import (
@@ -23,7 +23,7 @@ from clew.labs.profiler.torch_trace.torch_events import (
     node_name,
     rows_of,
 )
-from clew.records.step_costs import PARTS, Frame, ModuleCost, OpCost, Roof
+from clew.records.step_costs import PARTS, FlameFrame, ModuleCost, OpCost, Roof
 
 MOST_OPS = 2_000
 MOST_TIMELINE = 1_500
@@ -32,7 +32,7 @@ BRIEF = 0.0005  # of the step: what is shorter is left out of the timeline
 
 
 @dataclass(frozen=True)
-class Reading:
+class WindowReading:
     """What the windows say of a step; times are seconds per step."""
 
     steps: tuple[int, ...] = ()  # their numbers
@@ -42,7 +42,7 @@ class Reading:
     by_step: dict[str, tuple[float, ...]] = field(default_factory=dict)  # and its parts
     modules: tuple[ModuleCost, ...] = ()
     ops: tuple[OpCost, ...] = ()
-    flame: Frame | None = None
+    flame: FlameFrame | None = None
     timeline: tuple[dict[str, Any], ...] = ()
     left: float = 0.0  # in no module, no op and no part that has a name
     to_device: float = 0.0
@@ -50,7 +50,7 @@ class Reading:
     events: int = 0
 
 
-def read(details: Sequence[Detail], best: Roof | None = None) -> Reading:
+def read(details: Sequence[TraceDetail], best: Roof | None = None) -> WindowReading:
     """All windows together; steps with an evaluation in them count only if there are no others."""
     windows, copied, events = [], 0.0, 0
     for detail in details:
@@ -62,8 +62,8 @@ def read(details: Sequence[Detail], best: Roof | None = None) -> Reading:
             copied += sum(ns for at, ns in device_copies(raw) if _in_steps(at, traced)) * NS
     chosen = [_chosen(traced, windows) for traced in windows]
     if not any(chosen):
-        return Reading(events=events)
-    tally = Tally(_naming(windows))
+        return WindowReading(events=events)
+    tally = CostTally(_naming(windows))
     for traced, places in zip(windows, chosen, strict=True):
         if places:
             tally.add(traced, places)
@@ -72,11 +72,11 @@ def read(details: Sequence[Detail], best: Roof | None = None) -> Reading:
 
 
 def _reading(
-    tally: Tally, windows: list[Traced], numbers: list[int], copied: float, events: int, best: Roof | None
-) -> Reading:
+    tally: CostTally, windows: list[Traced], numbers: list[int], copied: float, events: int, best: Roof | None
+) -> WindowReading:
     count = tally.steps
     middle = typical(windows, lambda traced: _chosen(traced, windows))
-    return Reading(
+    return WindowReading(
         steps=tuple(numbers),
         step=statistics.fmean(tally.durations),
         parts={name: seconds / count for name, seconds in tally.parts.items()},
@@ -93,7 +93,7 @@ def _reading(
     )
 
 
-def _with_rest(tally: Tally) -> dict[str, list[float]]:
+def _with_rest(tally: CostTally) -> dict[str, list[float]]:
     """The parts of each step; what no event tells of is the rest's."""
     others = {name: seconds for name, seconds in tally.by_step.items() if name != "rest"}
     known = [sum(values) for values in zip(*others.values(), strict=True)] or [0.0] * tally.steps
@@ -150,7 +150,7 @@ class _naming:  # noqa: N801 - a function with a memory
 # -- modules and ops --
 
 
-def _modules(tally: Tally, best: Roof | None) -> tuple[ModuleCost, ...]:
+def _modules(tally: CostTally, best: Roof | None) -> tuple[ModuleCost, ...]:
     ordered = sorted(tally.modules.items(), key=lambda pair: pair[1].order)
     return tuple(_module(name, module, tally.steps, best) for name, module in ordered)
 
@@ -179,7 +179,7 @@ def _module(name: str, tally: ModuleTally, steps: int, best: Roof | None) -> Mod
     )
 
 
-def _ops(tally: Tally, best: Roof | None) -> tuple[OpCost, ...]:
+def _ops(tally: CostTally, best: Roof | None) -> tuple[OpCost, ...]:
     costs = []
     for (module, op, shapes, arguments), found in tally.ops.items():
         seconds, steps = found.forward + found.backward, tally.steps
@@ -206,7 +206,7 @@ def _ops(tally: Tally, best: Roof | None) -> tuple[OpCost, ...]:
 _SHOWN = {SCOPE, OP, NODE, ENGINE, OPTIMIZER, DATA}
 
 
-def timeline(traced: Traced, place: int, tally: Tally) -> list[dict[str, Any]]:
+def timeline(traced: Traced, place: int, tally: CostTally) -> list[dict[str, Any]]:
     """The events of one step, the outermost ops only; seconds from its beginning."""
     began, least = traced.bounds[place], BRIEF * traced.duration(place)
     shown = [s for s in traced.spans if s.step == place and s.row.kind in _SHOWN and _is_outer(s)]
@@ -226,12 +226,12 @@ def timeline(traced: Traced, place: int, tally: Tally) -> list[dict[str, Any]]:
     ]
 
 
-def _is_outer(span: Span) -> bool:
+def _is_outer(span: EventSpan) -> bool:
     """Not called by another op or by a node of the backward, which are shown already."""
     return span.row.kind != OP or (span.op is span and span.node is None)
 
 
-def _title(span: Span) -> str:
+def _title(span: EventSpan) -> str:
     if span.row.kind == NODE:
         return node_name(span.row)
     if span.row.kind == SCOPE and span.place is not None:

@@ -15,16 +15,16 @@ from clew.labs.profiler.profile_windows import Skipped, Window
 from clew.labs.profiler.python.call_profile import CallProfile
 from clew.labs.profiler.python.stack_sampler import Sampler, Samples
 from clew.labs.profiler.torch_trace.host_syncs import SyncWatch
-from clew.labs.profiler.torch_trace.kineto_window import CannotOpen, Courtesy, Detail, KinetoWindow
+from clew.labs.profiler.torch_trace.kineto_window import CannotOpen, Courtesy, KinetoWindow, TraceDetail
 from clew.labs.profiler.window_schedule import CALLS, DETAIL, MEMORY, STACKS, WATCH
 
 
 @dataclass
-class Seen:
+class WindowsSeen:
     """What all windows have recorded so far; early ones count only where there are no others."""
 
-    details: list[Detail] = field(default_factory=list)
-    early_details: list[Detail] = field(default_factory=list)
+    details: list[TraceDetail] = field(default_factory=list)
+    early_details: list[TraceDetail] = field(default_factory=list)
     samples: list[Samples] = field(default_factory=list)
     early_samples: list[Samples] = field(default_factory=list)
     memory: list[TensorMemory] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Seen:
             self.notes.append(text)
 
     @property
-    def in_detail(self) -> list[Detail]:
+    def in_detail(self) -> list[TraceDetail]:
         return self.details or self.early_details
 
     @property
@@ -55,7 +55,7 @@ class Lenses:
     find: Callable[[nn.Module], Root | None]
     observer: Observer | None = None
     courtesy: Courtesy = field(default_factory=Courtesy)
-    seen: Seen = field(default_factory=Seen)
+    seen: WindowsSeen = field(default_factory=WindowsSeen)
 
     def makers(self) -> dict[str, Callable[[bool], Window]]:
         """By the schedule's word for it."""

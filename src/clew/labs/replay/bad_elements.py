@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clew.labs.replay.microscope import Event
+from clew.labs.replay.microscope import NonFiniteEvent
 from clew.labs.snapshot.finite_values import MOST_ELEMENTS, bad_indices, dense, element
 from clew.labs.snapshot.held_step import Culprit
 
@@ -38,7 +38,7 @@ def factors(op: str, inputs: list[Tensor]) -> list[Tensor]:
     return inputs[-2:] if op in LAST_TWO else inputs
 
 
-def with_elements(made: Culprit, event: Event, batch: int | None) -> Culprit:
+def with_elements(made: Culprit, event: NonFiniteEvent, batch: int | None) -> Culprit:
     """The culprit with what is responsible in it."""
     indices, count = bad_indices(event.output)
     made = _with_samples(replace(made, bad_count=count), event, batch)
@@ -51,7 +51,7 @@ def with_elements(made: Culprit, event: Event, batch: int | None) -> Culprit:
     return replace(made, elements=indices, element_count=count, elements_of="the result", notes=notes)
 
 
-def _into_input(made: Culprit, event: Event, position: int) -> Culprit:
+def _into_input(made: Culprit, event: NonFiniteEvent, position: int) -> Culprit:
     tensor = dense(event.inputs[position])
     places = _own_places(tensor, ~torch.isfinite(dense(event.output)))
     shown = tuple(tuple(int(i) for i in row) for row in places[:MOST_ELEMENTS])
@@ -72,7 +72,7 @@ def _own_places(tensor: Tensor, bad: Tensor) -> Tensor:
     return bad.to(torch.float64).sum_to_size(tensor.shape).nonzero()
 
 
-def responsible(event: Event) -> int | None:
+def responsible(event: NonFiniteEvent) -> int | None:
     """Which input to point into: the divisor of a division, else the first of the result's shape."""
     shape = tuple(event.output.shape)
     op = event.inner_op
@@ -84,7 +84,7 @@ def responsible(event: Event) -> int | None:
     return next((n for n, t in enumerate(event.inputs) if tuple(t.shape) == shape), None)
 
 
-def _largest_factors(event: Event, index: tuple[int, ...]) -> list[str]:
+def _largest_factors(event: NonFiniteEvent, index: tuple[int, ...]) -> list[str]:
     """Of a product: how large the row and the column are that were multiplied there."""
     op = event.inner_op
     left, right = [*factors(op, list(event.inputs)), None, None][:2] if op in PRODUCTS else (None, None)
@@ -110,7 +110,7 @@ def _largest_factors(event: Event, index: tuple[int, ...]) -> list[str]:
     return [f"there, {', '.join(told)}"] if told else []
 
 
-def _with_samples(made: Culprit, event: Event, batch: int | None) -> Culprit:
+def _with_samples(made: Culprit, event: NonFiniteEvent, batch: int | None) -> Culprit:
     rows = _rows(event, batch) if batch else None
     if rows is None or not len(rows):
         return made
@@ -118,7 +118,7 @@ def _with_samples(made: Culprit, event: Event, batch: int | None) -> Culprit:
     return replace(made, samples=shown, sample_count=len(rows), batch=batch or 0)
 
 
-def _rows(event: Event, batch: int) -> Tensor | None:
+def _rows(event: NonFiniteEvent, batch: int) -> Tensor | None:
     """The samples of the batch that hold something non-finite, where the first dimension tells."""
     values = _picked(event)
     values = event.output if values is None else values
@@ -131,7 +131,7 @@ def _rows(event: Event, batch: int) -> Tensor | None:
     return bad.any(1).nonzero().flatten()
 
 
-def _picked(event: Event) -> Tensor | None:
+def _picked(event: NonFiniteEvent) -> Tensor | None:
     """What a negative log-likelihood takes from the scores: one number for each target."""
     if event.inner_op != "nll_loss" or len(event.inputs) < 2:
         return None

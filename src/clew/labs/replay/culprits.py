@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from clew.labs.replay.bad_elements import with_elements
-from clew.labs.replay.microscope import BATCH, CONSTANT, MADE, PARAMETER, Event, Microscope, Source
+from clew.labs.replay.microscope import BATCH, CONSTANT, MADE, PARAMETER, Microscope, NonFiniteEvent, Source
 from clew.labs.replay.nan_reasons import explain
 from clew.labs.snapshot.finite_values import bad_indices, bad_rows, dense, stats_of
 from clew.labs.snapshot.held_step import Culprit
@@ -49,7 +49,7 @@ def suspects(scope: Microscope, tensors: Sequence[Tensor], batch: int | None = N
     """
     found = {e.index: e for t in tensors for e in scope.origins_of(t)}
     events = [found[i] for i in sorted(found)]
-    first: dict[Source, Event] = {}
+    first: dict[Source, NonFiniteEvent] = {}
     for event in [e for e in events if e.kind != CONSTANT] or events[:1]:
         first.setdefault(event.source, event)
     described = []
@@ -73,7 +73,7 @@ def guilty(found: Sequence[Suspect], still_bad: Callable[[Mended], bool]) -> Cul
     return found[0].culprit if found else None
 
 
-def _others(event: Event, events: Sequence[Event]) -> list[str]:
+def _others(event: NonFiniteEvent, events: Sequence[NonFiniteEvent]) -> list[str]:
     """Where several came together, say so."""
     places = {
         (e.spot.op, e.spot.line[1]): None
@@ -84,7 +84,9 @@ def _others(event: Event, events: Sequence[Event]) -> list[str]:
     return [f"later in the step these also produced non-finite values: {', '.join(told)}"] if told else []
 
 
-def describe(event: Event, scope: Microscope, batch: int | None = None, *, hides: bool = False) -> Culprit:
+def describe(
+    event: NonFiniteEvent, scope: Microscope, batch: int | None = None, *, hides: bool = False
+) -> Culprit:
     """What a person is told of an event; `hides`: the loss is known to be finite."""
     if event.kind in (BATCH, PARAMETER):
         return _from_outside(event, batch)
@@ -114,7 +116,7 @@ def describe(event: Event, scope: Microscope, batch: int | None = None, *, hides
     return with_elements(_with_notes(made, event, scope, hides), event, batch)
 
 
-def _from_outside(event: Event, batch: int | None) -> Culprit:
+def _from_outside(event: NonFiniteEvent, batch: int | None) -> Culprit:
     indices, count = bad_indices(event.output)
     rows = bad_rows(event.output) if batch and event.output.shape[:1] == (batch,) else ()
     values = dense(event.output)
@@ -146,12 +148,12 @@ def _from_outside(event: Event, batch: int | None) -> Culprit:
     )
 
 
-def _call(event: Event, scope: Microscope) -> tuple[int, int] | None:
+def _call(event: NonFiniteEvent, scope: Microscope) -> tuple[int, int] | None:
     total = scope.calls[event.spot.op, event.spot.line]
     return (event.spot.number, total) if total > 1 and event.spot.number and event.spot.line[0] else None
 
 
-def _with_notes(made: Culprit, event: Event, scope: Microscope, hides: bool) -> Culprit:
+def _with_notes(made: Culprit, event: NonFiniteEvent, scope: Microscope, hides: bool) -> Culprit:
     """Where forward and backward both fail and the loss is finite, something hid the value."""
     if event.phase != "backward" or not hides:
         return made

@@ -29,7 +29,7 @@ class LayerLens:
         self.culprits: list[Culprit] = []
         self._paths = ModulePaths(roots)
         self._anonymous = not roots
-        self._running: list[Call] = []  # the innermost last
+        self._running: list[NestedCall] = []  # the innermost last
         self._edges: Any = WeakIdKeyDictionary()  # the tensors between modules, for their gradients
         self._again = False  # a step is being run for the second time
         self._known: list[Tensor] = []
@@ -51,7 +51,7 @@ class LayerLens:
             self._paths.add(type(module).__name__, module)
         if outermost and not self._again:
             self._look_at_inputs(args)
-        self._running.append(Call(module, None if outermost else self._running[-1]))
+        self._running.append(NestedCall(module, None if outermost else self._running[-1]))
 
     def _look_at_inputs(self, args: Any) -> None:
         for number, tensor in enumerate(tensors_in(args)):
@@ -91,7 +91,7 @@ class LayerLens:
             self._judge_forward(call, bad_inputs, bad[0])
         self._watch_gradients(call, outputs)
 
-    def _judge_forward(self, call: Call, bad_inputs: list[Tensor], bad: Tensor) -> None:
+    def _judge_forward(self, call: NestedCall, bad_inputs: list[Tensor], bad: Tensor) -> None:
         """A module's output is not finite: its own fault, that of what it was given, or that of a part."""
         above = call.above
         if not bad_inputs and not call.bad_inside:
@@ -107,7 +107,7 @@ class LayerLens:
 
     # -- backward --
 
-    def _watch_gradients(self, call: Call, outputs: list[Tensor]) -> None:
+    def _watch_gradients(self, call: NestedCall, outputs: list[Tensor]) -> None:
         own = {id(t) for t in call.inputs}
         if any(id(t) in own for t in outputs):
             return  # passes its input through: its two gradients are one
@@ -118,14 +118,14 @@ class LayerLens:
             if tensor.requires_grad:
                 self._edge(tensor).given_to.append(call)
 
-    def _edge(self, tensor: Tensor) -> Edge:
-        edge: Edge | None = self._edges.get(tensor)
+    def _edge(self, tensor: Tensor) -> CallEdge:
+        edge: CallEdge | None = self._edges.get(tensor)
         if edge is None:
-            edge = self._edges[tensor] = Edge()
+            edge = self._edges[tensor] = CallEdge()
             tensor.register_hook(lambda gradient: self._gradient(edge, gradient))
         return edge
 
-    def _gradient(self, edge: Edge, gradient: Tensor) -> None:
+    def _gradient(self, edge: CallEdge, gradient: Tensor) -> None:
         bad = is_bad(gradient)
         to_blame = edge.passed(bad)
         if to_blame is not None:
@@ -133,7 +133,7 @@ class LayerLens:
 
     # -- what is told --
 
-    def _note(self, call: Call, phase: str, bad: Tensor, part: Call | None = None) -> None:
+    def _note(self, call: NestedCall, phase: str, bad: Tensor, part: NestedCall | None = None) -> None:
         root, path = self._paths.of(call.module)
         indices, count = bad_indices(bad)
         kind = type(call.module).__name__
@@ -168,21 +168,21 @@ class LayerLens:
 
 
 @dataclass(eq=False)
-class Call:
+class NestedCall:
     """One call of a module."""
 
     module: nn.Module
-    above: Call | None  # the module that calls it
+    above: NestedCall | None  # the module that calls it
     inputs: list[Tensor] = field(default_factory=list)
     line: Line = (None, None)
     bad_inside: bool = False  # a part of it has put out something non-finite
-    handed: tuple[Call, Tensor] | None = None  # the first part to be given it, and what it was given
+    handed: tuple[NestedCall, Tensor] | None = None  # the first part to be given it, and what it was given
     finite_gradients: bool = False  # came to its outputs
     bad_gradient: bool = False  # came to an output, or was made in it or in a part
 
     def spoil(self) -> None:
         """From here on no gradient of it is its own fault, nor one of those around it."""
-        call: Call | None = self
+        call: NestedCall | None = self
         while call is not None:
             call.bad_gradient = True
             call = call.above
@@ -198,13 +198,13 @@ class Call:
 
 
 @dataclass(eq=False)
-class Edge:
+class CallEdge:
     """A tensor between modules. Its gradient leaves those that it was given to, and comes to its makers."""
 
-    made_by: list[Call] = field(default_factory=list)
-    given_to: list[Call] = field(default_factory=list)
+    made_by: list[NestedCall] = field(default_factory=list)
+    given_to: list[NestedCall] = field(default_factory=list)
 
-    def passed(self, bad: bool) -> Call | None:
+    def passed(self, bad: bool) -> NestedCall | None:
         """A gradient has come; the call to blame if it is not finite."""
         if not bad:
             for call in self.made_by:
@@ -217,7 +217,7 @@ class Edge:
             call.bad_gradient = True
         return to_blame
 
-    def _to_blame(self) -> Call | None:
+    def _to_blame(self) -> NestedCall | None:
         """The innermost that it leaves; else the one around its maker, whose own code lies between."""
         leaves = [call for call in self.given_to if call.is_sound]
         if leaves:

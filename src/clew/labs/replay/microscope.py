@@ -30,7 +30,7 @@ PICKS = {"nll_loss"}  # reads single elements: a constant -inf that it picks is 
 
 
 @dataclass(frozen=True)
-class Spot:
+class OpSpot:
     """Where an operation was called."""
 
     op: str
@@ -42,13 +42,13 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class Event:
+class NonFiniteEvent:
     """A non-finite value came into being."""
 
     index: int
     kind: str  # MADE, CONSTANT, BATCH or PARAMETER
     phase: str  # "forward" or "backward"
-    spot: Spot
+    spot: OpSpot
     inner_op: str  # in backward: the operation inside the gradient of `spot.op`
     inputs: tuple[Tensor, ...]  # those that can be looked at
     output: Tensor
@@ -73,7 +73,7 @@ Source = tuple[str, str, str, Line, str]  # kind, phase, operation, line, label:
 class _Given:
     """What is known of an op before it runs."""
 
-    spot: Spot
+    spot: OpSpot
     phase: str
     inner: str
     inputs: list[Tensor]  # that can be bad
@@ -94,11 +94,11 @@ class Microscope(OpRecorder):
         mended: frozenset[Source] = frozenset(),
     ) -> None:
         super().__init__(self._about_to_write)
-        self.events: list[Event] = []
+        self.events: list[NonFiniteEvent] = []
         self.calls: Counter[tuple[str, Line]] = Counter()
         self.batch: int | None = None  # samples that the outermost model was given last
         self._taint: dict[int, Origins] = {}
-        self._spots: dict[int, Spot] = {}  # sequence number of an autograd node -> what made it
+        self._spots: dict[int, OpSpot] = {}  # sequence number of an autograd node -> what made it
         self._roots = roots or {}
         self._paths = ModulePaths(self._roots)
         self._known: dict[int, tuple[str, str, Tensor]] = {}  # by storage: kind, name, the tensor
@@ -213,7 +213,7 @@ class Microscope(OpRecorder):
         self,
         kind: str,
         phase: str,
-        spot: Spot,
+        spot: OpSpot,
         inner: str,
         inputs: tuple[Tensor, ...],
         output: Tensor,
@@ -225,7 +225,7 @@ class Microscope(OpRecorder):
             return frozenset()
         index = len(self.events)
         keep = tuple(t.detach() for t in inputs) if index < 20 or kind == MADE else ()
-        event = Event(
+        event = NonFiniteEvent(
             index,
             kind,
             phase,
@@ -241,7 +241,7 @@ class Microscope(OpRecorder):
         self.events.append(event)
         return frozenset((index,))
 
-    def _origins_of_input(self, tensor: Tensor, spot: Spot) -> Origins:
+    def _origins_of_input(self, tensor: Tensor, spot: OpSpot) -> Origins:
         """Where a bad input comes from; one that nobody here made comes from outside."""
         known = self._taint.get(_key(tensor))
         if known:
@@ -249,18 +249,18 @@ class Microscope(OpRecorder):
         kind, label, tensor = self._known.get(_key(tensor), (CONSTANT, "an earlier tensor", tensor))
         if kind == CONSTANT and has_nan(tensor):
             kind = MADE
-        used = Spot("", spot.module, spot.root, spot.line, 0)  # first used there
+        used = OpSpot("", spot.module, spot.root, spot.line, 0)  # first used there
         made = self._event(kind, "forward", used, "", (), tensor, label=label)
         self._taint[_key(tensor)] = made
         return made
 
-    def origins_of(self, tensor: Tensor) -> list[Event]:
+    def origins_of(self, tensor: Tensor) -> list[NonFiniteEvent]:
         """The events that made a bad tensor bad, in order of time."""
         return [self.events[i] for i in sorted(self._taint.get(_key(tensor), frozenset()))]
 
     # -- where we are --
 
-    def _spot(self, func: Any) -> tuple[Spot, str, str]:
+    def _spot(self, func: Any) -> tuple[OpSpot, str, str]:
         name = op_name(func)
         node: Any = torch._C._current_autograd_node()
         if node is not None and not (torch.is_grad_enabled() and self.modules):
@@ -269,21 +269,21 @@ class Microscope(OpRecorder):
         if node is None:  # else a checkpoint's part runs for the second time
             self.calls[name, line] += 1
         root, path = self._paths.innermost(self.modules)
-        spot = Spot(name, path, root, line, self.calls[name, line])
+        spot = OpSpot(name, path, root, line, self.calls[name, line])
         # The node of this very operation has just been made: its number is the last one given out.
         self._spots.setdefault(torch._C._autograd._get_sequence_nr() - 1, spot)
         return spot, "forward", name
 
-    def _spot_of_node(self, node: Any, name: str) -> Spot:
+    def _spot_of_node(self, node: Any, name: str) -> OpSpot:
         known = self._spots.get(node._sequence_nr())
         op = node_name(node)
         if is_custom(node):
             line = line_now()
             module, root = (known.module, known.root) if known is not None else (None, None)
-            return Spot(op, module, root, line, 1, custom=op)
+            return OpSpot(op, module, root, line, 1, custom=op)
         if known is None:
-            return Spot(op, None, None, (None, None), 1)
-        return Spot(op, known.module, known.root, known.line, known.number)
+            return OpSpot(op, None, None, (None, None), 1)
+        return OpSpot(op, known.module, known.root, known.line, known.number)
 
 
 def mend(tensor: Tensor) -> None:

@@ -15,16 +15,16 @@ from torch import Tensor
 
 from clew.labs.replay.bad_elements import PRODUCTS as CONTRACTIONS
 from clew.labs.replay.bad_elements import factors, is_elementwise
-from clew.labs.replay.microscope import Event
+from clew.labs.replay.microscope import NonFiniteEvent
 from clew.labs.snapshot.finite_values import dense, element
 
 BOTH = ("forward", "backward")
 
 
-class Look:
+class OpLook:
     """An event's inputs at the elements that came out bad."""
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: NonFiniteEvent) -> None:
         self.event = event
         self.output = dense(event.output)
         self.inputs = [dense(t) for t in event.inputs]
@@ -85,7 +85,7 @@ class Reason:
 
     ops: tuple[str, ...]
     phases: tuple[str, ...]
-    fits: Callable[[Look], bool]
+    fits: Callable[[OpLook], bool]
     why: str
     fix: str
 
@@ -109,41 +109,41 @@ def _small(values: Tensor) -> Tensor:
     return values.abs() < 1e-30
 
 
-def _zero_divisor(look: Look) -> bool:
+def _zero_divisor(look: OpLook) -> bool:
     if len(look.inputs) > 1:
         return look.any(1, _zero)
     return any(s == 0 for s in look.scalars)
 
 
-def _both_zero(look: Look) -> bool:
+def _both_zero(look: OpLook) -> bool:
     return _zero_divisor(look) and look.any(0, _zero) and look.event.result == "nan"
 
 
-def _overflows(look: Look) -> bool:
+def _overflows(look: OpLook) -> bool:
     return look.event.result == "inf" or bool(torch.isinf(look.output).any())
 
 
-def _masked_row(look: Look) -> bool:
+def _masked_row(look: OpLook) -> bool:
     return any(bool(torch.isneginf(t).any()) for t in look.inputs)
 
 
-def _one_element(look: Look) -> bool:
+def _one_element(look: OpLook) -> bool:
     return bool(look.inputs) and look.inputs[0].numel() <= max(look.output.numel(), 1)
 
 
-def _empty(look: Look) -> bool:
+def _empty(look: OpLook) -> bool:
     return bool(look.inputs) and look.inputs[0].numel() == 0
 
 
-def _any_zero(look: Look) -> bool:
+def _any_zero(look: OpLook) -> bool:
     return any(look.any(n, _small) for n in range(len(look.inputs))) or any(s == 0 for s in look.scalars)
 
 
-def _has_infinity(look: Look) -> bool:
+def _has_infinity(look: OpLook) -> bool:
     return any(bool(torch.isinf(t).any()) for t in look.inputs if t.is_floating_point())
 
 
-def _no_nan_in(look: Look) -> bool:
+def _no_nan_in(look: OpLook) -> bool:
     return look.event.result == "nan"
 
 
@@ -368,9 +368,9 @@ _EXP_LIMITS = {
 }
 
 
-def explain(event: Event) -> tuple[str, str]:
+def explain(event: NonFiniteEvent) -> tuple[str, str]:
     """Why, and what to do about it."""
-    look = Look(event)
+    look = OpLook(event)
     words = {
         "op": event.spot.op,
         "dtype": look.dtype,
@@ -394,7 +394,7 @@ def explain(event: Event) -> tuple[str, str]:
     return why, fix.format(**words)
 
 
-def _in_general(event: Event, look: Look) -> tuple[str, str]:
+def _in_general(event: NonFiniteEvent, look: OpLook) -> tuple[str, str]:
     if event.result == "inf":
         why = f"the result is more than {look.dtype} can hold ({look.limit:.5g})"
         return why, _HIGH_VALUES

@@ -11,7 +11,7 @@ from clew.hooks.collect_loop.optimizers import OptimizerState
 from clew.hooks.steps.nonfinite_alarm import nonfinite_names
 from clew.hooks.steps.pause import distributed, unwatched
 from clew.hooks.steps.replay_inputs import Holding
-from clew.labs.replay.step_replay import Answer, answer
+from clew.labs.replay.step_replay import ReplayAnswer, answer
 from clew.labs.snapshot.held_step import Autocast, Culprit, HeldStep, RootCall
 from clew.labs.snapshot.users_step.loss_origin import frame_of, returned_from
 from clew.labs.snapshot.users_step.replay_lines import Line
@@ -33,7 +33,7 @@ class Alarm:
         self._watcher = watcher
         self._found = False
         self._replays = 0
-        self.listeners: list[Callable[[HeldStep, Answer], None]] = []
+        self.listeners: list[Callable[[HeldStep, ReplayAnswer], None]] = []
 
     def __call__(self, where: str, step: int, state: OptimizerState | None) -> None:
         if self._found or self._replays >= MOST_REPLAYS:
@@ -41,7 +41,7 @@ class Alarm:
         self._replays += 1
         held = hold(self._watcher, where, step, state)
         with unwatched(self._watcher):
-            found = Answer(None, SEVERAL) if distributed() else answer(held)
+            found = ReplayAnswer(None, SEVERAL) if distributed() else answer(held)
             self._found = found.culprit is not None
             self._watcher.sink.fact(CulpritFact.fact_kind, step, to_fact(where, found))
             for listener in self.listeners:
@@ -49,7 +49,7 @@ class Alarm:
         held.frame = held.delivered = None
 
 
-def to_fact(where: str, found: Answer) -> dict[str, Any]:
+def to_fact(where: str, found: ReplayAnswer) -> dict[str, Any]:
     """The fact `culprit`; without one, why."""
     if found.culprit is None:
         return {"where": where, "found": False, "reason": found.reason, "computed": found.computed}

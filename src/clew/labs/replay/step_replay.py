@@ -41,7 +41,7 @@ _MODEL_ALONE = "only the model was replayed: the code of the loss could not be (
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReplayAnswer:
     """What a replay found; without a culprit, why not."""
 
     culprit: Culprit | None
@@ -54,13 +54,13 @@ def replay(held: HeldStep) -> Culprit | None:
     return answer(held).culprit
 
 
-def answer(held: HeldStep) -> Answer:
+def answer(held: HeldStep) -> ReplayAnswer:
     """Like `replay`, and why there is no culprit."""
     outside = _bad_from_outside(held)
     if outside is not None:
         return outside
     made, refused = recipe_for(held)
-    return _Replay(held, made, refused).answer() if made or held.calls else Answer(None, refused)
+    return _Replay(held, made, refused).answer() if made or held.calls else ReplayAnswer(None, refused)
 
 
 def recipe_for(held: HeldStep) -> tuple[Recipe | None, str]:
@@ -73,16 +73,16 @@ def recipe_for(held: HeldStep) -> tuple[Recipe | None, str]:
         return None, str(error)
 
 
-def _bad_from_outside(held: HeldStep) -> Answer | None:
+def _bad_from_outside(held: HeldStep) -> ReplayAnswer | None:
     if any(type(p) not in (Tensor, nn.Parameter) for c in held.calls for p in c.module.parameters()):
-        return Answer(None, "the parameters are spread over several processes")
+        return ReplayAnswer(None, "the parameters are spread over several processes")
     if any(p.device.type != "cpu" for p, _ in held.parameters):
-        return Answer(None, "on an accelerator a step is not replayed")
+        return ReplayAnswer(None, "on an accelerator a step is not replayed")
     return None
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundCulprit:
     """What came out of a run."""
 
     bad: list[Tensor]
@@ -102,21 +102,21 @@ class _Replay:
         self._roots = {name: unwrap(module) for name, module in held.roots.items()}
         self._roots.update({call.name: unwrap(call.module) for call in held.calls})
 
-    def answer(self) -> Answer:
+    def answer(self) -> ReplayAnswer:
         try:
             found = self._once()
             culprit = guilty(found.suspects, lambda mended: bool(self._once(mended).bad))
         except _FailedError as error:
-            return Answer(None, str(error))
+            return ReplayAnswer(None, str(error))
         if culprit is None:
-            return Answer(None, self._why_nothing(found))
+            return ReplayAnswer(None, self._why_nothing(found))
         if culprit.phase == BATCH:
             statement = computed_by(culprit.op, self._held.frame, self._held.backward_at[1], self._made)
             if statement is not None:
-                return Answer(None, self._not_covered(culprit, statement), computed=True)
-        return Answer(self._told(culprit, found))
+                return ReplayAnswer(None, self._not_covered(culprit, statement), computed=True)
+        return ReplayAnswer(self._told(culprit, found))
 
-    def _once(self, mended: Mended = frozenset()) -> Found:
+    def _once(self, mended: Mended = frozenset()) -> FoundCulprit:
         """Run it; what is `mended` is made finite on the way."""
         held, made = self._held, self._made
         with snapshot(self._owners(), rng=held.rng, autocast=held.autocast) as journal:
@@ -155,7 +155,7 @@ class _Replay:
 
     # -- in words --
 
-    def _why_nothing(self, found: Found) -> str:
+    def _why_nothing(self, found: FoundCulprit) -> str:
         reason = found.reason or "replaying the step gave finite values"
         if self._refused:
             reason = f"{reason}; the code of the loss was not replayed: {self._refused}"
@@ -176,7 +176,7 @@ class _Replay:
         names = dict.fromkeys(_name_of(t, self._held) for t in self._held.changed)
         return f"{', '.join(names)} was changed in place after the model got it"
 
-    def _told(self, culprit: Culprit, found: Found) -> Culprit:
+    def _told(self, culprit: Culprit, found: FoundCulprit) -> Culprit:
         held = self._held
         notes = list(culprit.notes)
         if any(type(c.module).__name__ == "OptimizedModule" for c in held.calls):
@@ -246,16 +246,16 @@ def is_optimised(name: str, held: HeldStep) -> bool:
     return False
 
 
-def _recipe_again(held: HeldStep, made: Recipe, scope: Microscope) -> Found:
+def _recipe_again(held: HeldStep, made: Recipe, scope: Microscope) -> FoundCulprit:
     loss = made.run()
     if not isinstance(loss, Tensor) or loss.numel() != 1:
-        return Found([], reason="the loss is not a single number")
+        return FoundCulprit([], reason="the loss is not a single number")
     value = float(loss.detach())
     if is_bad(loss):
-        return Found([loss], value)
+        return FoundCulprit([loss], value)
     if held.where == "loss":
-        return Found([], value, "replaying the step gave a finite loss")
-    return Found(_bad_gradients(loss, held, made), value)
+        return FoundCulprit([], value, "replaying the step gave a finite loss")
+    return FoundCulprit(_bad_gradients(loss, held, made), value)
 
 
 def _bad_gradients(loss: Tensor, held: HeldStep, made: Recipe) -> list[Tensor]:
@@ -267,14 +267,14 @@ def _bad_gradients(loss: Tensor, held: HeldStep, made: Recipe) -> list[Tensor]:
     return [g for g in gradients(loss, list(known.values()), others) if is_bad(g)]
 
 
-def _models_again(held: HeldStep, scope: Microscope) -> Found:
+def _models_again(held: HeldStep, scope: Microscope) -> FoundCulprit:
     bad: list[Tensor] = []
     for call in held.calls:
         if any(leaf is DERIVED for leaf in tree_leaves((call.args, call.kwargs))):
             continue  # its input was made by another model
         output = unwrap(call.module)(*call.args, **call.kwargs)
         bad += [t for t in tensors_in(output) if is_bad(t)]
-    return Found(bad, reason="" if bad else "the model's own forward is finite in the replay")
+    return FoundCulprit(bad, reason="" if bad else "the model's own forward is finite in the replay")
 
 
 BOUNDARIES.update((_recipe_again.__code__, _models_again.__code__))

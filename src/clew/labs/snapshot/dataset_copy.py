@@ -33,7 +33,7 @@ LOADER_HINT = "train from a DataLoader over a map-style dataset"
 
 
 @dataclass(frozen=True)
-class Source:
+class DatasetSource:
     """A copy of a dataset, with the collate function of its loader."""
 
     dataset: Any
@@ -53,7 +53,7 @@ class Source:
         return fetcher.fetch(list(indices))
 
 
-def source(subject: Subject) -> Source:
+def source(subject: Subject) -> DatasetSource:
     """A fresh copy; raises CannotJudge where there is no dataset that can be read by index."""
     loader, dataset = subject.loader, subject.dataset
     if loader is None or dataset is None:
@@ -70,7 +70,7 @@ def source(subject: Subject) -> Source:
     if length < 1:
         raise CannotJudge("the dataset is empty")
     size = getattr(loader, "batch_size", None) or (subject.batches[0].size if subject.batches else 16)
-    return Source(dataset, collate, int(length), max(int(size), 1))
+    return DatasetSource(dataset, collate, int(length), max(int(size), 1))
 
 
 def copied(what: Any) -> Any:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET, Batch
+from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET, StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.records.codec import json_float
 from clew.records.finding import Exhibit
@@ -28,7 +28,7 @@ FLAT_PICTURES = {784: (1, 28, 28), 3072: (3, 32, 32)}  # MNIST's and CIFAR's, as
 
 
 def exhibits(
-    batch: Batch, rows: Iterable[int], subject: Subject | None = None, notes: Sequence[str] = ()
+    batch: StepBatch, rows: Iterable[int], subject: Subject | None = None, notes: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """These samples for `Result.exhibits`; `notes` go into their captions ("looks like 8")."""
     said = list(notes)
@@ -36,7 +36,7 @@ def exhibits(
     return [one.to_json() for one in made if one is not None]
 
 
-def exhibit(batch: Batch, row: int, subject: Subject | None = None, note: str = "") -> Exhibit | None:
+def exhibit(batch: StepBatch, row: int, subject: Subject | None = None, note: str = "") -> Exhibit | None:
     """One sample with its label; None where the batch has no input by sample."""
     given = _row(batch, row, INPUT, BOTH)
     if given is None:
@@ -48,7 +48,7 @@ def exhibit(batch: Batch, row: int, subject: Subject | None = None, note: str = 
     return Exhibit(kind, ", ".join(part for part in parts if part), data)
 
 
-def _row(batch: Batch, row: int, *roles: str) -> Tensor | None:
+def _row(batch: StepBatch, row: int, *roles: str) -> Tensor | None:
     """The sample's part of the first tensor of these roles that is by sample."""
     facts = zip(batch.tensors(), batch.roles, batch.dims, strict=True)
     for tensor, role, dim in facts:

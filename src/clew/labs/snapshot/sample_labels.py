@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET, Batch
+from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET, StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 
@@ -18,7 +18,7 @@ _OF_NUMBERS = frozenset(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", 
 
 
 @dataclass(frozen=True)
-class Labels:
+class SampleLabels:
     """`values` is (samples,) of class numbers, or (samples, columns) of numbers or of tags, 0 or 1."""
 
     kind: str
@@ -42,7 +42,7 @@ class Labels:
         return torch.bincount(self.values, minlength=self.classes).tolist()
 
 
-def labels_of(subject: Subject, batch: Batch) -> Labels:
+def labels_of(subject: Subject, batch: StepBatch) -> SampleLabels:
     """Raises CannotJudge where the targets are of another kind."""
     target = _target(batch)
     kinds = _losses(subject)
@@ -54,19 +54,19 @@ def labels_of(subject: Subject, batch: Batch) -> Labels:
         return _single(rows.flatten(), target, numeric=bool(kinds & _OF_NUMBERS))
     if _zeros_and_ones(rows):
         if bool((rows.sum(1) == 1).all()):
-            return Labels(CLASSES, rows.argmax(1), target)
-        return Labels(TAGS, rows.float(), target)
-    return Labels(NUMBERS, _finite(rows.float()), target)
+            return SampleLabels(CLASSES, rows.argmax(1), target)
+        return SampleLabels(TAGS, rows.float(), target)
+    return SampleLabels(NUMBERS, _finite(rows.float()), target)
 
 
-def _single(column: Tensor, target: Tensor, *, numeric: bool) -> Labels:
+def _single(column: Tensor, target: Tensor, *, numeric: bool) -> SampleLabels:
     if not column.is_floating_point() and not numeric:
         if int(column.min()) < 0 or int(column.max()) >= MOST_CLASSES:
             raise CannotJudge("the targets are integers but not class indices")
-        return Labels(CLASSES, column.long(), target)
+        return SampleLabels(CLASSES, column.long(), target)
     if _zeros_and_ones(column) and not numeric:
-        return Labels(CLASSES, column.long(), target)
-    return Labels(NUMBERS, _finite(column.float().unsqueeze(1)), target)
+        return SampleLabels(CLASSES, column.long(), target)
+    return SampleLabels(NUMBERS, _finite(column.float().unsqueeze(1)), target)
 
 
 def _finite(values: Tensor) -> Tensor:
@@ -79,7 +79,7 @@ def _zeros_and_ones(values: Tensor) -> bool:
     return bool(((values == 0) | (values == 1)).all())
 
 
-def _target(batch: Batch) -> Tensor:
+def _target(batch: StepBatch) -> Tensor:
     by_sample = [
         (t, role) for t, role, dim in zip(batch.tensors(), batch.roles, batch.dims, strict=True) if dim == 0
     ]
@@ -104,7 +104,7 @@ def _losses(subject: Subject) -> set[str]:
     return kinds
 
 
-def inputs_of(batch: Batch) -> list[Tensor]:
+def inputs_of(batch: StepBatch) -> list[Tensor]:
     """What goes into the models, sample by sample."""
     found = [
         t

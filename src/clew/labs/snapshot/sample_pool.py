@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from clew.labs.snapshot.dataset_copy import owned, reading, source
-from clew.labs.snapshot.step_batch import Batch, joined
+from clew.labs.snapshot.step_batch import StepBatch, joined
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -26,7 +26,7 @@ ALIKE = 0.25  # difference of two means, in standard deviations, at which data s
 class Pool:
     """Samples to experiment with."""
 
-    batch: Batch  # all of them
+    batch: StepBatch  # all of them
     whole: bool  # they are the whole dataset
     drawn: bool  # from the dataset; else they are the captured batches
 
@@ -69,7 +69,7 @@ def _drawn(subject: Subject, clock: Clock) -> Pool:
     return Pool(form.filled(leaves, taken), whole, drawn=True)
 
 
-def drawn_alone(subject: Subject, clock: Clock, most: int) -> Batch:
+def drawn_alone(subject: Subject, clock: Clock, most: int) -> StepBatch:
     """Samples of the dataset, each collated on its own: nothing of another one can get into it."""
     origin, template = source(subject), captured(subject).batch
     order = torch.randperm(origin.length, generator=torch.Generator().manual_seed(0)).tolist()[:most]
@@ -113,11 +113,11 @@ def _cat(parts: Sequence[Any]) -> Any:
 class Form:
     """How the values of a step are made of the tensors that the loader delivers."""
 
-    template: Batch
+    template: StepBatch
     shape: Any  # of the loader's batches, where the step starts from these themselves
     sources: tuple[int | None, ...]  # else for each tensor of the step: which of the loader's it is made of
 
-    def filled(self, leaves: Sequence[Any], taken: Sequence[int]) -> Batch:
+    def filled(self, leaves: Sequence[Any], taken: Sequence[int]) -> StepBatch:
         """The drawn samples as values that the user's step can start from."""
         if self.shape is not None:
             (name,) = self.template.values
@@ -131,7 +131,7 @@ class Form:
         return replace(made, size=len(taken), indices=tuple(taken))
 
 
-def form_of(template: Batch, leaves: Sequence[Any], shape: Any, *, whole: bool) -> Form:
+def form_of(template: StepBatch, leaves: Sequence[Any], shape: Any, *, whole: bool) -> Form:
     """Found by form and by values; raises CannotJudge if it is not clear."""
     if _same_form(template, leaves, shape):
         return Form(template, shape, ())
@@ -140,7 +140,7 @@ def form_of(template: Batch, leaves: Sequence[Any], shape: Any, *, whole: bool) 
     return Form(template, None, tuple(_match(t, dim, raw, whole=whole) for t, dim in pairs))
 
 
-def _same_form(template: Batch, leaves: Sequence[Any], shape: Any) -> bool:
+def _same_form(template: StepBatch, leaves: Sequence[Any], shape: Any) -> bool:
     """Where the step starts from the loader's batch itself."""
     if len(template.values) != 1:
         return False
@@ -196,7 +196,7 @@ def _alike(own: Tensor, drawn: Tensor) -> bool:
     return near and 0.75 <= (float(a.std()) + 1e-12) / spread <= 1.33
 
 
-def cut(batch: Batch, size: int, seed: int = 0) -> list[Batch]:
+def cut(batch: StepBatch, size: int, seed: int = 0) -> list[StepBatch]:
     """Batches of this size out of a large one, in random order, without a smaller rest."""
     order = torch.randperm(batch.size, generator=torch.Generator().manual_seed(seed))
     size = min(size, batch.size)

@@ -18,7 +18,7 @@ OTHER = "other"  # neither was seen
 
 
 @dataclass(frozen=True)
-class Batch:
+class StepBatch:
     """The values that a step starts from, by name; `roles` and `dims` go with the tensors among them."""
 
     values: Mapping[str, Any]
@@ -28,7 +28,7 @@ class Batch:
     indices: tuple[int, ...] | None = None  # of the samples in the data set, where that is known
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], roles: Mapping[int, str], indices: Any = None) -> Batch:
+    def of(cls, values: Mapping[str, Any], roles: Mapping[int, str], indices: Any = None) -> StepBatch:
         """`roles` is by the id of a tensor. The samples lie along the first dimension of the inputs."""
         found = tensors_in(dict(values))
         kinds = tuple(roles.get(id(t), OTHER) for t in found)
@@ -50,12 +50,12 @@ class Batch:
     def targets(self) -> list[Tensor]:
         return self.tensors(TARGET, BOTH)
 
-    def map(self, roles: Iterable[str], change: Callable[[Tensor], Tensor]) -> Batch:
+    def map(self, roles: Iterable[str], change: Callable[[Tensor], Tensor]) -> StepBatch:
         """The batch with the tensors of these roles replaced."""
         wanted = set(roles)
         return self.map_tensors(lambda t, role, _: change(t) if role in wanted else t)
 
-    def rows(self, which: Tensor | Sequence[int]) -> Batch:
+    def rows(self, which: Tensor | Sequence[int]) -> StepBatch:
         """Only these samples, in this order."""
         index = torch.as_tensor(which, dtype=torch.long)
         cut = self.map_tensors(
@@ -64,14 +64,14 @@ class Batch:
         kept = None if self.indices is None else tuple(self.indices[int(i)] for i in index)
         return replace(cut, size=len(index), indices=kept)
 
-    def map_tensors(self, change: Callable[[Tensor, str, int | None], Tensor]) -> Batch:
+    def map_tensors(self, change: Callable[[Tensor, str, int | None], Tensor]) -> StepBatch:
         """The batch with each tensor replaced; `change` gets it with its role and its sample dimension."""
         facts = iter(zip(self.roles, self.dims, strict=True))
         values = map_tensors(dict(self.values), lambda tensor: change(tensor, *next(facts)))
         return replace(self, values=values)
 
 
-def joined(batches: Sequence[Batch]) -> Batch:
+def joined(batches: Sequence[StepBatch]) -> StepBatch:
     """The samples of several batches as one; what is not by sample is the first one's."""
     first = batches[0]
     if len(batches) == 1:

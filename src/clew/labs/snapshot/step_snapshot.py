@@ -25,7 +25,7 @@ from clew.measure.rng import seed_all
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from clew.labs.snapshot.step_batch import Batch
+    from clew.labs.snapshot.step_batch import StepBatch
     from clew.labs.snapshot.subject import Subject
 
 
@@ -162,13 +162,13 @@ class StepSnapshot:
         _ = self._subject.optimizer  # says why, if there is not just one
         return self.optimizers[0]
 
-    def loss(self, batch: Batch) -> Tensor:
+    def loss(self, batch: StepBatch) -> Tensor:
         """The user's own loss of this batch, with its graph."""
         self._subject.need_step()
         assert self._subject.step is not None
         return self._subject.step(batch)
 
-    def observe(self, batch: Batch) -> Seen:
+    def observe(self, batch: StepBatch) -> Seen:
         """The same, with what the models gave and what the loss functions got."""
         seen = Seen(torch.zeros(()))
         handles = [
@@ -196,7 +196,7 @@ class StepSnapshot:
 
     def train(
         self,
-        batches: Sequence[Batch],
+        batches: Sequence[StepBatch],
         steps: int,
         *,
         optimizer: Optimizer | None = None,
@@ -214,7 +214,9 @@ class StepSnapshot:
                 break
         return losses
 
-    def _one(self, optimizer: Optimizer, batch: Batch, parameters: list[Any], clip: float | None) -> float:
+    def _one(
+        self, optimizer: Optimizer, batch: StepBatch, parameters: list[Any], clip: float | None
+    ) -> float:
         def closure() -> Any:
             optimizer.zero_grad()
             loss = self.loss(batch)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from clew.labs.snapshot.held_step import Autocast
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot, TrainingState
 from clew.labs.snapshot.time_limit import CannotJudge
 
@@ -27,8 +27,8 @@ class Subject:
     """The program as the experiments see it; what could not be had is None, and why is in `reasons`."""
 
     models: dict[str, nn.Module]  # outermost ones, by name
-    batches: list[Batch] = field(default_factory=list)  # in the order in which training saw them
-    step: Callable[[Batch], Tensor] | None = None  # the user's own code from model to loss
+    batches: list[StepBatch] = field(default_factory=list)  # in the order in which training saw them
+    step: Callable[[StepBatch], Tensor] | None = None  # the user's own code from model to loss
     optimizers: list[Optimizer] = field(default_factory=list)
     initial: TrainingState | None = None  # before the first step; None: as it is now
     autocast: Autocast = field(default_factory=Autocast)
@@ -62,7 +62,7 @@ class Subject:
             raise CannotJudge(what)
         return self.optimizers[0]
 
-    def batch(self) -> Batch:
+    def batch(self) -> StepBatch:
         """The first batch; raises without one."""
         if not self.batches:
             raise CannotJudge(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from clew.records import codec
-from clew.records.dataset_survey import Between, Survey
+from clew.records.dataset_survey import Between, DatasetSurvey
 from clew.records.facts.fact import TypedFact
 from clew.records.sample_views import Failure, PipelineLook
 from clew.records.step_costs import Profile
@@ -117,11 +117,11 @@ class SurveyFact(TypedFact):
 
     fact_kind = "data.survey"
 
-    content: Survey | None = None
+    content: DatasetSurvey | None = None
 
     @classmethod
     def read(cls, data: Mapping[str, Any], step: int = 0) -> SurveyFact:
-        return cls(_content(Survey.from_json, data))
+        return cls(_content(DatasetSurvey.from_json, data))
 
     def to_json(self) -> dict[str, Any]:
         return self.content.to_json() if self.content is not None else {}

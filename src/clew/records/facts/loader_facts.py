@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clew.records.facts.fact import TypedFact
-from clew.records.loader_speed import Measured, Paddings, Sizes, Speeds, Stages, Sweep
+from clew.records.loader_speed import MeasuredLoader, Paddings, Sizes, Speeds, Stages, Sweep
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class PaddingFact(TypedFact):
     measured: Paddings | None = None
 
 
-def measured_facts(measured: Measured) -> list[TypedFact]:
+def measured_facts(measured: MeasuredLoader) -> list[TypedFact]:
     """One for each part that was measured."""
     where = (measured.loader, measured.file, measured.line)
     found: list[TypedFact] = []

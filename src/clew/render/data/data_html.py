@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from clew.records.data_report import Report
 from clew.records.finding import Exhibit
-from clew.records.sample_views import Look, PipelineLook, StageLook, Way
+from clew.records.sample_views import PipelineLook, SamplePath, StageLook, ValueView
 from clew.render.data import speed_report
 from clew.render.data.data_json import image_uri
 from clew.render.data.field_text import said_of, together
@@ -82,7 +82,7 @@ def _loader(shown: PipelineLook, report: Report) -> str:
 
 def _samples(shown: PipelineLook) -> str:
     """Each sample with its row in the batch beside it."""
-    rows: dict[int | None, Look] = {r.index: r for r in shown.rows if r.index is not None}
+    rows: dict[int | None, ValueView] = {r.index: r for r in shown.rows if r.index is not None}
     pairs = [(sample, rows.get(sample.index)) for sample in shown.samples]
     if not any(row for _, row in pairs):
         pairs += [(row, None) for row in shown.rows]
@@ -94,7 +94,7 @@ def _samples(shown: PipelineLook) -> str:
     return f'<div class="pairs">{"".join(drawn)}</div>' if drawn else ""
 
 
-def _figure(look: Look, place: str) -> str:
+def _figure(look: ValueView, place: str) -> str:
     caption = ", ".join(word for word in (look.title, look.label, place) if word)
     beneath = f"<figcaption>{text(caption, 200)}</figcaption>"
     if look.error:
@@ -116,7 +116,7 @@ def _fields(shown: PipelineLook) -> str:
     return f"<table>{cells}</table>" if cells else ""
 
 
-def _way(way: Way) -> str:
+def _way(way: SamplePath) -> str:
     seeded = f", with random numbers from seed {way.seed}" if any(s.random for s in way.stages) else ""
     error = f'<p class="error">{text(way.error)}</p>' if way.error else ""
     rows = "".join(_stage(stage, way.stages[:n]) for n, stage in enumerate(way.stages))

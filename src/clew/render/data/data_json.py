@@ -7,7 +7,7 @@ from typing import Any
 
 from clew.records.codec import plain
 from clew.records.data_report import Report
-from clew.records.sample_views import Look, Part, PipelineLook
+from clew.records.sample_views import FieldView, PipelineLook, ValueView
 from clew.render.images import fitted, image_of, png
 from clew.render.plot_line import numbers
 
@@ -44,7 +44,7 @@ def samples_json(report: Report, step: int) -> dict[str, Any]:
     return {"version": 1, "samples": rows}
 
 
-def _sample(look: Look, shown: PipelineLook, step: int, source: str) -> dict[str, Any]:
+def _sample(look: ValueView, shown: PipelineLook, step: int, source: str) -> dict[str, Any]:
     data: dict[str, Any] = {
         "id": look.title.removeprefix("sample "),
         "step": step,
@@ -86,12 +86,12 @@ def _flat(data: Any) -> list[Any]:
     return list(data) if isinstance(data, (list, tuple)) else []
 
 
-def _main_shape(parts: tuple[Part, ...]) -> tuple[int, ...]:
+def _main_shape(parts: tuple[FieldView, ...]) -> tuple[int, ...]:
     shapes = [part.shape for part in parts if part.shape]
     return max(shapes, key=lambda shape: (len(shape), *shape), default=())
 
 
-def said(part: Part) -> str:
+def said(part: FieldView) -> str:
     """`3×32×32 float32, 0 to 1`."""
     shape = "×".join(str(n) for n in part.shape) if part.shape else ""
     words = [word for word in (shape, part.dtype or part.type) if word]
@@ -116,13 +116,13 @@ def batches_json(report: Report, step: int) -> dict[str, Any]:
     return {"version": 1, "batches": rows}
 
 
-def _divided(parts: tuple[Part, ...]) -> dict[str, Any]:
+def _divided(parts: tuple[FieldView, ...]) -> dict[str, Any]:
     """Without knowing the model, the last of several is the target."""
     head, tail = (parts[:-1], parts[-1:]) if len(parts) > 1 else (parts, ())
     return {"inputs": [_note(part) for part in head], "targets": [_note(part) for part in tail]}
 
 
-def _note(part: Part) -> dict[str, Any]:
+def _note(part: FieldView) -> dict[str, Any]:
     data = plain(part)
     note = {"name": data["name"], "shape": data["shape"], "dtype": data["dtype"] or data["type"]}
     return {**note, "min": part.low, "max": part.high, "mean": part.mean, "std": part.std}

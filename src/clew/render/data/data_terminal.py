@@ -6,7 +6,7 @@ from typing import IO
 
 from clew.records.data_report import Report
 from clew.records.finding import Exhibit, Severity
-from clew.records.sample_views import StageLook, Way
+from clew.records.sample_views import SamplePath, StageLook
 from clew.render.data import speed_report
 from clew.render.data.field_text import briefly
 from clew.render.data.loader_screen import cut_end, draw_look, line_of
@@ -96,7 +96,7 @@ def _draw_findings(screen: Screen, report: Report, full: bool) -> None:
         screen.block(screen.join(good, f" by {judged} data checks"))
 
 
-def draw_way(screen: Screen, way: Way, name: str) -> None:
+def draw_way(screen: Screen, way: SamplePath, name: str) -> None:
     """Stage after stage, each with its time and what it changed."""
     title = screen.text(f"sample {way.index}", "bold")
     screen.block(screen.join(title, f" of {neutral(name, 60)}, stage by stage"))

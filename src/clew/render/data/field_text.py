@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clew.records.sample_views import Look, Part
+from clew.records.sample_views import FieldView, ValueView
 from clew.render.safe_text import neutral
 
 
-def together(looks: Sequence[Look]) -> list[tuple[str, str]]:
+def together(looks: Sequence[ValueView]) -> list[tuple[str, str]]:
     """Each field of several samples: name, and what is common or how it varies."""
     names = list(dict.fromkeys(part.name for look in looks for part in look.parts))
     found = []
@@ -18,7 +18,7 @@ def together(looks: Sequence[Look]) -> list[tuple[str, str]]:
     return found
 
 
-def said_of(parts: Sequence[Part]) -> str:
+def said_of(parts: Sequence[FieldView]) -> str:
     """`3×32×32 float32 · 0 to 1 · mean 0.5, std 0.2`."""
     kind = _kind(parts)
     lows, highs = ([v for p in parts if (v := getattr(p, name)) is not None] for name in ("low", "high"))
@@ -28,7 +28,7 @@ def said_of(parts: Sequence[Part]) -> str:
     return " · ".join([kind, *_values(parts, min(lows), max(highs))])
 
 
-def briefly(part: Part) -> str:
+def briefly(part: FieldView) -> str:
     """`3×32×32 float32, 0 to 1`."""
     if part.low is None or part.high is None:
         return f"{_kind([part])} {neutral(part.text, 40)!r}" if part.text else _kind([part])
@@ -36,7 +36,7 @@ def briefly(part: Part) -> str:
     return f"{_kind([part])}, {values}" + (f", {part.bad} non-finite" if part.bad else "")
 
 
-def _kind(parts: Sequence[Part]) -> str:
+def _kind(parts: Sequence[FieldView]) -> str:
     if all(part.type == "str" and part.shape for part in parts):
         lengths = [part.shape[0] for part in parts if part.shape]
         few, many = min(lengths), max(lengths)
@@ -47,7 +47,7 @@ def _kind(parts: Sequence[Part]) -> str:
     return " ".join(word for word in (shape, ", ".join(types[:3])) if word)
 
 
-def type_of(part: Part) -> str:
+def type_of(part: FieldView) -> str:
     if part.type in ("tensor", "") or part.dtype == part.type:
         return part.dtype or part.type
     return f"{part.dtype} {part.type}" if part.dtype else part.type
@@ -60,7 +60,7 @@ def _varying(shapes: Sequence[tuple[int, ...]]) -> str:
     return "×".join(str(a) if a == b else f"({a}–{b})" for a, b in pairs)
 
 
-def _values(parts: Sequence[Part], low: float, high: float) -> list[str]:
+def _values(parts: Sequence[FieldView], low: float, high: float) -> list[str]:
     words = [
         f"{low:.4g} to {high:.4g}" if low != high else f"all {low:.4g}" if len(parts) > 1 else f"{low:.4g}"
     ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from clew.records.finding import Exhibit
-from clew.records.sample_views import Look, PipelineLook
+from clew.records.sample_views import PipelineLook, ValueView
 from clew.render.data.field_text import said_of, together
 from clew.render.images import Image, image_of
 from clew.render.number_text import number
@@ -97,26 +97,26 @@ def _draw_samples(screen: Screen, shown: PipelineLook) -> None:
         _draw_lines(screen, shown, pairs)
 
 
-def _pairs(shown: PipelineLook) -> list[tuple[Look | None, Look | None]]:
+def _pairs(shown: PipelineLook) -> list[tuple[ValueView | None, ValueView | None]]:
     """A sample and its row in the batch; where rows can't be told apart, one after the other."""
     samples = [s for s in shown.samples if not s.error]
-    rows: dict[int | None, Look] = {r.index: r for r in shown.rows if r.index is not None}
+    rows: dict[int | None, ValueView] = {r.index: r for r in shown.rows if r.index is not None}
     if not samples:
         return [(None, row) for row in shown.rows]
     return [(sample, rows.get(sample.index)) for sample in samples]
 
 
-def _image(look: Look | None) -> Image | None:
+def _image(look: ValueView | None) -> Image | None:
     return image_of(look.data) if look is not None and look.kind == "image" else None
 
 
-def same(pairs: Sequence[tuple[Look | None, Look | None]]) -> bool:
+def same(pairs: Sequence[tuple[ValueView | None, ValueView | None]]) -> bool:
     """Whether the model gets what the dataset returns."""
     return all(a is not None and b is not None and (a.kind, a.data) == (b.kind, b.data) for a, b in pairs)
 
 
 def _draw_pictures(
-    screen: Screen, shown: PipelineLook, pairs: Sequence[tuple[Look | None, Look | None]]
+    screen: Screen, shown: PipelineLook, pairs: Sequence[tuple[ValueView | None, ValueView | None]]
 ) -> None:
     room = screen.width - INDENT - COLUMN
     across = max(min(len(pairs), AT_MOST, (room + 2) // (SMALLEST + 2)), 1)
@@ -136,19 +136,19 @@ def _draw_pictures(
         _draw_row(screen, shown.rows_of, rows, room, wide)
 
 
-def _draw_row(screen: Screen, label: str, looks: Sequence[Look | None], room: int, wide: int) -> None:
+def _draw_row(screen: Screen, label: str, looks: Sequence[ValueView | None], room: int, wide: int) -> None:
     pictures = [(_captioned(look), image) for look in looks if look is not None and (image := _image(look))]
     for n, row in enumerate(gallery(screen, pictures, room, wide)):
         screen.row(row, indent=INDENT, label="" if n else label, column=COLUMN)
 
 
-def _captioned(look: Look) -> Exhibit:
+def _captioned(look: ValueView) -> Exhibit:
     title = look.title.removeprefix("sample ")
     return Exhibit(look.kind, f"{title}: {look.label}" if look.label else title, look.data)
 
 
 def _draw_lines(
-    screen: Screen, shown: PipelineLook, pairs: Sequence[tuple[Look | None, Look | None]]
+    screen: Screen, shown: PipelineLook, pairs: Sequence[tuple[ValueView | None, ValueView | None]]
 ) -> None:
     """Text, waves and numbers: a line for each sample, one beneath where the model gets something else."""
     room = screen.width - INDENT - COLUMN
@@ -167,11 +167,11 @@ def _draw_lines(
             screen.row(f"{text}{line_of(screen, b, room - len(text))}", indent=INDENT, column=COLUMN)
 
 
-def _head(look: Look) -> str:
+def _head(look: ValueView) -> str:
     return neutral(look.label, 24)
 
 
-def line_of(screen: Screen, look: Look, room: int) -> str:
+def line_of(screen: Screen, look: ValueView, room: int) -> str:
     """One line that fits."""
     if look.kind == "text":
         return cut_end(neutral(str(look.data), 4 * room), room)

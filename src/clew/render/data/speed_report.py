@@ -10,12 +10,12 @@ from typing import IO
 from clew.records.loader_speed import (
     FieldSize,
     HotLine,
-    Measured,
+    MeasuredLoader,
     Paddings,
     Sizes,
     Speeds,
-    Stage,
     Stages,
+    StageTime,
     Sweep,
 )
 from clew.render.columns import Column, draw_table
@@ -44,13 +44,13 @@ TRIFLE = 0.005  # share below which a stage is not listed by itself
 
 
 def render(
-    measured: Measured, *, stream: IO[str] | None = None, width: int | None = None, full: bool = False
+    measured: MeasuredLoader, *, stream: IO[str] | None = None, width: int | None = None, full: bool = False
 ) -> None:
     """One loader on a stream (stderr by default)."""
     draw(Screen(stream, width), measured, full=full)
 
 
-def draw(screen: Screen, measured: Measured, *, full: bool = False) -> None:
+def draw(screen: Screen, measured: MeasuredLoader, *, full: bool = False) -> None:
     """All that was measured of one loader; what was not asked for takes no line."""
     if measured.speeds is not None:
         _draw_speeds(screen, measured.loader, measured.speeds)
@@ -117,13 +117,13 @@ def _draw_stages(screen: Screen, stages: Stages, *, full: bool) -> None:
     _notes(screen, stages.notes)
 
 
-def _largest(stages: Sequence[Stage], most: int) -> list[Stage]:
+def _largest(stages: Sequence[StageTime], most: int) -> list[StageTime]:
     """Of too many the largest, still in their order."""
     kept = sorted(stages, key=lambda stage: -stage.share)[:most]
     return [stage for stage in stages if stage in kept]
 
 
-def _stage_row(screen: Screen, stage: Stage) -> list[str]:
+def _stage_row(screen: Screen, stage: StageTime) -> list[str]:
     bar = ("#" if screen.glyphs.plain else "█") * round(BAR * min(stage.share, 1.0))
     return [neutral(stage.name, 60), stage.kind, span(stage.median), span(stage.p95), share(stage.share), bar]
 
@@ -242,7 +242,7 @@ STYLE = (
 )
 
 
-def fragment(measured: Measured) -> str:
+def fragment(measured: MeasuredLoader) -> str:
     """The same as a piece of HTML with its own style."""
     parts = [f"<style>{STYLE}</style>"]
     if measured.speeds is not None:

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clew.records.dataset_survey import Between, Count, Duplicates, FieldSurvey, Labels, Order, Survey
+from clew.records.dataset_survey import (
+    Between,
+    Count,
+    DatasetSurvey,
+    Duplicates,
+    FieldSurvey,
+    LabelSurvey,
+    SampleOrder,
+)
 from clew.render.number_text import duration, number, share
 from clew.render.safe_text import cut, neutral
 from clew.render.screen import Screen
@@ -28,7 +36,7 @@ SEVERAL = 9  # shapes, above which they are not counted
 LEFT = 4  # of these, that stand left in their columns
 
 
-def draw(screen: Screen, surveys: Sequence[Survey], between: Sequence[Between], *, full: bool) -> None:
+def draw(screen: Screen, surveys: Sequence[DatasetSurvey], between: Sequence[Between], *, full: bool) -> None:
     """One block for each split, then the splits against each other."""
     for survey in surveys:
         screen.blank()
@@ -44,7 +52,7 @@ def draw(screen: Screen, surveys: Sequence[Survey], between: Sequence[Between], 
         screen.block(neutral(words))
 
 
-def _title(survey: Survey) -> str:
+def _title(survey: DatasetSurvey) -> str:
     if not survey.looked and not survey.corrupt_count:
         return f"was not checked: {neutral(survey.stopped, 200) or 'there were no samples'}"
     read = f"{survey.looked + survey.corrupt_count:,}"
@@ -53,7 +61,7 @@ def _title(survey: Survey) -> str:
     return f"{read} samples checked in {duration(survey.seconds)}{ended(survey)}"
 
 
-def _lines(survey: Survey) -> list[tuple[str, str]]:
+def _lines(survey: DatasetSurvey) -> list[tuple[str, str]]:
     """What else there is to say, each with its label."""
     lines = [
         ("order", order_of(survey)),
@@ -67,7 +75,7 @@ def _lines(survey: Survey) -> list[tuple[str, str]]:
 # -- fields --
 
 
-def rows(survey: Survey) -> list[tuple[str, ...]]:
+def rows(survey: DatasetSurvey) -> list[tuple[str, ...]]:
     """The cells of the table, field by field."""
     return [_cells(field) for field in survey.fields]
 
@@ -92,7 +100,7 @@ def _different(counts: Sequence[Count]) -> str:
     return f"{first} and others" if len(counts) > SEVERAL else f"{first} +{len(counts) - 1}"
 
 
-def _draw_fields(screen: Screen, survey: Survey, full: bool) -> None:
+def _draw_fields(screen: Screen, survey: DatasetSurvey, full: bool) -> None:
     table = [HEADS, *rows(survey)]
     if len(table) == 1:
         return
@@ -115,7 +123,7 @@ def _draw_fields(screen: Screen, survey: Survey, full: bool) -> None:
 # -- labels --
 
 
-def _draw_labels(screen: Screen, survey: Survey, full: bool) -> None:
+def _draw_labels(screen: Screen, survey: DatasetSurvey, full: bool) -> None:
     said = survey.labels
     if said is None or said.kind != "class" or not said.counts:
         return
@@ -142,7 +150,7 @@ def _bar(screen: Screen, count: Count, most: int, wide: int) -> str:
     return f"{cut(name, wide).ljust(wide)} {bar.ljust(max(room, 0))} {many}"
 
 
-def _missing(said: Labels) -> str:
+def _missing(said: LabelSurvey) -> str:
     if not said.missing:
         return ""
     names = ", ".join(str(n) for n in said.missing[:12])
@@ -153,13 +161,13 @@ def _missing(said: Labels) -> str:
 # -- HTML --
 
 
-def fragment(surveys: Sequence[Survey], between: Sequence[Between]) -> str:
+def fragment(surveys: Sequence[DatasetSurvey], between: Sequence[Between]) -> str:
     """The same as a piece of HTML."""
     told = "".join(f"<p>{text(words)}</p>" for pair in between if (words := compared(pair)))
     return "".join(_section(survey) for survey in surveys) + told
 
 
-def _section(survey: Survey) -> str:
+def _section(survey: DatasetSurvey) -> str:
     heads = "".join(f"<th>{head}</th>" for head in HEADS)
     body = "".join(
         f"<tr>{''.join(f'<td>{text(cell, 60)}</td>' for cell in row)}</tr>" for row in rows(survey)
@@ -170,7 +178,7 @@ def _section(survey: Survey) -> str:
     return f"{title}{table}{_bars(survey)}{lines}"
 
 
-def _bars(survey: Survey) -> str:
+def _bars(survey: DatasetSurvey) -> str:
     said = survey.labels
     if said is None or said.kind != "class" or not said.counts:
         return ""
@@ -186,7 +194,7 @@ def _bars(survey: Survey) -> str:
     return f"<table>{cells}</table>{missing}"
 
 
-def ended(survey: Survey) -> str:
+def ended(survey: DatasetSurvey) -> str:
     """Why it was not the end of the data, and what was random about it."""
     words = ""
     if survey.stopped == "the time limit":
@@ -196,7 +204,7 @@ def ended(survey: Survey) -> str:
     return words + ("; reading uses random numbers" if survey.random else "")
 
 
-def order_of(survey: Survey) -> str:
+def order_of(survey: DatasetSurvey) -> str:
     """The order of the labels in the dataset, and as the loader delivers them."""
     said, order = survey.labels, survey.order
     if said is None or said.neighbours < 2:
@@ -204,7 +212,7 @@ def order_of(survey: Survey) -> str:
     return ", ".join(part for part in (_in_dataset(said), _delivered(order)) if part)
 
 
-def _in_dataset(said: Labels) -> str:
+def _in_dataset(said: LabelSurvey) -> str:
     if said.kind == "value":
         return f"the targets of neighbours are correlated ({said.trend:.2f})" if said.trend > 0.5 else ""
     if said.classes < 2:
@@ -218,7 +226,7 @@ def _in_dataset(said: Labels) -> str:
     return f"{share(said.switches)} of neighbours differ in label, {share(said.by_chance)} would by chance"
 
 
-def _delivered(order: Order | None) -> str:
+def _delivered(order: SampleOrder | None) -> str:
     if order is None or not order.batches:
         return ""
     if order.shuffled:
@@ -226,7 +234,7 @@ def _delivered(order: Order | None) -> str:
     return f"sampled by {order.sampler}" if order.sampler else ""
 
 
-def alike(survey: Survey) -> str:
+def alike(survey: DatasetSurvey) -> str:
     """Copies within the split."""
     exact, near = survey.exact, survey.near
     if exact.reason and not exact.method:
@@ -253,7 +261,7 @@ def _copies(found: Duplicates, what: str) -> str:
     return f"{found.copies:,} {what}{apart}: {pairs}{more}{meant}"
 
 
-def _estimate(survey: Survey, exact: Duplicates) -> str:
+def _estimate(survey: DatasetSurvey, exact: Duplicates) -> str:
     if survey.whole or not survey.total:
         return ""
     if exact.copies:
@@ -261,7 +269,7 @@ def _estimate(survey: Survey, exact: Duplicates) -> str:
     return " among those read"
 
 
-def unusual(survey: Survey) -> str:
+def unusual(survey: DatasetSurvey) -> str:
     if not survey.outlier_count:
         return ""
     kinds: dict[str, list[int]] = {}
@@ -270,7 +278,7 @@ def unusual(survey: Survey) -> str:
     return "; ".join(f"{why}: {_listed(sorted(set(where)))}" for why, where in kinds.items())
 
 
-def unread(survey: Survey) -> str:
+def unread(survey: DatasetSurvey) -> str:
     if not survey.corrupt_count:
         return ""
     first = survey.corrupt[0]

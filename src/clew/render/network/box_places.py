@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from clew.render.network.box_rows import Rows
+from clew.render.network.box_rows import BoxRows
 
 GAP_X, BESIDE = 20.0, 12.0  # between boxes; between a passage and what stands beside it
 GAP_Y, HIGHEST_GAP = 28.0, 72.0
@@ -56,7 +56,7 @@ class Places:
         return self.bottoms[-1] if self.bottoms else 0.0
 
 
-def grid_of(rows: Rows, widths: Sequence[float]) -> Grid:
+def grid_of(rows: BoxRows, widths: Sequence[float]) -> Grid:
     """`widths` are of the closed boxes; passages have none."""
     boxes = len(widths)
     wide = [*widths, *([0.0] * (sum(map(len, rows.rows)) - boxes))]
@@ -95,7 +95,7 @@ def _widened(grid: Grid, wide: list[float]) -> list[float]:
     return [(pushed[number[at]] + pulled[number[at]]) / 2 for at in grid.x]
 
 
-def _across(rows: Rows, wide: list[float], boxes: int) -> list[float]:
+def _across(rows: BoxRows, wide: list[float], boxes: int) -> list[float]:
     """Each place as near to its neighbours as those beside it let it be, then ways made straight."""
     x = [0.0] * len(wide)
     apart = [[_apart(a, b, wide, boxes) for a, b in pairwise(r)] for r in rows.rows]
@@ -118,7 +118,7 @@ def _across(rows: Rows, wide: list[float], boxes: int) -> list[float]:
     return x
 
 
-def _neighbours(rows: Rows, places: int) -> tuple[list[list[int]], list[list[int]]]:
+def _neighbours(rows: BoxRows, places: int) -> tuple[list[list[int]], list[list[int]]]:
     rank = {p: n for n, row in enumerate(rows.rows) for p in row}
     above: list[list[int]] = [[] for _ in range(places)]
     below: list[list[int]] = [[] for _ in range(places)]
@@ -130,7 +130,7 @@ def _neighbours(rows: Rows, places: int) -> tuple[list[list[int]], list[list[int
 
 
 def _straighten(
-    rows: Rows,
+    rows: BoxRows,
     x: list[float],
     apart: list[list[float]],
     above: list[list[int]],
@@ -156,7 +156,9 @@ def _straighten(
                     x[place] = at
 
 
-def _lean(rows: Rows, files: list[list[int]], x: list[float], apart: list[list[float]], boxes: int) -> None:
+def _lean(
+    rows: BoxRows, files: list[list[int]], x: list[float], apart: list[list[float]], boxes: int
+) -> None:
     """Every file towards its own mean: boxes give way to passages, which are longer."""
     wanted = {}
     for file in files:
@@ -219,7 +221,7 @@ def pressed(wanted: Sequence[float], weights: Sequence[float], apart: Sequence[f
 
 
 def _ends(
-    rows: Rows, x: list[float], wide: list[float], boxes: int, row: list[int]
+    rows: BoxRows, x: list[float], wide: list[float], boxes: int, row: list[int]
 ) -> dict[tuple[int, int], float]:
     """Lines into a box end side by side at its top, in the order in which they come."""
     into: dict[int, list[int]] = {}

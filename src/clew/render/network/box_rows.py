@@ -19,14 +19,16 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Rows:
+class BoxRows:
     """Places by number: those of the boxes first, in their order, then those of the passages."""
 
     rows: list[list[int]]  # from top to bottom, each from left to right
     lines: list[tuple[int, int, int]]  # from place to place, and the number of the edge that it belongs to
 
 
-def rows_of(count: int, edges: Sequence[Pair], first: Sequence[int] = (), last: Sequence[int] = ()) -> Rows:
+def rows_of(
+    count: int, edges: Sequence[Pair], first: Sequence[int] = (), last: Sequence[int] = ()
+) -> BoxRows:
     """`first` are boxes that stay in the top row, `last` those that stay in the bottom one."""
     ranks = ranks_of(list(range(count)), list(edges))
     _move_down(ranks, edges, set(first))
@@ -37,7 +39,7 @@ def rows_of(count: int, edges: Sequence[Pair], first: Sequence[int] = (), last: 
     for place, rank in made.ranks.items():
         rows[rank].append(place)
     pairs = [(a, b) if made.ranks[a] < made.ranks[b] else (b, a) for a, b, _ in made.lines]
-    return Rows(_Order(rows, pairs).least_crossings(), made.lines)
+    return BoxRows(_Order(rows, pairs).least_crossings(), made.lines)
 
 
 def ranks_of(nodes: list[int], edges: list[Pair]) -> dict[int, int]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from clew.records.network import Edge, Graph, Node, TensorInfo
 from clew.render.network.box_places import Grid, grid_of
-from clew.render.network.box_rows import Rows, rows_of
+from clew.render.network.box_rows import BoxRows, rows_of
 from clew.render.network.graph_loops import loops_of
 from clew.render.network.node_boxes import Box, box_of
 
@@ -24,7 +24,7 @@ class Level:
 
     nodes: list[Node]
     edges: list[tuple[int, int, TensorInfo | None]]
-    rows: Rows  # places are the nodes, in their order, then passages
+    rows: BoxRows  # places are the nodes, in their order, then passages
     boxes: list[Box]
     grid: Grid
 
@@ -49,7 +49,7 @@ class Levels:
         self.reused: set[int] = set()  # stand for several calls of one and the same module
         self.stands_in: dict[int, int] = {}  # what is not drawn, and what is drawn for it
         self._turns: dict[int, tuple[int, int]] = {}  # of what is in a loop: the loop, and which turn
-        self._known: dict[Hashable, Rows] = {}
+        self._known: dict[Hashable, BoxRows] = {}
         self._grids: dict[Hashable, Grid] = {}
         if fold:
             self._fold_repeats()
@@ -234,7 +234,7 @@ class Levels:
         flow.update({(inside, port.id): tensor for inside, tensor in exits.items()})
         return [port]
 
-    def _ordered(self, nodes: list[Node], edges: list[Pair]) -> Rows:
+    def _ordered(self, nodes: list[Node], edges: list[Pair]) -> BoxRows:
         first = tuple(n for n, node in enumerate(nodes) if node.kind == "input")
         last = tuple(n for n, node in enumerate(nodes) if node.kind == "output")
         key = (len(nodes), tuple(edges), first, last)
@@ -242,7 +242,7 @@ class Levels:
             self._known[key] = rows_of(len(nodes), edges, first, last)
         return self._known[key]
 
-    def _placed(self, rows: Rows, boxes: list[Box]) -> Grid:
+    def _placed(self, rows: BoxRows, boxes: list[Box]) -> Grid:
         widths = tuple(box.width for box in boxes)
         key = (id(rows), widths)  # equal ones are one and the same
         if key not in self._grids:

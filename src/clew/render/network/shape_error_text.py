@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import StringIO
 from typing import IO
 
-from clew.records.network import Frame, Mishap
+from clew.records.network import Mishap, ModuleFrame
 from clew.render.rich_rng import undrawn
 from clew.render.safe_text import neutral, short_path
 from clew.render.screen import Screen
@@ -49,7 +49,7 @@ def mishap_text(mishap: Mishap) -> str:
     return paper.getvalue().rstrip("\n")
 
 
-def _draw_frame(screen: Screen, depth: int, frame: Frame, last: bool) -> None:
+def _draw_frame(screen: Screen, depth: int, frame: ModuleFrame, last: bool) -> None:
     times = "x" if screen.glyphs.plain else "×"
     label = frame.module if frame.module else "" if frame.module == "" else f"in {frame.kind}"
     detail = f"({neutral(frame.detail, 48)})" if frame.detail else ""

@@ -23,7 +23,7 @@ SHAPE = 0  # the column that wraps
 
 
 @dataclass(frozen=True)
-class Column:
+class SummaryColumn:
     """What is shown of each row; those that don't fit go, the highest rank first."""
 
     title: str
@@ -67,19 +67,19 @@ def _draw_title(screen: Screen, summary: Summary) -> None:
     screen.block(screen.join(screen.text(neutral(summary.name, 60), "bold"), neutral(flow), gap="  "))
 
 
-def _columns(summary: Summary, screen: Screen) -> list[Column]:
+def _columns(summary: Summary, screen: Screen) -> list[SummaryColumn]:
     times = "x" if screen.glyphs.plain else "×"
     idle = "not used" if summary.mishap is None else "not reached"
     columns = [
-        Column("output", lambda r: _output(r, times, idle), 1, right=False, widest=160),
-        Column("parameters", _parameters, 0),
-        Column("FLOPs", lambda r: short(r.flops) if r.flops else "", 2),
-        Column("kept", lambda r: size(r.saved) if r.saved else "", 3),
+        SummaryColumn("output", lambda r: _output(r, times, idle), 1, right=False, widest=160),
+        SummaryColumn("parameters", _parameters, 0),
+        SummaryColumn("FLOPs", lambda r: short(r.flops) if r.flops else "", 2),
+        SummaryColumn("kept", lambda r: size(r.saved) if r.saved else "", 3),
     ]
     if len({r.dtype for r in summary.rows if r.dtype}) > 1:
-        columns.append(Column("dtype", lambda r: r.dtype, 5, right=False))
+        columns.append(SummaryColumn("dtype", lambda r: r.dtype, 5, right=False))
     if len({r.device for r in summary.rows if r.device}) > 1:
-        columns.append(Column("device", lambda r: r.device, 4, right=False))
+        columns.append(SummaryColumn("device", lambda r: r.device, 4, right=False))
     return columns
 
 
@@ -139,12 +139,14 @@ def _draw_rows(screen: Screen, summary: Summary, rows: Sequence[ModuleRow], expa
         screen.block(screen.text(f"no room for {lost}: use a wider terminal, or --json", "dim"))
 
 
-def _fit(screen: Screen, name: int, cells: list[list[str]], columns: list[Column]) -> tuple[list[int], Fit]:
+def _fit(
+    screen: Screen, name: int, cells: list[list[str]], columns: list[SummaryColumn]
+) -> tuple[list[int], Fit]:
     widths = [max([len(c.title), *(len(r[i]) for r in cells)]) for i, c in enumerate(columns)]
     return widths, fitted(screen.width, name, widths, SHAPE, [c.rank for c in columns])
 
 
-def _line(name: str, cells: list[str], fit: Fit, widths: list[int], columns: list[Column]) -> str:
+def _line(name: str, cells: list[str], fit: Fit, widths: list[int], columns: list[SummaryColumn]) -> str:
     parts = [name.ljust(fit.name)]
     for i in fit.shown:
         parts.append(cells[i].rjust(widths[i]) if columns[i].right else cells[i].ljust(widths[i]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from clew.records.step_costs import DEEPEST, Frame, Profile
+from clew.records.step_costs import DEEPEST, FlameFrame, Profile
 from clew.render.bundle import bundled_page
 from clew.render.number_text import own, span
 from clew.render.safe_text import neutral
@@ -52,7 +52,7 @@ def _about(profile: Profile) -> str:
     return ", ".join(parts)
 
 
-def compact(root: Frame) -> dict[str, Any]:
+def compact(root: FlameFrame) -> dict[str, Any]:
     """Nested rows without what is too small to see; made without recursion, as stacks may be deep."""
     least = SMALLEST * root.value
     top = _row(root)
@@ -66,7 +66,7 @@ def compact(root: Frame) -> dict[str, Any]:
     return top
 
 
-def _row(frame: Frame) -> dict[str, Any]:
+def _row(frame: FlameFrame) -> dict[str, Any]:
     return {
         "name": neutral(frame.name, LONGEST),
         "value": frame.value,

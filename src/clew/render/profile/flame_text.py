@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from clew.records.step_costs import Frame
+from clew.records.step_costs import FlameFrame
 from clew.render.columns import fitted
 from clew.render.number_text import share, span
 from clew.render.safe_text import neutral
@@ -23,15 +23,17 @@ SHADES = ("black on cyan", "black on green", "black on yellow", "black on blue",
 
 
 @dataclass(frozen=True)
-class Piece:
+class FlamePiece:
     """Columns of one line; without a frame it is a gap."""
 
     left: int
     width: int
-    frame: Frame | None = None
+    frame: FlameFrame | None = None
 
 
-def draw_flame(screen: Screen, root: Frame, *, depth: int = 5, told: Callable[[float], str] = span) -> None:
+def draw_flame(
+    screen: Screen, root: FlameFrame, *, depth: int = 5, told: Callable[[float], str] = span
+) -> None:
     """At most `depth` lines below the root; narrower frames than a column are left out."""
     if root.value <= 0:
         return
@@ -41,11 +43,11 @@ def draw_flame(screen: Screen, root: Frame, *, depth: int = 5, told: Callable[[f
         screen.row(_line(screen, pieces, folded, n, title))
 
 
-def merged(frame: Frame, depth: int) -> Frame:
+def merged(frame: FlameFrame, depth: int) -> FlameFrame:
     """With neighbours whose names differ only in a number as one: `layers.0…11`. No deeper than is drawn."""
     if depth == 0:
         return replace(frame, children=())
-    groups: list[list[Frame]] = []
+    groups: list[list[FlameFrame]] = []
     for child in frame.children:
         if groups and _pattern(groups[-1][0].name) == _pattern(child.name) != child.name:
             groups[-1].append(child)
@@ -55,9 +57,9 @@ def merged(frame: Frame, depth: int) -> Frame:
     return replace(frame, children=tuple(merged(child, depth - 1) for child in shown))
 
 
-def _as_one(group: list[Frame], depth: int) -> Frame:
+def _as_one(group: list[FlameFrame], depth: int) -> FlameFrame:
     """Their children of the same name are put together."""
-    inside: dict[str, list[Frame]] = {}
+    inside: dict[str, list[FlameFrame]] = {}
     for frame in group:
         for child in frame.children if depth else ():
             inside.setdefault(_pattern(child.name), []).append(child)
@@ -67,16 +69,16 @@ def _as_one(group: list[Frame], depth: int) -> Frame:
     named = group[0].name
     if last is not None and not same_name:
         named = NUMBER.sub(lambda first: f"{first[0]}…{last[0]}", named, count=1)
-    return Frame(named, sum(frame.value for frame in group), children=children)
+    return FlameFrame(named, sum(frame.value for frame in group), children=children)
 
 
 def _pattern(name: str) -> str:
     return NUMBER.sub("*", name, count=1)
 
 
-def layers(root: Frame, width: int, depth: int) -> list[list[Piece]]:
+def layers(root: FlameFrame, width: int, depth: int) -> list[list[FlamePiece]]:
     """The pieces of each line, from the outermost frame down."""
-    lines = [[Piece(0, width, root)]]
+    lines = [[FlamePiece(0, width, root)]]
     while len(lines) <= depth:
         pieces = [piece for above in lines[-1] for piece in _inside(above)]
         if not pieces:
@@ -85,7 +87,7 @@ def layers(root: Frame, width: int, depth: int) -> list[list[Piece]]:
     return lines
 
 
-def _inside(above: Piece) -> list[Piece]:
+def _inside(above: FlamePiece) -> list[FlamePiece]:
     """Edges are rounded, not widths, so that a frame's children never reach beyond it."""
     assert above.frame is not None
     whole = max(above.frame.value, sum(max(child.value, 0) for child in above.frame.children))
@@ -95,11 +97,11 @@ def _inside(above: Piece) -> list[Piece]:
         passed += max(child.value, 0)
         end = round(above.width * passed / whole) if whole > 0 else 0
         if end > start:
-            found.append(Piece(above.left + start, end - start, child))
+            found.append(FlamePiece(above.left + start, end - start, child))
     return found
 
 
-def _line(screen: Screen, pieces: list[Piece], root: Frame, depth: int, title: str) -> Text:
+def _line(screen: Screen, pieces: list[FlamePiece], root: FlameFrame, depth: int, title: str) -> Text:
     parts: list[str | Text] = []
     at = 0
     for number, piece in enumerate(pieces):
@@ -110,7 +112,7 @@ def _line(screen: Screen, pieces: list[Piece], root: Frame, depth: int, title: s
     return screen.join(*parts)
 
 
-def _label(screen: Screen, piece: Piece, root: Frame, title: str) -> str:
+def _label(screen: Screen, piece: FlamePiece, root: FlameFrame, title: str) -> str:
     """`│forward 41 %`, cut to its width; the stroke tells frames apart where there is no colour."""
     stroke, filler = ("|", "=") if screen.glyphs.plain else ("▏", " ")
     frame = piece.frame
@@ -121,7 +123,7 @@ def _label(screen: Screen, piece: Piece, root: Frame, title: str) -> str:
     return stroke + fitted(screen, _words(frame, root, piece.width - 1), piece.width - 1)
 
 
-def _words(frame: Frame, root: Frame, room: int) -> str:
+def _words(frame: FlameFrame, root: FlameFrame, room: int) -> str:
     """As much as fits: the name with its share, without its type, at last only the end of its path."""
     name = neutral(frame.name, 120)
     bare = name.partition(" (")[0] or name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clew.records.step_costs import Growth, Memory, ProcessMemory
+from clew.records.step_costs import Growth, ProcessMemory, StepMemory
 from clew.render.columns import Column, draw_table
 from clew.render.number_text import share, signed_size
 from clew.render.profile.cost_tables import place
@@ -17,7 +17,7 @@ BAR = 16
 SPARK = 16
 
 
-def draw_memory(screen: Screen, memory: Memory, *, full: bool, growth: bool = True) -> None:
+def draw_memory(screen: Screen, memory: StepMemory, *, full: bool, growth: bool = True) -> None:
     """`growth` False: what grows is told elsewhere."""
     kinds = {name: amount for name, amount in memory.kinds.items() if amount > 0}
     if memory.peak or kinds:
@@ -31,7 +31,7 @@ def draw_memory(screen: Screen, memory: Memory, *, full: bool, growth: bool = Tr
         _draw_growth(screen, memory.growth)
 
 
-def _draw_tensors(screen: Screen, memory: Memory, kinds: dict[str, int], full: bool) -> None:
+def _draw_tensors(screen: Screen, memory: StepMemory, kinds: dict[str, int], full: bool) -> None:
     """In a line; as a table with the timeline where all is asked for."""
     whole = max(memory.peak, sum(kinds.values()), 1)
     ordered = sorted(kinds.items(), key=lambda kind: -kind[1])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.records.codec import plain
-from clew.records.step_costs import ModuleCost, Part, Profile
+from clew.records.step_costs import ModuleCost, PartCost, Profile
 from clew.render.size_text import short
 
 SAME = 0.1  # relative difference of derived numbers that is still the same
@@ -31,7 +31,7 @@ LARGER, SMALLER = "larger", "smaller"
 
 
 @dataclass(frozen=True)
-class Change:
+class CostChange:
     """One thing on both sides; seconds per step, or bytes. None where it is not there."""
 
     kind: str  # "step", "part", "module", "op", "memory"
@@ -53,16 +53,16 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ProfileDiff:
     """Everything that was on either side, with what is to be said of it."""
 
     names: tuple[str, str]
     differences: tuple[str, ...]  # in the settings: what makes the two not comparable as they are
-    step: Change
-    parts: tuple[Change, ...] = ()
-    modules: tuple[Change, ...] = ()
-    ops: tuple[Change, ...] = ()
-    memory: tuple[Change, ...] = ()
+    step: CostChange
+    parts: tuple[CostChange, ...] = ()
+    modules: tuple[CostChange, ...] = ()
+    ops: tuple[CostChange, ...] = ()
+    memory: tuple[CostChange, ...] = ()
 
 
 def compare(
@@ -70,17 +70,17 @@ def compare(
     b: Profile,
     names: tuple[str, str] = ("A", "B"),
     about: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),  # the runs' run.json
-) -> Comparison:
+) -> ProfileDiff:
     """From `a` to `b`."""
     step = max(a.step_median, b.step_median)
     errors = math.hypot(step_error(a), step_error(b))
     few = min(_steps(a), _steps(b))
     word = _judged(a.step_median, b.step_median, errors, step, few)
     modules = tuple(_marked(list(_modules(a, b, step))))
-    return Comparison(
+    return ProfileDiff(
         names=names,
         differences=(*differences(a, b, about), *all_alike(modules, step)),
-        step=Change("step", "step", a.step_median, b.step_median, word, errors),
+        step=CostChange("step", "step", a.step_median, b.step_median, word, errors),
         parts=tuple(_parts(a, b, step)),
         modules=modules,
         ops=tuple(_ops(a, b, step)),
@@ -88,7 +88,7 @@ def compare(
     )
 
 
-def to_json(comparison: Comparison) -> dict[str, Any]:
+def to_json(comparison: ProfileDiff) -> dict[str, Any]:
     """The stable shape of `clew profile --compare --json`."""
     data: dict[str, Any] = plain(comparison)
     return {"version": 1, **data}
@@ -119,41 +119,41 @@ def _steps(profile: Profile) -> int:
     return max((part.steps for part in profile.parts), default=profile.detailed)
 
 
-def _parts(a: Profile, b: Profile, step: float) -> Iterator[Change]:
+def _parts(a: Profile, b: Profile, step: float) -> Iterator[CostChange]:
     ours, theirs = ({p.name: p for p in side.parts} for side in (a, b))
     for name in dict.fromkeys((*ours, *theirs)):
         yield _part(name, ours.get(name), theirs.get(name), step)
 
 
-def _part(name: str, one: Part | None, other: Part | None, step: float) -> Change:
+def _part(name: str, one: PartCost | None, other: PartCost | None, step: float) -> CostChange:
     before, after = (side.median if side else 0.0 for side in (one, other))
     error = math.hypot(*(median_error(side) for side in (one, other) if side is not None))
     few = min(side.steps for side in (one, other) if side is not None)
-    return Change("part", name, before, after, _judged(before, after, error, step, few), error)
+    return CostChange("part", name, before, after, _judged(before, after, error, step, few), error)
 
 
-def _modules(a: Profile, b: Profile, step: float) -> Iterator[Change]:
+def _modules(a: Profile, b: Profile, step: float) -> Iterator[CostChange]:
     """By path and type: another type under the same name is another module."""
     ours, theirs = ({(m.module, m.type): m for m in side.modules} for side in (a, b))
     for key in dict.fromkeys((*ours, *theirs)):
         yield _module(ours.get(key), theirs.get(key), step)
 
 
-def _module(one: ModuleCost | None, other: ModuleCost | None, step: float) -> Change:
+def _module(one: ModuleCost | None, other: ModuleCost | None, step: float) -> CostChange:
     known = one or other
     assert known is not None
     if one is None or other is None:
         word = _one_sided(known.total, step, NEW if one is None else GONE)
         before, after = (side.total if side else None for side in (one, other))
-        return Change("module", known.module, before, after, word, 0.0, known.type)
+        return CostChange("module", known.module, before, after, word, 0.0, known.type)
     error = math.hypot(mean_error(one), mean_error(other))
     word = _judged(one.total, other.total, error, step, min(one.steps, other.steps))
-    return Change("module", known.module, one.total, other.total, word, error, known.type)
+    return CostChange("module", known.module, one.total, other.total, word, error, known.type)
 
 
-def _marked(changes: list[Change]) -> Iterator[Change]:
+def _marked(changes: list[CostChange]) -> Iterator[CostChange]:
     """Whether those directly inside account for a module's difference."""
-    inside: dict[str, list[Change]] = {}
+    inside: dict[str, list[CostChange]] = {}
     paths = {change.name for change in changes}
     for change in changes:
         around = _around(change.name, paths)
@@ -175,7 +175,7 @@ def _around(path: str, known: set[str]) -> str | None:
     return "" if "" in known else None
 
 
-def all_alike(modules: Sequence[Change], step: float) -> Iterator[str]:
+def all_alike(modules: Sequence[CostChange], step: float) -> Iterator[str]:
     """Whether everything became slower by the same factor: that is the machine, or the size of the batch."""
     large = [m for m in modules if m.before and m.after and min(m.before, m.after) > ALIKE_FROM * step]
     ratios = [m.after / m.before for m in large if m.before and m.after]
@@ -185,7 +185,7 @@ def all_alike(modules: Sequence[Change], step: float) -> Iterator[str]:
         yield f"all modules take {factor:.2g}x the time: was the machine busier, or the input larger?"
 
 
-def _ops(a: Profile, b: Profile, step: float) -> Iterator[Change]:
+def _ops(a: Profile, b: Profile, step: float) -> Iterator[CostChange]:
     """By module and op, whatever the shapes."""
     ours, theirs = _op_times(a), _op_times(b)
     for key in dict.fromkeys((*ours, *theirs)):
@@ -195,7 +195,7 @@ def _ops(a: Profile, b: Profile, step: float) -> Iterator[Change]:
         word = _judged(one or 0.0, other or 0.0, error, step, min(a.detailed, b.detailed))
         if word != NOISE and (one is None or other is None):
             word = NEW if one is None else GONE
-        yield Change("op", name, one, other, word, error)
+        yield CostChange("op", name, one, other, word, error)
 
 
 def _op_times(profile: Profile) -> dict[tuple[str, str], float]:
@@ -205,7 +205,7 @@ def _op_times(profile: Profile) -> dict[tuple[str, str], float]:
     return times
 
 
-def _memory(a: Profile, b: Profile) -> Iterator[Change]:
+def _memory(a: Profile, b: Profile) -> Iterator[CostChange]:
     """Tensors at the peak and by kind repeat exactly; the process's memory does not."""
     if not a.memory.peak or not b.memory.peak:  # not looked at on one side
         return
@@ -221,9 +221,9 @@ def _memory(a: Profile, b: Profile) -> Iterator[Change]:
         yield _held("all processes", held[0], held[1], max(held))
 
 
-def _held(name: str, before: float, after: float, whole: float) -> Change:
+def _held(name: str, before: float, after: float, whole: float) -> CostChange:
     word = _judged(before, after, 0.0, whole, 1, (LARGER, SMALLER))
-    return Change("memory", name, before, after, word)
+    return CostChange("memory", name, before, after, word)
 
 
 def _whole_process(profile: Profile) -> float:
@@ -231,13 +231,13 @@ def _whole_process(profile: Profile) -> float:
     return float(sum(p.pss if p.pss is not None else p.rss for p in profile.memory.processes))
 
 
-def ordered(changes: Sequence[Change]) -> list[Change]:
+def ordered(changes: Sequence[CostChange]) -> list[CostChange]:
     """Those that count, the largest difference first; without modules whose insides explain them."""
     told = [change for change in changes if change.significant and not change.explained]
     return sorted(told, key=lambda change: -abs(change.difference))
 
 
-def median_error(part: Part) -> float:
+def median_error(part: PartCost) -> float:
     return _of_median(part.median, part.p95, part.steps)
 
 

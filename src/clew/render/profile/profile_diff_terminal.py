@@ -7,7 +7,7 @@ from typing import IO
 
 from clew.render.columns import Column, draw_table
 from clew.render.number_text import share, span
-from clew.render.profile.profile_diff import FASTER, NOISE, SLOWER, Change, Comparison, ordered
+from clew.render.profile.profile_diff import FASTER, NOISE, SLOWER, CostChange, ProfileDiff, ordered
 from clew.render.safe_text import neutral
 from clew.render.screen import Screen
 from clew.render.size_text import size
@@ -19,7 +19,7 @@ STYLES = {SLOWER: "bold red", FASTER: "bold green", NOISE: "bold"}
 
 
 def render_comparison(
-    comparison: Comparison, stream: IO[str] | None = None, *, width: int | None = None, full: bool = False
+    comparison: ProfileDiff, stream: IO[str] | None = None, *, width: int | None = None, full: bool = False
 ) -> None:
     """Draw on a stream (stderr by default); `full` lists also what is within the noise."""
     screen = Screen(stream, width)
@@ -39,7 +39,7 @@ def render_comparison(
     _draw_noise(screen, comparison, full)
 
 
-def _draw_step(screen: Screen, step: Change) -> None:
+def _draw_step(screen: Screen, step: CostChange) -> None:
     if not step.before and not step.after:
         screen.block("neither run has a timed step")
         return
@@ -54,7 +54,7 @@ def _draw_step(screen: Screen, step: Change) -> None:
     )
 
 
-def _draw_largest(screen: Screen, modules: Sequence[Change], full: bool) -> None:
+def _draw_largest(screen: Screen, modules: Sequence[CostChange], full: bool) -> None:
     """Where none stands out by itself, those that may have done it together."""
     leaves = [m for m in modules if not any(_is_inside(other.name, m.name) for other in modules)]
     largest = sorted(leaves, key=lambda change: -abs(change.difference))[:FEW]
@@ -68,7 +68,7 @@ def _is_inside(path: str, around: str) -> bool:
 
 def _draw_changes(
     screen: Screen,
-    changes: Sequence[Change],
+    changes: Sequence[CostChange],
     what: str,
     full: bool,
     told: Callable[[float], str] = span,
@@ -82,7 +82,7 @@ def _draw_changes(
         screen.block(screen.text(f"and {len(found) - len(shown)} more", "dim"))
 
 
-def _draw_table(screen: Screen, shown: Sequence[Change], what: str, told: Callable[[float], str]) -> None:
+def _draw_table(screen: Screen, shown: Sequence[CostChange], what: str, told: Callable[[float], str]) -> None:
     columns = (
         Column(what, left=True, flexible=True, least=24),
         Column("before"),
@@ -96,7 +96,7 @@ def _draw_table(screen: Screen, shown: Sequence[Change], what: str, told: Callab
     draw_table(screen, columns, [_row(change, told) for change in shown])
 
 
-def _row(change: Change, told: Callable[[float], str]) -> list[str]:
+def _row(change: CostChange, told: Callable[[float], str]) -> list[str]:
     name = neutral(change.name, 160) or "(model)"
     relative = abs(change.difference) / change.before if change.before else 0.0
     sign = "+" if change.difference > 0 else "-" if change.difference < 0 else ""
@@ -112,7 +112,7 @@ def _row(change: Change, told: Callable[[float], str]) -> list[str]:
     ]
 
 
-def _draw_noise(screen: Screen, comparison: Comparison, full: bool) -> None:
+def _draw_noise(screen: Screen, comparison: ProfileDiff, full: bool) -> None:
     """How much was left out as noise: silence must not pass for equality."""
     counts = [
         (name, sum(not change.significant for change in changes))

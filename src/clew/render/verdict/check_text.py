@@ -39,7 +39,7 @@ class CheckEntry:
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextPiece:
     """A paragraph, a list item or a line of code."""
 
     text: str
@@ -54,7 +54,7 @@ def render_check(check: CheckEntry, *, stream: IO[str], width: int | None = None
     for heading, body in check.sections.items():
         screen.blank()
         screen.line(screen.text(heading, "bold cyan"))
-        previous: Piece | None = None
+        previous: TextPiece | None = None
         for piece in pieces(body):
             if previous is not None and not (piece.code or piece.bullet or previous.bullet):
                 screen.blank()
@@ -75,7 +75,7 @@ def _draw_thresholds(screen: Screen, check: CheckEntry) -> None:
     screen.blank()
     screen.block("To set one, in pyproject.toml:", indent=INDENT)
     for line in ("[tool.clew.thresholds]", f"{check.name}.{first.name} = {first.default}"):
-        _draw(screen, Piece(line, code=True))
+        _draw(screen, TextPiece(line, code=True))
 
 
 def render_checks(checks: Sequence[CheckEntry], *, stream: IO[str], width: int | None = None) -> None:
@@ -86,7 +86,7 @@ def render_checks(checks: Sequence[CheckEntry], *, stream: IO[str], width: int |
         screen.line(screen.text(check.name.ljust(column), "bold"), check.summary)
 
 
-def _draw(screen: Screen, piece: Piece) -> None:
+def _draw(screen: Screen, piece: TextPiece) -> None:
     if piece.code:
         screen.block(screen.text(piece.text, "green"), indent=2 * INDENT)
     elif piece.bullet:
@@ -95,7 +95,7 @@ def _draw(screen: Screen, piece: Piece) -> None:
         screen.block(piece.text, indent=INDENT)
 
 
-def pieces(body: str) -> Iterator[Piece]:
+def pieces(body: str) -> Iterator[TextPiece]:
     """Split the small part of Markdown that check pages use; paragraphs become one line each."""
     fenced = False
     pending: list[str] = []
@@ -104,12 +104,12 @@ def pieces(body: str) -> Iterator[Piece]:
         fence = line.strip().startswith("```")
         starts_item = not fenced and line.lstrip().startswith(("- ", "* "))
         if pending and (fence or starts_item or not line.strip()):
-            yield Piece(" ".join(pending), bullet=bullet)
+            yield TextPiece(" ".join(pending), bullet=bullet)
             pending, bullet = [], False
         if fence:
             fenced = not fenced
         elif fenced:
-            yield Piece(line, code=True)
+            yield TextPiece(line, code=True)
         elif starts_item:
             bullet, pending = True, [line.strip()[2:]]
         elif line.strip():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clew.records.finding import Evidence, Finding
 from clew.render.number_text import number
-from clew.render.plot_line import Line
+from clew.render.plot_line import PlotLine
 from clew.render.plot_terminal import GUTTER, WIDTH, plot_rows
 from clew.render.run_summary import RunSummary
 from clew.render.safe_text import neutral, neutral_lines
@@ -33,7 +33,7 @@ def draw_finding(
     *,
     full: bool,
     indent: int = 0,
-    plots: Sequence[Line] = (),
+    plots: Sequence[PlotLine] = (),
 ) -> None:
     """The whole block; `indent` sets it beneath its cause, `plots` are those of its experiment."""
     inner = indent + INDENT
@@ -106,7 +106,7 @@ def _draw_evidence(screen: Screen, evidence: tuple[Evidence, ...], full: bool, i
     for observation in shown:
         screen.block(neutral(observation.text), indent=indent, label=label, column=COLUMN)
         if observation.x and len(observation.values) > 1:
-            _draw_plot(screen, Line.of(observation), indent)
+            _draw_plot(screen, PlotLine.of(observation), indent)
         elif len(observation.values) > 1:
             screen.block(_series(screen, observation, indent), indent=indent, column=COLUMN)
         label = ""
@@ -115,7 +115,7 @@ def _draw_evidence(screen: Screen, evidence: tuple[Evidence, ...], full: bool, i
         screen.block(more, indent=indent, label=label, column=COLUMN)
 
 
-def _draw_plot(screen: Screen, line: Line, indent: int) -> None:
+def _draw_plot(screen: Screen, line: PlotLine, indent: int) -> None:
     room = min(screen.width - indent - COLUMN - GUTTER, WIDTH)
     for row in plot_rows(line, room, plain=screen.glyphs.plain):
         screen.row(screen.text(row, "cyan"), indent=indent, column=COLUMN)

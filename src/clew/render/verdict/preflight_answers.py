@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.records.finding import Finding, Severity
 from clew.records.verdict import Verdict
-from clew.render.plot_line import Line
+from clew.render.plot_line import PlotLine
 
 if TYPE_CHECKING:
     from clew.checks.run_view import RunView
@@ -22,7 +22,7 @@ FACT = "experiment."
 
 
 @dataclass(frozen=True)
-class Answer:
+class ExperimentAnswer:
     """One experiment: the question, and what came of it."""
 
     name: str
@@ -32,7 +32,7 @@ class Answer:
     reason: str = ""  # why it could not be judged
     hint: str = ""  # the line of code that would change that
     finding: Finding | None = None  # of the check of the same name; advice does not fail it
-    plots: tuple[Line, ...] = ()
+    plots: tuple[PlotLine, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)  # what was measured
 
     def to_json(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Preflight:
     """All answers in the order in which the questions were asked, and the verdict they led to."""
 
     what: str  # the script, or the class of the model
-    answers: tuple[Answer, ...]
+    answers: tuple[ExperimentAnswer, ...]
     verdict: Verdict
 
     @classmethod
@@ -91,7 +91,7 @@ class Preflight:
         return tuple(f for f in faults if f.check not in asked)
 
     @property
-    def plots(self) -> dict[str, tuple[Line, ...]]:
+    def plots(self) -> dict[str, tuple[PlotLine, ...]]:
         """By the name of the experiment."""
         return {answer.name: answer.plots for answer in self.answers}
 
@@ -101,7 +101,9 @@ def _experiments(run: RunView) -> dict[str, Mapping[str, Any]]:
     return {kind.removeprefix(FACT): run.facts(kind)[-1].data for kind in run.fact_kinds(FACT)}
 
 
-def _answer(name: str, fact: Mapping[str, Any], finding: Finding | None, silence: str | None) -> Answer:
+def _answer(
+    name: str, fact: Mapping[str, Any], finding: Finding | None, silence: str | None
+) -> ExperimentAnswer:
     reason, hint = str(fact.get("reason") or ""), str(fact.get("hint") or "")
     done = fact.get("status") == "done"
     if finding is not None and finding.severity is not Severity.ADVICE:
@@ -112,8 +114,8 @@ def _answer(name: str, fact: Mapping[str, Any], finding: Finding | None, silence
     else:
         state = PASSED
     drawn = fact.get("plots")
-    plots = [Line.read(p) for p in (drawn if isinstance(drawn, list) else ()) if isinstance(p, Mapping)]
-    return Answer(
+    plots = [PlotLine.read(p) for p in (drawn if isinstance(drawn, list) else ()) if isinstance(p, Mapping)]
+    return ExperimentAnswer(
         name,
         str(fact.get("question") or name),
         state,

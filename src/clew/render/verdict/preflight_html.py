@@ -9,11 +9,11 @@ from html import escape
 from clew.records.finding import Exhibit, Finding, Severity
 from clew.render.images import fitted, image_of, png
 from clew.render.number_text import duration
-from clew.render.plot_line import Line, numbers
+from clew.render.plot_line import PlotLine, numbers
 from clew.render.plot_svg import svg
 from clew.render.run_summary import RunSummary
 from clew.render.safe_text import neutral, neutral_lines
-from clew.render.verdict.preflight_answers import FAILED, PASSED, UNJUDGED, Answer, Preflight
+from clew.render.verdict.preflight_answers import FAILED, PASSED, UNJUDGED, ExperimentAnswer, Preflight
 from clew.render.verdict.root_causes import effects_by_root
 from clew.render.verdict.sample_gallery import rows_of_numbers
 from clew.render.verdict.source_place import layer, location, source_line
@@ -76,7 +76,7 @@ def fragment(preflight: Preflight, run: RunSummary) -> str:
     return f'<div class="clew"><style>{STYLE}</style><p>{title}</p><table>{rows}</table>{found}</div>'
 
 
-def _row(answer: Answer) -> str:
+def _row(answer: ExperimentAnswer) -> str:
     said = text(answer.question)
     if answer.state == UNJUDGED:
         hint = f"<br><code>{text(answer.hint)}</code>" if answer.hint else ""
@@ -85,7 +85,7 @@ def _row(answer: Answer) -> str:
     return f'<tr>{name}<td>{said}</td><td class="time">{duration(answer.seconds)}</td></tr>'
 
 
-def section(finding: Finding, run: RunSummary, plots: Sequence[Line], *, root: bool) -> str:
+def section(finding: Finding, run: RunSummary, plots: Sequence[PlotLine], *, root: bool) -> str:
     severity = finding.severity.value
     follows = "" if root else ' <span class="dim">· caused by the above</span>'
     parts = [
@@ -119,11 +119,11 @@ def _evidence(finding: Finding) -> list[str]:
     for evidence in finding.evidence:
         shown.append(f"<p>{text(evidence.text)}</p>")
         if len(evidence.values) > 1:
-            shown.append(svg(Line.of(evidence)))
+            shown.append(svg(PlotLine.of(evidence)))
     return shown
 
 
-def _plot(line: Line) -> str:
+def _plot(line: PlotLine) -> str:
     drawn = svg(line)
     return f"<p>{text(line.title)}</p>{drawn}" if drawn else ""
 
@@ -140,7 +140,7 @@ def _shown(exhibit: Exhibit) -> str:
         return f'<img alt="{text(exhibit.caption, 200)}" src="data:image/png;base64,{data}">'
     if exhibit.kind == "wave":
         values = numbers(exhibit.data)
-        return svg(Line(exhibit.caption, tuple(map(float, range(len(values)))), values, "sample", ""))
+        return svg(PlotLine(exhibit.caption, tuple(map(float, range(len(values)))), values, "sample", ""))
     as_text = exhibit.kind == "text"
     lines = neutral_lines(str(exhibit.data)) if as_text else rows_of_numbers(exhibit.data, 100)
     return f"<pre>{'<br>'.join(escape(line) for line in lines)}</pre>"

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from clew.records.finding import Finding
 from clew.render.run_summary import RunSummary
 from clew.render.safe_text import neutral, neutral_lines
-from clew.render.verdict.preflight_answers import FAILED, PASSED, UNJUDGED, Answer, Preflight
+from clew.render.verdict.preflight_answers import FAILED, PASSED, UNJUDGED, ExperimentAnswer, Preflight
 from clew.render.verdict.source_place import location
 from clew.render.verdict_json import verdict_json
 
@@ -64,7 +64,7 @@ def _case(suite: ElementTree.Element, name: str, seconds: float) -> ElementTree.
     return ElementTree.SubElement(suite, "testcase", given)
 
 
-def _add_answer(suite: ElementTree.Element, answer: Answer) -> None:
+def _add_answer(suite: ElementTree.Element, answer: ExperimentAnswer) -> None:
     case = _case(suite, answer.name, answer.seconds)
     if answer.state == FAILED and answer.finding is not None:
         _add_failure(case, answer.finding)

@@ -11,7 +11,7 @@ from clew.render.run_summary import LONGEST_COMMAND, RunSummary
 from clew.render.safe_text import neutral, short_path
 from clew.render.screen import Screen
 from clew.render.verdict.finding_block import COLUMN, draw_effects, draw_finding, one_line
-from clew.render.verdict.preflight_answers import FAILED, PASSED, UNJUDGED, Answer, Preflight
+from clew.render.verdict.preflight_answers import FAILED, PASSED, UNJUDGED, ExperimentAnswer, Preflight
 from clew.render.verdict.root_causes import effects_by_root
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def render_preflight(
 
 
 def render_answer(
-    answer: Answer, run: RunSummary, *, stream: IO[str] | None = None, width: int | None = None
+    answer: ExperimentAnswer, run: RunSummary, *, stream: IO[str] | None = None, width: int | None = None
 ) -> None:
     """One failed experiment by itself: its finding with all that is to be seen."""
     if answer.finding is not None:
@@ -86,7 +86,7 @@ def _draw_table(screen: Screen, preflight: Preflight) -> None:
             screen.row(line, indent=INDENT + before)
 
 
-def _mark(screen: Screen, answer: Answer) -> tuple[str, str]:
+def _mark(screen: Screen, answer: ExperimentAnswer) -> tuple[str, str]:
     if answer.state == FAILED:
         return screen.glyphs.error.ljust(len(screen.glyphs.good)), "bold red"
     return screen.glyphs.good, "green"
@@ -94,7 +94,7 @@ def _mark(screen: Screen, answer: Answer) -> tuple[str, str]:
 
 def _draw_unjudged(screen: Screen, preflight: Preflight) -> None:
     """One paragraph for each reason, with the questions that it left open."""
-    reasons: dict[tuple[str, str], list[Answer]] = {}
+    reasons: dict[tuple[str, str], list[ExperimentAnswer]] = {}
     for answer in preflight.answers:
         if answer.state == UNJUDGED:
             reasons.setdefault((answer.reason, answer.hint), []).append(answer)

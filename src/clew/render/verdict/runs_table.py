@@ -21,7 +21,7 @@ GAP = 2
 
 
 @dataclass(frozen=True)
-class Column:
+class RunsColumn:
     """What is shown of each run; of those that don't fit the screen the last in `rank` go first."""
 
     title: str
@@ -32,13 +32,15 @@ class Column:
 
 
 COLUMNS = (
-    Column("run", lambda run, _: run.id, 0, widest=48),
-    Column("state", lambda run, _: run.state, 1),
-    Column("script", lambda run, _: run.script or "", 5, widest=24),
-    Column("steps", lambda run, _: "" if run.steps is None else f"{run.steps:,}", 2, right=True),
-    Column("loss", lambda run, _: "" if run.last_loss is None else number(run.last_loss), 3, right=True),
-    Column("took", lambda run, _: "" if run.duration is None else span(run.duration), 6, right=True),
-    Column("started", lambda run, now: "" if run.started is None else f"{span(now - run.started)} ago", 4),
+    RunsColumn("run", lambda run, _: run.id, 0, widest=48),
+    RunsColumn("state", lambda run, _: run.state, 1),
+    RunsColumn("script", lambda run, _: run.script or "", 5, widest=24),
+    RunsColumn("steps", lambda run, _: "" if run.steps is None else f"{run.steps:,}", 2, right=True),
+    RunsColumn("loss", lambda run, _: "" if run.last_loss is None else number(run.last_loss), 3, right=True),
+    RunsColumn("took", lambda run, _: "" if run.duration is None else span(run.duration), 6, right=True),
+    RunsColumn(
+        "started", lambda run, now: "" if run.started is None else f"{span(now - run.started)} ago", 4
+    ),
 )
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from clew.hooks.seams.torch_hooks import Seams
     from clew.hooks.steps.watcher import Watcher
     from clew.labs.replay.repro.repro_writer import ReproWriter
-    from clew.labs.replay.step_replay import Answer
+    from clew.labs.replay.step_replay import ReplayAnswer
     from clew.labs.snapshot.held_step import HeldStep
 
 
@@ -34,7 +34,7 @@ class NanReplay(Activity):
 
         watcher.on_alarm = replay
 
-    def _save_repro(self, held: HeldStep, found: Answer) -> None:
+    def _save_repro(self, held: HeldStep, found: ReplayAnswer) -> None:
         """The failed step is saved in the run's folder, so that it can be replayed alone."""
         from clew.labs.replay.repro.repro_writer import ReproWriter
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from clew.labs.profiler.habits.habit_observer import Observer
     from clew.labs.profiler.profile_windows import Windows
     from clew.labs.profiler.step_parts import Timed
-    from clew.labs.profiler.window_contents import Reading
+    from clew.labs.profiler.window_contents import WindowReading
     from clew.labs.profiler.window_kinds import Lenses
     from clew.records.step_costs import Profile
     from clew.session.activities.faster_steps import AttemptRun
@@ -188,7 +188,7 @@ class ProfileRun(Activity):
             notes.append("the run had too few steps to profile one in detail: it needs 3")
         return notes
 
-    def _clock(self, _: Reading) -> Timed | None:
+    def _clock(self, _: WindowReading) -> Timed | None:
         """The times of the steps as the run's own clock has recorded them."""
         assert self._windows is not None
         data, windows = self._session.recorded(), self._windows

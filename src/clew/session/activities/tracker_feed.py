@@ -21,7 +21,7 @@ from clew.session.activities.activity import Activity
 if TYPE_CHECKING:
     from clew.records.verdict import Verdict
     from clew.session.session import Session
-    from clew.store.read.decoder import Block, Event, Fact
+    from clew.store.read.decoder import Event, Fact, RowBlock
     from clew.store.write.row_blocks import Array
 
 MOST_WAITING = 32 << 20  # bytes that may wait for a slow tracker; more is dropped
@@ -44,7 +44,7 @@ class TrackedBatch:
 
     facts: list[Fact] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[RowBlock] = field(default_factory=list)
 
     def series(self) -> Iterator[tuple[str, Site, Array, Array]]:
         """Signal, site, steps and values of every row; nothing is copied before it is asked for."""
@@ -137,10 +137,10 @@ class TrackerFeed(Activity):
                 self._guarded(name, partial(tracker.close, self._verdict))
 
     def _batch(self, decoder: Any) -> TrackedBatch:
-        from clew.store.read.decoder import Block, DecodeError, Event, Fact
+        from clew.store.read.decoder import DecodeError, Event, Fact, RowBlock
 
         batch = TrackedBatch()
-        lists = {Fact: batch.facts, Event: batch.events, Block: batch.blocks}
+        lists = {Fact: batch.facts, Event: batch.events, RowBlock: batch.blocks}
         for _ in range(len(self._waiting)):
             payload = self._waiting.popleft()
             self._size = max(self._size - len(payload), 0)

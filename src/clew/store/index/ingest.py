@@ -13,7 +13,7 @@ from clew.records.site import Site
 from clew.store.index.index_cache import put_chunk
 from clew.store.index.lanes import STEPS_LANE, Band, Lanes, load_band, load_rows
 from clew.store.index.pyramid import FACTOR, Level, fold, fold_steps, pack
-from clew.store.read.decoder import Block, DecodeError, Decoder, Table
+from clew.store.read.decoder import DecodeError, Decoder, RowBlock, Table
 from clew.store.write.row_blocks import Array
 
 PENDING_BYTES = 4 << 20  # rows held in memory while reading a log; ten times that at the peak
@@ -32,7 +32,7 @@ class Intake:
         self._db = db
         self._rank = rank
         self._decoder = Decoder()
-        self._pending: dict[Table, list[Block]] = {}
+        self._pending: dict[Table, list[RowBlock]] = {}
         self._bytes = 0
         self._restore()
 
@@ -50,7 +50,7 @@ class Intake:
         if isinstance(record, (Site, Table)):
             row = (self._rank, isinstance(record, Table), payload)
             self._db.execute("INSERT OR REPLACE INTO declared VALUES (?,?,?)", row)
-        elif isinstance(record, Block) and len(record.steps):
+        elif isinstance(record, RowBlock) and len(record.steps):
             self._pending.setdefault(record.table, []).append(record)
             self._bytes += len(payload)
             if self._bytes > PENDING_BYTES:

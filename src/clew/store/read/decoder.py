@@ -55,7 +55,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RowBlock:
     """Some rows of a table, in the order in which they were written."""
 
     table: Table
@@ -71,7 +71,7 @@ class Mark:
     data: dict[str, Any]
 
 
-Record = Fact | Event | Table | Block | Mark | Site
+Record = Fact | Event | Table | RowBlock | Mark | Site
 
 
 class Decoder:
@@ -106,10 +106,10 @@ class Decoder:
             raise DecodeError(str(e)) from e
         return Mark("", {})  # a kind of payload that a newer Clew writes
 
-    def _block(self, payload: bytes) -> Block:
+    def _block(self, payload: bytes) -> RowBlock:
         table = self.tables[block_table(payload)]
         steps, values = decode_block(payload, table.dtype, table.columns)
-        return Block(table, steps, values)
+        return RowBlock(table, steps, values)
 
     def _record(self, record: Any) -> Record:
         kind = record["t"]

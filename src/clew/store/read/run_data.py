@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from clew.records.site import Site
-from clew.store.read.decoder import Block, DecodeError, Decoder, Event, Fact, Mark, Table
+from clew.store.read.decoder import DecodeError, Decoder, Event, Fact, Mark, RowBlock, Table
 from clew.store.write.frames import DTYPES
 from clew.store.write.row_blocks import Array
 
@@ -70,7 +70,7 @@ class RunData:
                 self._keep(record)
 
     def _keep(self, record: object) -> None:
-        if isinstance(record, Block):
+        if isinstance(record, RowBlock):
             self._add_rows(record)
         elif isinstance(record, Fact):
             self.facts.append(record)
@@ -82,7 +82,7 @@ class RunData:
             self.begin = record.data
             self.end = None  # somebody went on writing after the end: a restarted job
 
-    def _add_rows(self, block: Block) -> None:
+    def _add_rows(self, block: RowBlock) -> None:
         if not len(block.steps):
             return
         rows = self._tables.get(block.table)

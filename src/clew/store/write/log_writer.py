@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.records.site import Site
 from clew.store.write.frames import SEGMENT_BYTES, encode_json
-from clew.store.write.payloads import Batch, Encoder
+from clew.store.write.payloads import Encoder, QueuedRows
 from clew.store.write.process_identity import identity
 from clew.store.write.segment_file import SegmentFile
 from clew.store.write.site_numbers import Names
@@ -233,7 +233,7 @@ class LogWriter:
         if batch.payloads() and not self._stopping:  # at the end nobody is to wait for a live view
             self._call_after_flush()
 
-    def _record(self, batch: Batch) -> None:
+    def _record(self, batch: QueuedRows) -> None:
         for error in batch.errors:
             self._tell("odd", error)
         self._write(batch.payloads())

@@ -18,7 +18,7 @@ MARK_EVERY = 2.0  # seconds: how far `list_runs` may have to search back for a p
 
 
 @dataclass
-class Batch:
+class QueuedRows:
     """The payloads of one flush: declarations and facts first, then one block per table.
 
     Rows of one table keep their order. That tables are grouped costs nothing, since a series
@@ -44,9 +44,9 @@ class Encoder:
         self._marked = time.monotonic()
         self._moved = False
 
-    def encode(self, items: Iterable[Any]) -> Batch:
+    def encode(self, items: Iterable[Any]) -> QueuedRows:
         """Rows are tuples (table, steps, the rows of each), everything else is a JSON record."""
-        batch = Batch()
+        batch = QueuedRows()
         found: dict[int, list[Part]] = {}
         for item in items:
             if type(item) is tuple:
@@ -64,7 +64,7 @@ class Encoder:
         """How far the run is: what a listing shows without reading the log."""
         return {"step": self._step, "loss": self._loss, "wall": time.time()}
 
-    def _record(self, record: dict[str, Any], batch: Batch) -> None:
+    def _record(self, record: dict[str, Any], batch: QueuedRows) -> None:
         try:
             payload = encode_json(record)
         except Exception as e:  # noqa: BLE001 - a fact of any content must not stop the log
@@ -77,7 +77,7 @@ class Encoder:
         else:
             batch.records.append(payload)
 
-    def _block(self, table: int, parts: list[Part], batch: Batch) -> None:
+    def _block(self, table: int, parts: list[Part], batch: QueuedRows) -> None:
         try:
             batch.blocks.append(self._encoded(table, parts))
         except Exception as e:  # noqa: BLE001 - whatever a probe handed over must not stop the log

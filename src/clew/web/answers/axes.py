@@ -12,7 +12,7 @@ AXES: tuple[AxisWord, ...] = ("step", "wall", "epoch")
 FINE = 4000  # points of the clock that moments are read from; between them it is taken as even
 
 
-class Axis:
+class StepAxis:
     """Turns steps into places on an axis, and back."""
 
     def __init__(self, run: OpenRun, kind: AxisWord, rank: int) -> None:
@@ -77,7 +77,7 @@ def offered(run: OpenRun, rank: int) -> AxesOffered:
     span = run.span(rank)
     first, last = span if span is not None else (0, 0)
     ends = np.array([first, last])
-    wall = Axis(run, "wall", rank)
+    wall = StepAxis(run, "wall", rank)
     per_epoch = run.steps_per_epoch(rank)
     found: AxesOffered = {"step": {"first": first, "last": last}, "wall": None, "epoch": None}
     if wall.known and span is not None:

@@ -25,7 +25,7 @@ from clew.web.answer_shapes import (
 )
 from clew.web.answers import run_files, run_rows
 from clew.web.answers import series_points as series
-from clew.web.answers.axes import AXES, Axis
+from clew.web.answers.axes import AXES, StepAxis
 from clew.web.answers.layer_maps import MOST_COLUMNS, histograms_answer, layers_answer
 from clew.web.answers.run_comparison import MOST_RUNS, compare_answer
 from clew.web.runs.judge_process import Judged, Judges
@@ -117,7 +117,7 @@ class Desk:
         if kind is None:
             raise BadRequest(f"x is one of {', '.join(AXES)}")
         with self.library.open(name) as run:
-            axis = Axis(run, kind, run.rank(rank))
+            axis = StepAxis(run, kind, run.rank(rank))
             if not axis.known:
                 raise BadRequest(f"this run has no {x} axis")
             found = series.series_answer(run, keys, axis, span, points)

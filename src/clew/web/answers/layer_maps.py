@@ -38,7 +38,7 @@ from clew.web.answer_shapes import (
     ScaleWord,
     StatChosen,
 )
-from clew.web.answers.series_catalogue import Entry
+from clew.web.answers.series_catalogue import SeriesEntry
 from clew.web.answers.signed_histograms import has_signed, signed_histograms
 from clew.web.runs.opened_run import OpenRun
 from clew.web.series_names import site_id, site_json, site_label
@@ -254,12 +254,12 @@ def _rows(run: OpenRun, rank: int, stat: str, sites: set[str]) -> dict[str, tupl
         return {e.site_key: (i, _row(e, run, modules, sizes, len(roots) > 1)) for i, e in enumerate(order)}
 
 
-def _param_order(entry: Entry) -> tuple[int, str]:
+def _param_order(entry: SeriesEntry) -> tuple[int, str]:
     return (0 if entry.site.param == "weight" else 1), entry.site.param or ""
 
 
 def _row(
-    entry: Entry,
+    entry: SeriesEntry,
     run: OpenRun,
     modules: dict[tuple[str, str], dict[str, Any]],
     sizes: dict[tuple[str, str, str], int],
@@ -354,8 +354,8 @@ def histograms_answer(
     }
 
 
-def _histogram_sites(run: OpenRun, rank: int) -> dict[str, tuple[Entry, set[str]]]:
-    found: dict[str, tuple[Entry, set[str]]] = {}
+def _histogram_sites(run: OpenRun, rank: int) -> dict[str, tuple[SeriesEntry, set[str]]]:
+    found: dict[str, tuple[SeriesEntry, set[str]]] = {}
     for entry in run.catalogue.entries.values():
         match = HISTOGRAM.fullmatch(entry.signal) if entry.rank == rank else None
         if match and match[2] == "00":
@@ -364,5 +364,5 @@ def _histogram_sites(run: OpenRun, rank: int) -> dict[str, tuple[Entry, set[str]
     return dict(sorted(found.items(), key=lambda item: (run.depth(item[1][0].site), _label(item[1][0]))))
 
 
-def _label(entry: Entry) -> str:
+def _label(entry: SeriesEntry) -> str:
     return site_label(entry.site) or site_key(entry.site)

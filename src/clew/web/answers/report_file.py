@@ -25,9 +25,9 @@ from clew.web.answer_shapes import (
     SignalRow,
     StoredSeries,
 )
-from clew.web.answers.axes import Axis
+from clew.web.answers.axes import StepAxis
 from clew.web.answers.desk import Desk
-from clew.web.answers.series_catalogue import Entry
+from clew.web.answers.series_catalogue import SeriesEntry
 from clew.web.answers.series_points import named, shape
 from clew.web.runs.opened_run import OpenRun
 from clew.web.strict_json import dumps, rounded
@@ -46,7 +46,7 @@ class ReportError(Exception):
 
 
 @dataclass(frozen=True)
-class Detail:
+class ReportDetail:
     """How finely a report shows things; 0 leaves them out."""
 
     points: int  # of a series
@@ -58,16 +58,16 @@ class Detail:
 
 
 LEVELS = (
-    Detail(5000, 2000, 500, 60, every_layer=True),
-    Detail(5000, 1000, 500, 60),
-    Detail(2000, 400, 400, 40),
-    Detail(1000, 200, 300, 24),
-    Detail(500, 100, 200, 12),
-    Detail(300, 0, 150, 8),
-    Detail(200, 0, 100, 0),
-    Detail(100, 0, 50, 0),
-    Detail(100, 0, 50, 0, files=False),
-    Detail(50, 0, 0, 0, files=False),
+    ReportDetail(5000, 2000, 500, 60, every_layer=True),
+    ReportDetail(5000, 1000, 500, 60),
+    ReportDetail(2000, 400, 400, 40),
+    ReportDetail(1000, 200, 300, 24),
+    ReportDetail(500, 100, 200, 12),
+    ReportDetail(300, 0, 150, 8),
+    ReportDetail(200, 0, 100, 0),
+    ReportDetail(100, 0, 50, 0),
+    ReportDetail(100, 0, 50, 0, files=False),
+    ReportDetail(50, 0, 0, 0, files=False),
 )
 
 
@@ -100,7 +100,7 @@ def build_report(desk: Desk, names: Sequence[str], *, notes: str, limit: int, ti
     )
 
 
-def _at_least(desk: Desk, names: Sequence[str], level: Detail) -> int:
+def _at_least(desk: Desk, names: Sequence[str], level: ReportDetail) -> int:
     """Bytes that the series alone will take: thousands of them are not read in vain."""
     points = 0
     for name in names:
@@ -112,11 +112,11 @@ def _at_least(desk: Desk, names: Sequence[str], level: Detail) -> int:
     return points * LEAST_BYTES
 
 
-def _points(entry: Entry, level: Detail) -> int:
+def _points(entry: SeriesEntry, level: ReportDetail) -> int:
     return max(level.layer_points if entry.known.group.layered else level.points, 50)
 
 
-def _about(content: Content, level: Detail, notes: str, limit: int, title: str) -> ReportInfo:
+def _about(content: Content, level: ReportDetail, notes: str, limit: int, title: str) -> ReportInfo:
     said = [f"{content.reduced} series are reduced to at most {level.points} intervals each, with minimum, "
             "maximum and mean."] if content.reduced else []  # fmt: skip
     said += [f"Left out to keep the file small: {', '.join(content.left_out)}."] if content.left_out else []
@@ -132,7 +132,7 @@ def _about(content: Content, level: Detail, notes: str, limit: int, title: str) 
     }
 
 
-def gather(desk: Desk, names: Sequence[str], level: Detail) -> Content:
+def gather(desk: Desk, names: Sequence[str], level: ReportDetail) -> Content:
     """Every answer that the page may ask for, at one level of detail."""
     content = Content()
     for name in names:
@@ -145,7 +145,7 @@ def gather(desk: Desk, names: Sequence[str], level: Detail) -> Content:
     return content
 
 
-def _gather_run(desk: Desk, name: str, level: Detail, content: Content) -> None:
+def _gather_run(desk: Desk, name: str, level: ReportDetail, content: Content) -> None:
     base = f"api/v1/runs/{quote(name, safe=SAFE)}"
     answers = content.answers
     answers[base] = detail = desk.run(name, patience=PATIENCE)
@@ -168,7 +168,7 @@ def _gather_run(desk: Desk, name: str, level: Detail, content: Content) -> None:
     answers[f"{base}/data"] = _data(desk, name, level, content)
 
 
-def _chosen(run: OpenRun, level: Detail, evidence: set[str]) -> tuple[list[Entry], bool]:
+def _chosen(run: OpenRun, level: ReportDetail, evidence: set[str]) -> tuple[list[SeriesEntry], bool]:
     """The series to show: all but the layers', and of those the telling ones; and whether some are left."""
     rank = run.rank(None)
     everything = run.catalogue.search(rank=rank, hist=False)
@@ -190,10 +190,10 @@ def _signals(listed: list[SignalRow]) -> SignalList:
     return {"total": len(listed), "offset": 0, "groups": counted, "signals": listed}
 
 
-def _all_series(run: OpenRun, kept: Sequence[Entry], level: Detail) -> list[StoredSeries]:
+def _all_series(run: OpenRun, kept: Sequence[SeriesEntry], level: ReportDetail) -> list[StoredSeries]:
     """Each at its resolution, with its places on all axes."""
     rank = run.rank(None)
-    wall, epoch = Axis(run, "wall", rank), Axis(run, "epoch", rank)
+    wall, epoch = StepAxis(run, "wall", rank), StepAxis(run, "epoch", rank)
     found: list[StoredSeries] = []
     for entry in kept:
         envelope = run.query(entry, None, None, _points(entry, level))
@@ -207,7 +207,7 @@ def _all_series(run: OpenRun, kept: Sequence[Entry], level: Detail) -> list[Stor
     return found
 
 
-def _gather_maps(desk: Desk, name: str, base: str, level: Detail, content: Content) -> None:
+def _gather_maps(desk: Desk, name: str, base: str, level: ReportDetail, content: Content) -> None:
     first = desk.layers(name, columns=max(level.columns, 1))
     stats = [each["stat"] for each in first["stats"]] if level.columns else []
     if not stats:
@@ -222,7 +222,7 @@ def _gather_maps(desk: Desk, name: str, base: str, level: Detail, content: Conte
     _gather_histograms(desk, name, base, level, content)
 
 
-def _gather_histograms(desk: Desk, name: str, base: str, level: Detail, content: Content) -> None:
+def _gather_histograms(desk: Desk, name: str, base: str, level: ReportDetail, content: Content) -> None:
     listed = desk.histograms(name)
     content.answers[f"{base}/histograms"] = listed
     if "sites" not in listed:
@@ -237,7 +237,7 @@ def _gather_histograms(desk: Desk, name: str, base: str, level: Detail, content:
 
 
 def _gather_kinds(
-    desk: Desk, name: str, base: str, site: str, stat: str, level: Detail, content: Content
+    desk: Desk, name: str, base: str, site: str, stat: str, level: ReportDetail, content: Content
 ) -> None:
     kinds = ["log2"]
     for kind in kinds:
@@ -247,7 +247,7 @@ def _gather_kinds(
         content.answers[f"{base}/histograms?site={site}&stat={stat}&kind={kind}"] = answer
 
 
-def _profile(desk: Desk, name: str, level: Detail, content: Content) -> ProfileAnswer:
+def _profile(desk: Desk, name: str, level: ReportDetail, content: Content) -> ProfileAnswer:
     answer = desk.profile(name)
     if level.files or answer["profile"] is None:
         return answer
@@ -255,7 +255,7 @@ def _profile(desk: Desk, name: str, level: Detail, content: Content) -> ProfileA
     return {**answer, "profile": None, "missing": "left out to keep the report small"}
 
 
-def _graph(desk: Desk, name: str, level: Detail, content: Content) -> GraphAnswer:
+def _graph(desk: Desk, name: str, level: ReportDetail, content: Content) -> GraphAnswer:
     answer = desk.graph(name)
     if level.files or not answer["graphs"]:
         return answer
@@ -263,7 +263,7 @@ def _graph(desk: Desk, name: str, level: Detail, content: Content) -> GraphAnswe
     return {**answer, "graphs": [], "layouts": [], "missing": "left out to keep the report small"}
 
 
-def _data(desk: Desk, name: str, level: Detail, content: Content) -> DataAnswer:
+def _data(desk: Desk, name: str, level: ReportDetail, content: Content) -> DataAnswer:
     answer = desk.data(name)
     if level.files or not answer["files"]:
         return answer

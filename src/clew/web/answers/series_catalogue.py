@@ -17,7 +17,7 @@ from clew.web.series_names import group_rank, place_label, series_key, site_id, 
 
 
 @dataclass
-class Entry:
+class SeriesEntry:
     """One series: what it is called and how far it goes."""
 
     key: str
@@ -86,13 +86,13 @@ class Catalogue:
 
     def _begin(self) -> None:
         self._row, self._generation = 0, self._index.generation
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, SeriesEntry] = {}
         self.extents: dict[int, tuple[int, int, int]] = {}
         self._seen: set[str] = set()  # keys of series with at least one finite value
         self._looked: dict[tuple[int, str], int] = {}
-        self._ordered: list[Entry] | None = None
-        self._shown: list[Entry] | None = None
-        self._by_signal: dict[str, list[Entry]] = {}
+        self._ordered: list[SeriesEntry] | None = None
+        self._shown: list[SeriesEntry] | None = None
+        self._by_signal: dict[str, list[SeriesEntry]] = {}
 
     def refresh(self) -> None:
         """Take in what the index has learned since."""
@@ -103,7 +103,7 @@ class Catalogue:
             key = series_key(part.rank, part.signal, part.site_key)
             if key not in self.entries:
                 site = self._site(part.site_key)
-                self.entries[key] = Entry(key, part.signal, site, part.site_key, part.rank, "", [])
+                self.entries[key] = SeriesEntry(key, part.signal, site, part.site_key, part.rank, "", [])
             self.entries[key].bands.append(part.band)
         if parts:
             self._label()
@@ -134,7 +134,7 @@ class Catalogue:
             if shared[entry.label] > 1 and (place := place_label(entry.site)):
                 entry.label = f"{entry.label}  {place}"
 
-    def ordered(self) -> list[Entry]:
+    def ordered(self) -> list[SeriesEntry]:
         """Reading order; series that never had a finite value are left out."""
         if self._shown is None:
             self._look()
@@ -146,7 +146,7 @@ class Catalogue:
                 self._by_signal.setdefault(entry.signal, []).append(entry)
         return self._shown
 
-    def _order(self, entry: Entry) -> tuple[Any, ...]:
+    def _order(self, entry: SeriesEntry) -> tuple[Any, ...]:
         group = entry.known.group
         depth = self._depth(entry.site) if group.layered else 0
         return group_rank(group), group.name, depth, entry.site_key, _signal_order(entry.signal), entry.rank
@@ -171,14 +171,14 @@ class Catalogue:
                     if ok
                 )
 
-    def find(self, signal: str, rank: int | None = None) -> list[Entry]:
+    def find(self, signal: str, rank: int | None = None) -> list[SeriesEntry]:
         """The series of a signal, in order."""
         self.ordered()
         return [e for e in self._by_signal.get(signal, []) if rank is None or e.rank == rank]
 
     def search(
         self, text: str = "", group: str = "", keys: Sequence[str] = (), *, rank: int | None, hist: bool
-    ) -> list[Entry]:
+    ) -> list[SeriesEntry]:
         """What fits all the words, any of the keys, the group and the rank."""
         words = text.lower().split()
         wanted = set(keys)
@@ -193,7 +193,7 @@ class Catalogue:
         ]
 
 
-def _haystack(entry: Entry) -> str:
+def _haystack(entry: SeriesEntry) -> str:
     site = entry.site
     return f"{entry.label} {entry.signal} {site.module or ''} {site.op or ''} {site.file or ''}".lower()
 
@@ -203,7 +203,7 @@ def _signal_order(signal: str) -> tuple[int, str]:
     return (first.index(signal) if signal in first else len(first)), signal
 
 
-def groups_of(entries: Iterable[Entry]) -> list[GroupCount]:
+def groups_of(entries: Iterable[SeriesEntry]) -> list[GroupCount]:
     """How many series each chapter has, in order."""
     counts = Counter(entry.known.group for entry in entries)
     ordered = sorted(counts, key=lambda group: (group_rank(group), group.name))

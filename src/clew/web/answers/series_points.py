@@ -15,8 +15,8 @@ from clew.web.answer_shapes import (
     SeriesValues,
     SignalList,
 )
-from clew.web.answers.axes import Axis
-from clew.web.answers.series_catalogue import Entry, groups_of
+from clew.web.answers.axes import StepAxis
+from clew.web.answers.series_catalogue import SeriesEntry, groups_of
 from clew.web.runs.opened_run import OpenRun
 from clew.web.series_names import site_json
 from clew.web.strict_json import marks, rounded
@@ -44,7 +44,7 @@ def signals_answer(
 
 
 def series_answer(
-    run: OpenRun, keys: Sequence[str], axis: Axis, span: tuple[float | None, float | None], points: int
+    run: OpenRun, keys: Sequence[str], axis: StepAxis, span: tuple[float | None, float | None], points: int
 ) -> SeriesAnswer:
     """The series of these keys between two places on the axis."""
     lo, hi = axis.step(span[0], upper=False), axis.step(span[1], upper=True)
@@ -59,7 +59,7 @@ def series_answer(
 
 
 def one_series(
-    run: OpenRun, entry: Entry, axis: Axis, lo: int | None, hi: int | None, points: int
+    run: OpenRun, entry: SeriesEntry, axis: StepAxis, lo: int | None, hi: int | None, points: int
 ) -> DrawnSeries:
     envelope = run.query(entry, lo, hi, points)
     steps = envelope.steps.tolist()
@@ -71,7 +71,7 @@ def one_series(
     }
 
 
-def named(entry: Entry) -> NamedSeries:
+def named(entry: SeriesEntry) -> NamedSeries:
     return {
         "key": entry.key,
         "signal": entry.signal,

@@ -21,7 +21,7 @@ from clew.store.index.series_index import Envelope, Index
 from clew.store.read.run_data import Event, Fact, RunData
 from clew.store.read.run_reader import read_meta
 from clew.store.read.segment_tail import RankTail, rank_folders
-from clew.web.answers.series_catalogue import Catalogue, Entry
+from clew.web.answers.series_catalogue import Catalogue, SeriesEntry
 
 LONG_SECONDS = 0.2  # a look that took longer has read a lot
 REFRESH_SECONDS = 0.3  # a burst of requests looks at the log once
@@ -33,7 +33,7 @@ def give_back_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-class Recorded(RunData):
+class RecordedSeries(RunData):
     """What a log says but for its rows, which the index has."""
 
     def feed(self, payload: bytes) -> None:
@@ -50,7 +50,7 @@ class OpenRun:
         self.meta, self.meta_damage = read_meta(path)
         self.index = Index(path)
         self.catalogue = Catalogue(self.index, self.depth)
-        self._data: dict[int, Recorded] = {}
+        self._data: dict[int, RecordedSeries] = {}
         self._tails: dict[int, RankTail] = {}
         self._order: dict[tuple[str, str], int] = {}
         self._models = 0
@@ -78,7 +78,7 @@ class OpenRun:
     def _read(self) -> None:
         for rank, folder in rank_folders(self.path).items():
             if rank not in self._tails:
-                self._data[rank] = Recorded()
+                self._data[rank] = RecordedSeries()
                 self._tails[rank] = RankTail(folder, self._data[rank].feed)
             self._tails[rank].refresh()
         models = self.facts("model")
@@ -125,10 +125,10 @@ class OpenRun:
                 found[root, text(row.get("path")) or ""] = dict(row)
         return found
 
-    def query(self, entry: Entry, lo: int | None, hi: int | None, points: int) -> Envelope:
+    def query(self, entry: SeriesEntry, lo: int | None, hi: int | None, points: int) -> Envelope:
         return self.index.query(entry.signal, entry.site_key, lo, hi, points, entry.rank)
 
-    def only(self, signal: str, rank: int | None = None) -> Entry | None:
+    def only(self, signal: str, rank: int | None = None) -> SeriesEntry | None:
         """The first series of a signal."""
         return next(iter(self.catalogue.find(signal, self.rank(rank))), None)
 

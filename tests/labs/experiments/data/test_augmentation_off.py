@@ -13,9 +13,9 @@ from subjects import cnn, digits, judged, tried
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset
 
-from clew.checks.exp.excessive_augmentation import ExcessiveAugmentation as Check
-from clew.labs.experiments.data.augmentation_off import ExcessiveAugmentation
-from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
+from clew.checks.exp.excessive_augmentation import AugmentationOff as Check
+from clew.labs.experiments.data.augmentation_off import AugmentationOff
+from clew.labs.snapshot.step_batch import INPUT, TARGET, StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -96,7 +96,7 @@ def program(dataset: Any) -> Subject:
     ],
 )
 def test_transforms_that_leave_nothing_are_named(dataset: Callable[[], Any], name: str) -> None:
-    result = tried(ExcessiveAugmentation(seconds=120.0), program(dataset()))
+    result = tried(AugmentationOff(seconds=120.0), program(dataset()))
     (finding,) = judged(Check(), result)
     assert result.data["transforms"] == [name]
     assert name in finding.fix
@@ -107,13 +107,13 @@ def test_transforms_that_leave_nothing_are_named(dataset: Callable[[], Any], nam
     "transform", [Compose(scale, shift), Compose(scale, Noise(0.5)), Compose(Erase(3), scale)]
 )
 def test_ordinary_augmentation_passes(transform: Any) -> None:
-    result = tried(ExcessiveAugmentation(seconds=120.0), program(Images(transform)))
+    result = tried(AugmentationOff(seconds=120.0), program(Images(transform)))
     assert result.data["random"]
     assert judged(Check(), result) == []
 
 
 def test_transforms_that_are_not_random_pass() -> None:
-    result = tried(ExcessiveAugmentation(seconds=120.0), program(Images(scale)))
+    result = tried(AugmentationOff(seconds=120.0), program(Images(scale)))
     assert result.data["random"] is False
     assert judged(Check(), result) == []
 
@@ -124,26 +124,26 @@ def test_values_that_the_loop_made_of_the_loader_s_are_found_again() -> None:
     made = []
     for x, y in DataLoader(dataset, batch_size=32):
         images = x.double().float()
-        made.append(Batch.of({"images": images, "y": y}, {id(images): INPUT, id(y): TARGET}))
+        made.append(StepBatch.of({"images": images, "y": y}, {id(images): INPUT, id(y): TARGET}))
     subject.batches = made
     model = subject.model
     subject.step = lambda batch: F.cross_entropy(model(batch.values["images"]), batch.values["y"])
-    (finding,) = judged(Check(), tried(ExcessiveAugmentation(seconds=120.0), subject))
+    (finding,) = judged(Check(), tried(AugmentationOff(seconds=120.0), subject))
     assert "Noise" in finding.fix
 
 
 def test_noise_inside_the_dataset_can_not_be_judged() -> None:
     with pytest.raises(CannotJudge, match="switched off"):
-        tried(ExcessiveAugmentation(seconds=120.0), program(Images(scale, inside=0.5)))
+        tried(AugmentationOff(seconds=120.0), program(Images(scale, inside=0.5)))
 
 
 def test_a_few_samples_can_not_be_judged() -> None:
     with pytest.raises(CannotJudge, match="20 samples"):
-        tried(ExcessiveAugmentation(seconds=120.0), program(Subset(Images(Noise(8.0)), range(20))))
+        tried(AugmentationOff(seconds=120.0), program(Subset(Images(Noise(8.0)), range(20))))
 
 
 def test_the_program_s_own_dataset_is_left_as_it_is() -> None:
     dataset = Images(Compose(scale, Noise(8.0)))
     before = copy.copy(dataset.transform.transforms)
-    tried(ExcessiveAugmentation(seconds=120.0), program(dataset))
+    tried(AugmentationOff(seconds=120.0), program(dataset))
     assert dataset.transform.transforms == before

@@ -12,9 +12,9 @@ from subjects import HEALTHY, digits, judged, mlp, tried
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
-from clew.checks.data.labels_misaligned import LabelsMisaligned as Check
-from clew.labs.experiments.data.label_pairs import LabelsMisaligned
-from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
+from clew.checks.data.labels_misaligned import LabelPairs as Check
+from clew.labs.experiments.data.label_pairs import LabelPairs
+from clew.labs.snapshot.step_batch import INPUT, TARGET, StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -44,7 +44,9 @@ def captured(
     model, made = subject.model, []
     for x, y in loader_of(dataset):
         images, labels = change(x, y)
-        made.append(Batch.of({"images": images, "labels": labels}, {id(images): INPUT, id(labels): TARGET}))
+        made.append(
+            StepBatch.of({"images": images, "labels": labels}, {id(images): INPUT, id(labels): TARGET})
+        )
     subject.batches = made[:12]
     subject.step = lambda batch: loss(model(batch.values["images"].flatten(1)), batch.values["labels"])
     return subject
@@ -65,7 +67,7 @@ def together(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def test_a_collate_function_that_shifts_the_labels_is_certain() -> None:
-    result = tried(LabelsMisaligned(), classifier(loader_of(pixels(), one_apart)))
+    result = tried(LabelPairs(), classifier(loader_of(pixels(), one_apart)))
     (finding,) = judged(Check(), result)
     assert finding.confidence == "certain"
     assert "in training than in the dataset" in finding.message
@@ -73,22 +75,22 @@ def test_a_collate_function_that_shifts_the_labels_is_certain() -> None:
 
 
 def test_a_loop_that_reorders_the_inputs_alone_is_certain() -> None:
-    (finding,) = judged(Check(), tried(LabelsMisaligned(), captured(pixels(), apart)))
+    (finding,) = judged(Check(), tried(LabelPairs(), captured(pixels(), apart)))
     assert "samples have a different label in training" in finding.message
 
 
 def test_pairs_that_stay_together_pass() -> None:
-    result = tried(LabelsMisaligned(), captured(pixels(), together))
+    result = tried(LabelPairs(), captured(pixels(), together))
     assert result.data["sides"]["training"]["matched"] > 300
     assert judged(Check(), result) == []
-    assert judged(Check(), tried(LabelsMisaligned(), classifier(loader_of(pixels())))) == []
+    assert judged(Check(), tried(LabelPairs(), classifier(loader_of(pixels())))) == []
 
 
 def test_labels_that_are_only_renamed_pass() -> None:
     def renamed(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         return x, 9 - y
 
-    result = tried(LabelsMisaligned(), captured(pixels(), renamed))
+    result = tried(LabelPairs(), captured(pixels(), renamed))
     assert result.data["sides"]["training"]["other"] > 100
     assert judged(Check(), result) == []
 
@@ -108,7 +110,7 @@ class Noisy(Dataset[Any]):
 
 @pytest.mark.parametrize(("change", "count"), [(apart, 1), (lambda x, y: (x, y), 0)])
 def test_inputs_that_differ_each_time_are_judged_by_what_can_be_learned(change: Any, count: int) -> None:
-    result = tried(LabelsMisaligned(), captured(Noisy(), change))
+    result = tried(LabelPairs(), captured(Noisy(), change))
     assert result.data["sides"]["training"]["matched"] == 0
     found = judged(Check(), result)
     assert len(found) == count
@@ -123,9 +125,9 @@ def test_regression_is_judged_too() -> None:
     def loss(output: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(output[:, :1], target)
 
-    found = judged(Check(), tried(LabelsMisaligned(), captured(dataset, apart, loss)))
+    found = judged(Check(), tried(LabelPairs(), captured(dataset, apart, loss)))
     assert "a different label" in found[0].message
-    assert judged(Check(), tried(LabelsMisaligned(), captured(dataset, lambda x, y: (x, y), loss))) == []
+    assert judged(Check(), tried(LabelPairs(), captured(dataset, lambda x, y: (x, y), loss))) == []
 
 
 def test_copies_with_different_labels_pass() -> None:
@@ -135,12 +137,12 @@ def test_copies_with_different_labels_pass() -> None:
     x[:, 3:] = 0
     dataset = TensorDataset(x, torch.randint(0, 10, (600,)))
     with pytest.raises(CannotJudge, match="too few"):
-        tried(LabelsMisaligned(learned=10_000), captured(dataset, lambda x, y: (x, y)))
+        tried(LabelPairs(learned=10_000), captured(dataset, lambda x, y: (x, y)))
 
 
 def test_without_a_dataset_it_says_what_is_needed() -> None:
     with pytest.raises(CannotJudge, match="no DataLoader"):
-        tried(LabelsMisaligned(), HEALTHY["cnn"]())
+        tried(LabelPairs(), HEALTHY["cnn"]())
 
 
 def test_an_autoencoder_has_no_labels() -> None:
@@ -149,4 +151,4 @@ def test_an_autoencoder_has_no_labels() -> None:
     optimizer = torch.optim.Adam(model.parameters())
     subject = subject_of(model, None, loader, optimizer, step=lambda b: F.mse_loss(model(b[0]), b[0]))
     with pytest.raises(CannotJudge, match="also the target"):
-        tried(LabelsMisaligned(), subject)
+        tried(LabelPairs(), subject)

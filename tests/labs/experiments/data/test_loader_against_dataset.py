@@ -14,9 +14,9 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, default_collate
 
-from clew.checks.exp.loader_corrupts_data import LoaderCorruptsData as Check
-from clew.labs.experiments.data.loader_against_dataset import LoaderCorruptsData
-from clew.labs.snapshot.step_batch import Batch
+from clew.checks.exp.loader_corrupts_data import LoaderAgainstDataset as Check
+from clew.labs.experiments.data.loader_against_dataset import LoaderAgainstDataset
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.records.finding import Finding
@@ -49,7 +49,7 @@ class Images(Dataset[Any]):
 def found(dataset: Any, collate: Callable[[list[Any]], Any] | None = None) -> list[Finding]:
     loader = DataLoader(dataset, batch_size=16, shuffle=True, collate_fn=collate)
     subject = Subject(models={"net": nn.Identity()}, loader=loader, dataset=dataset)
-    return judged(Check(), tried(LoaderCorruptsData(), subject))
+    return judged(Check(), tried(LoaderAgainstDataset(), subject))
 
 
 def test_what_torch_makes_of_samples_passes() -> None:
@@ -174,7 +174,7 @@ def test_a_stream_and_a_dataset_that_can_not_be_copied_are_not_judged() -> None:
     stream = DataLoader(Stream(), batch_size=4)
     subject = Subject(models={}, loader=stream, dataset=stream.dataset)
     with pytest.raises(CannotJudge, match="by index"):
-        tried(LoaderCorruptsData(), subject)
+        tried(LoaderAgainstDataset(), subject)
     dataset = Open()
     try:
         with pytest.raises(CannotJudge, match="can't be copied"):
@@ -184,6 +184,6 @@ def test_a_stream_and_a_dataset_that_can_not_be_copied_are_not_judged() -> None:
 
 
 def test_without_a_loader_it_says_what_is_needed() -> None:
-    batch = Batch.of({"x": torch.zeros(2)}, {})
+    batch = StepBatch.of({"x": torch.zeros(2)}, {})
     with pytest.raises(CannotJudge, match="no DataLoader"):
-        tried(LoaderCorruptsData(), Subject(models={}, batches=[batch]))
+        tried(LoaderAgainstDataset(), Subject(models={}, batches=[batch]))

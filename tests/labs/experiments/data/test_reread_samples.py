@@ -11,8 +11,8 @@ from subjects import judged, tried
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
-from clew.checks.data.dataset_mutates import DatasetMutates as Check
-from clew.labs.experiments.data.reread_samples import DatasetMutates
+from clew.checks.data.dataset_mutates import RereadSamples as Check
+from clew.labs.experiments.data.reread_samples import RereadSamples
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 
@@ -52,7 +52,7 @@ def test_a_row_that_is_scaled_in_place_is_certain(wrapped: bool) -> None:
     dataset: Any = Readings("in place")
     before = dataset.data.copy()
     whole = Subset(dataset, range(50)) if wrapped else dataset
-    (finding,) = judged(Check(), tried(DatasetMutates(), subject(whole)))
+    (finding,) = judged(Check(), tried(RereadSamples(), subject(whole)))
     assert (finding.confidence, finding.severity.value) == ("certain", "error")
     assert ("dataset.data" if wrapped else "Readings.data") in finding.message
     assert finding.evidence[0].values[0] > finding.evidence[0].values[1]
@@ -61,16 +61,16 @@ def test_a_row_that_is_scaled_in_place_is_certain(wrapped: bool) -> None:
 
 @pytest.mark.parametrize("how", ["copy", "random", "cache"])
 def test_copies_caches_and_random_transforms_pass(how: str) -> None:
-    result = tried(DatasetMutates(), subject(Readings(how)))
+    result = tried(RereadSamples(), subject(Readings(how)))
     assert result.data["fields"] == []
     assert judged(Check(), result) == []
 
 
 def test_tensors_in_memory_pass() -> None:
     dataset = TensorDataset(torch.randn(30, 4), torch.arange(30))
-    assert judged(Check(), tried(DatasetMutates(), subject(dataset))) == []
+    assert judged(Check(), tried(RereadSamples(), subject(dataset))) == []
 
 
 def test_a_generator_of_the_dataset_s_own_is_not_taken_for_a_change() -> None:
     with pytest.raises(CannotJudge, match="its own random generator"):
-        tried(DatasetMutates(), subject(Readings("own generator")))
+        tried(RereadSamples(), subject(Readings("own generator")))

@@ -10,8 +10,8 @@ from subjects import HEALTHY, digits, judged, mlp, tried
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from clew.checks.exp.label_noise import LabelNoise as Check
-from clew.labs.experiments.data.suspect_labels import LabelNoise
+from clew.checks.exp.label_noise import SuspectLabels as Check
+from clew.labs.experiments.data.suspect_labels import SuspectLabels
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -41,7 +41,7 @@ def flipped(y: Tensor, share: float) -> tuple[Tensor, set[int]]:
 def test_wrong_labels_are_counted_and_listed(share: float) -> None:
     x, y = pixels()
     wrong, chosen = flipped(y, share)
-    result = tried(LabelNoise(), program(x, wrong))
+    result = tried(SuspectLabels(), program(x, wrong))
     (finding,) = judged(Check(), result)
     assert result.data["wrong"] / result.data["judged"] == pytest.approx(share, rel=0.35)
     listed = {s["index"] for s in result.data["suspects"]}
@@ -53,10 +53,10 @@ def test_wrong_labels_are_counted_and_listed(share: float) -> None:
 
 
 def test_well_kept_data_passes() -> None:
-    assert judged(Check(), tried(LabelNoise(), program(*pixels()))) == []
+    assert judged(Check(), tried(SuspectLabels(), program(*pixels()))) == []
     data = load_breast_cancer()
     x = torch.tensor((data.data - data.data.mean(0)) / data.data.std(0), dtype=torch.float32)
-    assert judged(Check(), tried(LabelNoise(), program(x, torch.tensor(data.target)))) == []
+    assert judged(Check(), tried(SuspectLabels(), program(x, torch.tensor(data.target)))) == []
 
 
 @pytest.mark.parametrize("noise", [0.5, 1.0, 2.0])
@@ -64,7 +64,7 @@ def test_classes_that_overlap_are_not_taken_for_wrong_labels(noise: float) -> No
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(800, 10, generator=generator)
     y = (x[:, 0] + x[:, 1] + noise * torch.randn(800, generator=generator) > 0).long()
-    assert judged(Check(), tried(LabelNoise(), program(x, y))) == []
+    assert judged(Check(), tried(SuspectLabels(), program(x, y))) == []
 
 
 def test_rare_classes_are_not_taken_for_wrong_labels() -> None:
@@ -72,19 +72,19 @@ def test_rare_classes_are_not_taken_for_wrong_labels() -> None:
     x = torch.randn(800, 10, generator=generator)
     y = (torch.rand(800, generator=generator) < 0.08).long()
     x[y == 1] += 0.7
-    assert judged(Check(), tried(LabelNoise(), program(x, y))) == []
+    assert judged(Check(), tried(SuspectLabels(), program(x, y))) == []
 
 
 def test_regression_is_not_judged() -> None:
     x, _ = pixels()
     with pytest.raises(CannotJudge, match="only class labels"):
-        tried(LabelNoise(), program(x, torch.randn(1000, 10), F.mse_loss))
+        tried(SuspectLabels(), program(x, torch.randn(1000, 10), F.mse_loss))
 
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_healthy_programs_pass_or_say_what_is_missing(name: str) -> None:
     if name == "cnn":
-        assert judged(Check(), tried(LabelNoise(), HEALTHY[name]())) == []
+        assert judged(Check(), tried(SuspectLabels(), HEALTHY[name]())) == []
     else:
         with pytest.raises(CannotJudge):
-            tried(LabelNoise(), HEALTHY[name]())
+            tried(SuspectLabels(), HEALTHY[name]())

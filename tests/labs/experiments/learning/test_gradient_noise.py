@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from subjects import HEALTHY, batches, judged, mlp, tried, two_towers
 from torch import nn
 
-from clew.checks.mode.batch_size_unfit import BatchSizeUnfit as Check
-from clew.labs.experiments.learning.gradient_noise import BatchSizeUnfit
+from clew.checks.mode.batch_size_unfit import GradientNoise as Check
+from clew.labs.experiments.learning.gradient_noise import GradientNoise
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -16,7 +16,7 @@ from clew.records.finding import Severity
 
 @pytest.mark.parametrize("name", [name for name in HEALTHY if name != "two_towers"])
 def test_the_batch_size_of_a_healthy_program_is_left_alone(name: str) -> None:
-    result = tried(BatchSizeUnfit(), HEALTHY[name]())
+    result = tried(GradientNoise(), HEALTHY[name]())
     assert judged(Check(), result) == []
     assert len(result.data["points"]) == 3
 
@@ -32,21 +32,21 @@ def faint(size: int, signal: float, noise: float, features: int, offset: float =
 
 
 def test_small_batches_of_a_faint_rule_are_advice() -> None:
-    (found,) = judged(Check(), tried(BatchSizeUnfit(), faint(8, 0.3, 1.0, 64)))
+    (found,) = judged(Check(), tried(GradientNoise(), faint(8, 0.3, 1.0, 64)))
     assert found.severity is Severity.ADVICE
     assert "nearly all noise" in found.message
 
 
 def test_a_noise_scale_that_so_few_batches_cannot_tell_is_left_alone() -> None:
-    result = tried(BatchSizeUnfit(), faint(1, 0.6, 1.0, 8))
+    result = tried(GradientNoise(), faint(1, 0.6, 1.0, 8))
     assert all(point["least"] < 10 for point in result.data["points"])
     assert judged(Check(), result) == []
 
 
 def test_huge_batches_of_a_clear_rule_are_advice_and_small_ones_are_not() -> None:
-    (found,) = judged(Check(), tried(BatchSizeUnfit(), faint(2048, 3.0, 0.1, 8, offset=4.0)))
+    (found,) = judged(Check(), tried(GradientNoise(), faint(2048, 3.0, 0.1, 8, offset=4.0)))
     assert "larger than necessary" in found.message
-    assert judged(Check(), tried(BatchSizeUnfit(), faint(64, 3.0, 0.1, 8, offset=4.0))) == []
+    assert judged(Check(), tried(GradientNoise(), faint(64, 3.0, 0.1, 8, offset=4.0))) == []
 
 
 def test_the_noise_scale_is_that_of_a_known_gradient() -> None:
@@ -60,17 +60,17 @@ def test_the_noise_scale_is_that_of_a_known_gradient() -> None:
 
     data = batches(values, values, size=100, most=16)
     subject = subject_of(model, None, data, torch.optim.SGD(model.parameters(), lr=1e-6), step=step)
-    (first, *_) = tried(BatchSizeUnfit(), subject).data["points"]
+    (first, *_) = tried(GradientNoise(), subject).data["points"]
     assert first["scale"] == pytest.approx(9, rel=0.2)
     assert first["least"] < first["scale"] < first["most"]
 
 
 def test_a_loss_among_the_samples_of_a_batch_is_not_judged() -> None:
     with pytest.raises(CannotJudge, match="with each other"):
-        tried(BatchSizeUnfit(), two_towers())
+        tried(GradientNoise(), two_towers())
 
 
 def test_a_single_batch_is_cut_into_parts() -> None:
     subject = HEALTHY["cnn"]()
     del subject.batches[1:]
-    assert tried(BatchSizeUnfit(), subject).data["compared"] == 8
+    assert tried(GradientNoise(), subject).data["compared"] == 8

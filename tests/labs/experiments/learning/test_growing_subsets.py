@@ -11,9 +11,9 @@ from subjects import HEALTHY, diabetes, digits, judged, mlp, tried
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from clew.checks.adv.too_few_examples import TooFewExamples as Check
+from clew.checks.adv.too_few_examples import GrowingSubsets as Check
 from clew.labs.experiments.base import Result
-from clew.labs.experiments.learning.growing_subsets import TooFewExamples
+from clew.labs.experiments.learning.growing_subsets import GrowingSubsets
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -33,7 +33,7 @@ def some_digits(count: int) -> tuple[Tensor, Tensor]:
 
 
 def test_a_few_dozen_digits_are_too_few() -> None:
-    result = tried(TooFewExamples(), program(*some_digits(60)))
+    result = tried(GrowingSubsets(), program(*some_digits(60)))
     (finding,) = judged(Check(), result)
     assert finding.severity.value == "advice"
     assert "more samples would help" in finding.message
@@ -41,12 +41,12 @@ def test_a_few_dozen_digits_are_too_few() -> None:
 
 
 def test_over_a_thousand_digits_are_enough() -> None:
-    assert judged(Check(), tried(TooFewExamples(), program(*some_digits(1300)))) == []
+    assert judged(Check(), tried(GrowingSubsets(), program(*some_digits(1300)))) == []
 
 
 def test_a_regression_limited_by_noise_would_not_profit() -> None:
     x, y = diabetes()
-    assert judged(Check(), tried(TooFewExamples(), program(x, y, F.mse_loss, 1))) == []
+    assert judged(Check(), tried(GrowingSubsets(), program(x, y, F.mse_loss, 1))) == []
 
 
 def curves(*held_out: list[float], trained: float = 0.1, start: float = 2.3) -> Result:
@@ -72,14 +72,14 @@ def test_a_loss_must_still_fall_clearly_with_more_samples(result: Result, count:
 def test_a_part_of_a_large_dataset_says_nothing() -> None:
     x = torch.randn(3000, 8)
     with pytest.raises(CannotJudge, match="more samples than the 2000"):
-        tried(TooFewExamples(), program(x, torch.zeros(3000, dtype=torch.long)))
+        tried(GrowingSubsets(), program(x, torch.zeros(3000, dtype=torch.long)))
 
 
 def test_a_handful_of_samples_can_not_be_divided() -> None:
     with pytest.raises(CannotJudge, match="10 samples"):
-        tried(TooFewExamples(), program(*some_digits(10)))
+        tried(GrowingSubsets(), program(*some_digits(10)))
 
 
 def test_without_a_loader_the_number_of_samples_is_not_known() -> None:
     with pytest.raises(CannotJudge, match="not known"):
-        tried(TooFewExamples(), HEALTHY["cnn"]())
+        tried(GrowingSubsets(), HEALTHY["cnn"]())

@@ -18,12 +18,12 @@ from subjects import (
     wine_classifier,
 )
 
-from clew.checks.adv.hyperparameters_off import HyperparametersOff as RangeCheck
-from clew.checks.opt.learning_rate_too_high import LearningRateTooHigh as HighCheck
-from clew.checks.opt.learning_rate_too_low import LearningRateTooLow as LowCheck
+from clew.checks.adv.hyperparameters_off import RangeTest as RangeCheck
+from clew.checks.opt.learning_rate_too_high import LowerRates as HighCheck
+from clew.checks.opt.learning_rate_too_low import HigherRates as LowCheck
 from clew.labs.experiments.base import Result
-from clew.labs.experiments.learning.range_test import HyperparametersOff
-from clew.labs.experiments.tools.rate_races import LearningRateTooHigh, LearningRateTooLow
+from clew.labs.experiments.learning.range_test import RangeTest
+from clew.labs.experiments.tools.rate_races import HigherRates, LowerRates
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Severity
@@ -32,14 +32,14 @@ from clew.records.finding import Severity
 @pytest.mark.parametrize("name", HEALTHY)
 def test_the_rate_of_a_healthy_program_is_left_alone(name: str) -> None:
     subject = HEALTHY[name]()
-    assert judged(HighCheck(), tried(LearningRateTooHigh(), subject)) == []
-    assert judged(LowCheck(), tried(LearningRateTooLow(), subject)) == []
-    assert judged(RangeCheck(), tried(HyperparametersOff(), subject)) == []
+    assert judged(HighCheck(), tried(LowerRates(), subject)) == []
+    assert judged(LowCheck(), tried(HigherRates(), subject)) == []
+    assert judged(RangeCheck(), tried(RangeTest(), subject)) == []
 
 
 @pytest.mark.parametrize("subject", [lambda: wine_classifier(30.0), lambda: cnn_classifier(0.3)])
 def test_a_rate_that_leaves_the_loss_where_it_is_or_worse_is_too_high(subject: object) -> None:
-    result = tried(LearningRateTooHigh(), subject())  # type: ignore[operator]
+    result = tried(LowerRates(), subject())  # type: ignore[operator]
     (found,) = judged(HighCheck(), result)
     assert found.severity is Severity.WARNING
     assert "too high" in found.message
@@ -49,7 +49,7 @@ def test_a_rate_that_leaves_the_loss_where_it_is_or_worse_is_too_high(subject: o
 
 @pytest.mark.parametrize("subject", [lambda: wine_classifier(1e-5), lambda: cnn_classifier(1e-6)])
 def test_a_rate_that_hardly_moves_is_too_low(subject: object) -> None:
-    result = tried(LearningRateTooLow(), subject())  # type: ignore[operator]
+    result = tried(HigherRates(), subject())  # type: ignore[operator]
     (found,) = judged(LowCheck(), result)
     assert found.severity is Severity.WARNING
     assert "too low" in found.message
@@ -57,8 +57,8 @@ def test_a_rate_that_hardly_moves_is_too_low(subject: object) -> None:
 
 def test_a_cautious_rate_is_not_called_too_low() -> None:
     for subject in (cnn_classifier(1e-4), normalised_regression(1e-3)):
-        assert judged(LowCheck(), tried(LearningRateTooLow(), subject)) == []
-        assert judged(RangeCheck(), tried(HyperparametersOff(), subject)) == []
+        assert judged(LowCheck(), tried(HigherRates(), subject)) == []
+        assert judged(RangeCheck(), tried(RangeTest(), subject)) == []
 
 
 @pytest.mark.parametrize(("start", "found"), [(4000.0, 1), (3999.0, 0), (-0.02, 0)])
@@ -73,14 +73,14 @@ def test_a_loss_without_a_lowest_value_does_not_tell_a_low_rate(start: float, fo
 
 def test_loaded_weights_may_want_a_low_rate() -> None:
     loaded = Fact("parameters", {"root": "model", "items": [{"name": "0.weight", "loaded": True}]})
-    result = tried(LearningRateTooLow(), cnn_classifier(1e-6))
+    result = tried(HigherRates(), cnn_classifier(1e-6))
     assert judged(LowCheck(), result, loaded) == []
 
 
 def test_a_high_rate_that_a_schedule_leads_up_to_is_not_judged() -> None:
     subject = wine_classifier(30.0)
     torch.optim.lr_scheduler.LambdaLR(subject.optimizers[0], lambda step: min(1.0, (step + 1) / 100))
-    result = tried(LearningRateTooHigh(), subject)
+    result = tried(LowerRates(), subject)
     assert result.data["warms_up"]
     assert judged(HighCheck(), result) == []
 
@@ -91,7 +91,7 @@ def slow() -> Subject:
 
 
 def test_the_range_test_names_the_region_and_marks_the_users_rate() -> None:
-    result = tried(HyperparametersOff(), slow())
+    result = tried(RangeTest(), slow())
     (found,) = judged(RangeCheck(), result)
     assert found.severity is Severity.ADVICE
     assert found.confidence == "possible"
@@ -103,11 +103,11 @@ def test_the_range_test_names_the_region_and_marks_the_users_rate() -> None:
 
 def test_trials_are_shared_and_the_same_when_made_again() -> None:
     subject = wine_classifier(30.0)
-    first = tried(LearningRateTooHigh(), subject).data
+    first = tried(LowerRates(), subject).data
     made = len(subject.cache["rates"].done)
-    tried(LearningRateTooHigh(), subject)
+    tried(LowerRates(), subject)
     assert len(subject.cache["rates"].done) == made
-    assert tried(LearningRateTooHigh(), wine_classifier(30.0)).data == first
+    assert tried(LowerRates(), wine_classifier(30.0)).data == first
 
 
 def test_another_optimizer_than_the_first_group_keeps_the_proportion_of_its_rates() -> None:
@@ -115,5 +115,5 @@ def test_another_optimizer_than_the_first_group_keeps_the_proportion_of_its_rate
     model = mlp(13, 3)
     groups = [{"params": model[0].parameters(), "lr": 1e-3}, {"params": model[2:].parameters(), "lr": 1e-2}]
     subject = subject_of(model, F.cross_entropy, batches(*wine(), size=16), torch.optim.Adam(groups))
-    assert judged(HighCheck(), tried(LearningRateTooHigh(), subject)) == []
+    assert judged(HighCheck(), tried(LowerRates(), subject)) == []
     assert [group["lr"] for group in subject.optimizers[0].param_groups] == [1e-3, 1e-2]

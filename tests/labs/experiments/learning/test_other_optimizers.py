@@ -9,8 +9,8 @@ from subjects import HEALTHY, batches, judged, tried
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
-from clew.checks.exp.optimizer_unfit import OptimizerUnfit as Check
-from clew.labs.experiments.learning.other_optimizers import OptimizerUnfit
+from clew.checks.exp.optimizer_unfit import OtherOptimizers as Check
+from clew.labs.experiments.learning.other_optimizers import OtherOptimizers
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Severity
@@ -18,7 +18,7 @@ from clew.records.finding import Severity
 
 @pytest.mark.parametrize("name", ["wine", "regression", "tagger", "vae", "two_towers", "segmentation"])
 def test_the_optimizer_of_a_healthy_program_is_left_alone(name: str) -> None:
-    assert judged(Check(), tried(OptimizerUnfit(), HEALTHY[name]())) == []
+    assert judged(Check(), tried(OtherOptimizers(), HEALTHY[name]())) == []
 
 
 class Ratings(nn.Module):
@@ -45,7 +45,7 @@ def ratings(optimizer: Callable[..., Optimizer], **options: float) -> Subject:
 
 
 def test_an_optimizer_that_is_behind_at_every_rate_is_a_warning_with_the_better_one() -> None:
-    result = tried(OptimizerUnfit(), ratings(SGD, lr=0.1))
+    result = tried(OtherOptimizers(), ratings(SGD, lr=0.1))
     (found,) = judged(Check(), result)
     assert found.severity is Severity.WARNING
     assert "SGD does not fit" in found.message
@@ -54,9 +54,9 @@ def test_an_optimizer_that_is_behind_at_every_rate_is_a_warning_with_the_better_
 
 
 def test_the_same_network_with_one_that_fits_is_left_alone() -> None:
-    assert judged(Check(), tried(OptimizerUnfit(), ratings(Adam, lr=0.01))) == []
+    assert judged(Check(), tried(OtherOptimizers(), ratings(Adam, lr=0.01))) == []
 
 
 def test_a_rate_that_is_too_low_is_not_the_optimizers_fault() -> None:
     for rate in (3e-4, 1e-8):
-        assert judged(Check(), tried(OptimizerUnfit(), ratings(Adam, lr=rate))) == []
+        assert judged(Check(), tried(OtherOptimizers(), ratings(Adam, lr=rate))) == []

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from subjects import HEALTHY, batches, diabetes, digits, judged, mlp, tried, wine
 from torch import Tensor, nn
 
-from clew.checks.opt.over_regularised import OverRegularised as Check
-from clew.labs.experiments.learning.regularisation_off import OverRegularised
+from clew.checks.opt.over_regularised import RegularisationOff as Check
+from clew.labs.experiments.learning.regularisation_off import RegularisationOff
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Severity
@@ -15,7 +15,7 @@ from clew.records.finding import Severity
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_program_learns_with_its_regularisation(name: str) -> None:
-    assert judged(Check(), tried(OverRegularised(), HEALTHY[name]())) == []
+    assert judged(Check(), tried(RegularisationOff(), HEALTHY[name]())) == []
 
 
 def dropping(share: float) -> Subject:
@@ -35,19 +35,19 @@ def decaying(decay: float) -> Subject:
 
 
 def test_dropout_of_nearly_all_is_a_warning_at_the_layer() -> None:
-    (found,) = judged(Check(), tried(OverRegularised(), dropping(0.98)))
+    (found,) = judged(Check(), tried(RegularisationOff(), dropping(0.98)))
     assert (found.severity, found.site.module) == (Severity.WARNING, "3")
     assert "dropout of 98%" in found.message
 
 
 def test_dropout_of_half_is_usual() -> None:
-    assert judged(Check(), tried(OverRegularised(), dropping(0.5))) == []
+    assert judged(Check(), tried(RegularisationOff(), dropping(0.5))) == []
 
 
 def test_weight_decay_that_wins_is_a_warning() -> None:
-    (found,) = judged(Check(), tried(OverRegularised(), decaying(2.0)))
+    (found,) = judged(Check(), tried(RegularisationOff(), decaying(2.0)))
     assert "weight decay 2" in found.message
-    assert judged(Check(), tried(OverRegularised(), decaying(1e-3))) == []
+    assert judged(Check(), tried(RegularisationOff(), decaying(1e-3))) == []
 
 
 class Functional(nn.Module):
@@ -66,13 +66,13 @@ def test_dropout_by_a_function_is_switched_off_too() -> None:
     model = Functional()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     result = tried(
-        OverRegularised(), subject_of(model, F.cross_entropy, batches(*wine(), size=16), optimizer)
+        RegularisationOff(), subject_of(model, F.cross_entropy, batches(*wine(), size=16), optimizer)
     )
     assert result.data["dropouts"] == [["", pytest.approx(0.99)]]
     assert min(result.data["gains"]["off"]) > max(result.data["gains"]["on"])
 
 
 def test_a_program_without_regularisation_has_nothing_to_switch_off() -> None:
-    result = tried(OverRegularised(), HEALTHY["wine"]())
+    result = tried(RegularisationOff(), HEALTHY["wine"]())
     assert result.data["gains"] == {}
     assert judged(Check(), result) == []

@@ -20,9 +20,9 @@ from subjects import (
 )
 from torch import Tensor, nn
 
-from clew.checks.exp.toy_task_failed import ToyTaskFailed as Check
+from clew.checks.exp.toy_task_failed import ToyLadder as Check
 from clew.labs.experiments.base import Result
-from clew.labs.experiments.learning.toy_ladder import TASKS, ToyTaskFailed, target_of, values_of
+from clew.labs.experiments.learning.toy_ladder import TASKS, ToyLadder, target_of, values_of
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -32,7 +32,7 @@ from clew.records.finding import Severity
 
 @pytest.mark.parametrize("name", ["cnn", "wine", "regression", "tagger", "gpt", "segmentation"])
 def test_a_healthy_program_climbs_all_rungs(name: str) -> None:
-    result = tried(ToyTaskFailed(), HEALTHY[name]())
+    result = tried(ToyLadder(), HEALTHY[name]())
     assert judged(Check(), result) == []
     assert len(result.data["rungs"]) >= 2
     assert all(rung["taken"] for rung in result.data["rungs"][:2])
@@ -42,7 +42,7 @@ def test_what_was_learned_without_dropout_is_looked_at_without_it() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(10, 64), nn.Dropout(0.8), nn.Tanh(), nn.Linear(64, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    result = tried(ToyTaskFailed(), subject_of(model, F.mse_loss, batches(*diabetes()), optimizer))
+    result = tried(ToyLadder(), subject_of(model, F.mse_loss, batches(*diabetes()), optimizer))
     rungs = result.data["rungs"]
     assert all(rung["taken"] for rung in rungs[:2])
     assert model[1].p == 0.8
@@ -69,10 +69,10 @@ def heading(unit: float) -> Subject:
 
 
 def test_an_output_that_cannot_take_the_value_fails_at_the_constant() -> None:
-    (found,) = judged(Check(), tried(ToyTaskFailed(), heading(180 / math.pi)))
+    (found,) = judged(Check(), tried(ToyLadder(), heading(180 / math.pi)))
     assert found.severity is Severity.ERROR
     assert "give the same answer for every sample" in found.message
-    assert judged(Check(), tried(ToyTaskFailed(), heading(1.0))) == []
+    assert judged(Check(), tried(ToyLadder(), heading(1.0))) == []
 
 
 class Blind(nn.Module):
@@ -91,7 +91,7 @@ def test_an_input_that_does_not_reach_the_output_fails_at_two_samples() -> None:
     torch.manual_seed(0)
     model = Blind()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    result = tried(ToyTaskFailed(), subject_of(model, F.cross_entropy, batches(*wine(), size=16), optimizer))
+    result = tried(ToyLadder(), subject_of(model, F.cross_entropy, batches(*wine(), size=16), optimizer))
     assert [rung["taken"] for rung in result.data["rungs"]] == [True, False]
     (found,) = judged(Check(), result)
     assert "tell two samples apart" in found.message
@@ -100,7 +100,7 @@ def test_an_input_that_does_not_reach_the_output_fails_at_two_samples() -> None:
 
 def test_an_autoencoder_has_no_target_to_replace() -> None:
     with pytest.raises(CannotJudge):
-        tried(ToyTaskFailed(), vae())
+        tried(ToyLadder(), vae())
 
 
 def test_toy_targets_keep_type_shape_and_what_is_not_asked_for() -> None:
@@ -132,7 +132,7 @@ def test_toy_targets_that_are_vectors_are_two_of_the_real_ones(by_hand: bool) ->
         toy = {tuple(row) for row in target_of(task(batch, values_of(target_of(batch)))).tolist()}
         assert toy <= real
         assert len(toy) == 2 - (task is TASKS["constant"])
-    assert judged(Check(), tried(ToyTaskFailed(), subject)) == []
+    assert judged(Check(), tried(ToyLadder(), subject)) == []
 
 
 def test_vectors_that_are_all_the_same_offer_no_toy() -> None:

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from subjects import HEALTHY, batches, diabetes, digits, judged, mlp, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.capacity_too_small import CapacityTooSmall as Check
-from clew.labs.experiments.learning.wider_copy import CapacityTooSmall, order_of_layers, widen
+from clew.checks.exp.capacity_too_small import WiderCopy as Check
+from clew.labs.experiments.learning.wider_copy import WiderCopy, order_of_layers, widen
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -16,7 +16,7 @@ from clew.records.finding import Severity
 
 @pytest.mark.parametrize("name", ["cnn", "wine", "regression", "tagger", "two_towers", "segmentation"])
 def test_a_healthy_program_is_wide_enough(name: str) -> None:
-    assert judged(Check(), tried(CapacityTooSmall(), HEALTHY[name]())) == []
+    assert judged(Check(), tried(WiderCopy(), HEALTHY[name]())) == []
 
 
 def narrow(width: int) -> Subject:
@@ -28,10 +28,10 @@ def narrow(width: int) -> Subject:
 
 
 def test_a_bottleneck_of_one_unit_is_a_warning_and_a_wide_network_none() -> None:
-    (found,) = judged(Check(), tried(CapacityTooSmall(), narrow(1)))
+    (found,) = judged(Check(), tried(WiderCopy(), narrow(1)))
     assert found.severity is Severity.WARNING
     assert "narrowest has 1 units" in found.fix
-    assert judged(Check(), tried(CapacityTooSmall(), narrow(32))) == []
+    assert judged(Check(), tried(WiderCopy(), narrow(32))) == []
 
 
 @pytest.mark.parametrize("name", ["cnn", "wine", "regression", "tagger", "segmentation", "vae"])
@@ -71,9 +71,9 @@ def test_a_loss_without_a_known_floor_is_not_judged() -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     subject = subject_of(model, None, batches(*diabetes()), optimizer, step=step)
     with pytest.raises(CannotJudge, match="lowest possible loss"):
-        tried(CapacityTooSmall(), subject)
+        tried(WiderCopy(), subject)
 
 
 def test_the_code_of_an_autoencoder_may_be_narrow() -> None:
     with pytest.raises(CannotJudge, match="input is also the target"):
-        tried(CapacityTooSmall(), HEALTHY["vae"]())
+        tried(WiderCopy(), HEALTHY["vae"]())

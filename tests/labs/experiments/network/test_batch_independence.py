@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from subjects import HEALTHY, Fact, Recorded, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.batch_leak import BatchLeak as Check
+from clew.checks.exp.batch_leak import BatchIndependence as Check
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask
-from clew.labs.experiments.network.batch_independence import BatchLeak
+from clew.labs.experiments.network.batch_independence import BatchIndependence
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -65,26 +65,26 @@ def line_of(finding: Finding) -> str:
     ],
 )
 def test_what_mixes_samples_is_found_on_its_line(mix: str, line: str, severity: str) -> None:
-    (finding,) = judged(Check(), tried(BatchLeak(), program(Reader(mix))))
+    (finding,) = judged(Check(), tried(BatchIndependence(), program(Reader(mix))))
     assert finding.severity.value == severity
     assert line in line_of(finding)
 
 
 def test_the_samples_that_have_influence_are_shown() -> None:
-    result = tried(BatchLeak(), program(Reader("attention")))
+    result = tried(BatchIndependence(), program(Reader("attention")))
     assert result.data["by_sample"][result.data["row"]] == 1.0
     assert sum(v > 1e-4 for v in result.data["by_sample"]) == result.data["samples"]
 
 
 @pytest.mark.parametrize("name", sorted(set(HEALTHY) - {"two_towers", "tagger"}))
 def test_healthy_programs_pass(name: str) -> None:
-    result = tried(BatchLeak(), HEALTHY[name]())
+    result = tried(BatchIndependence(), HEALTHY[name]())
     assert judged(Check(), result) == []
     assert result.data["effect"] == 0.0
 
 
 def test_a_table_of_all_samples_with_all_others_is_said_to_be_meant() -> None:
-    result = tried(BatchLeak(), HEALTHY["two_towers"]())
+    result = tried(BatchIndependence(), HEALTHY["two_towers"]())
     assert judged(Check(), result) == []
     fact = Fact("experiment.batch-leak", {"status": "done", "data": result.data})
     _, reason = ask(Check(), RunView(Recorded(fact)))
@@ -92,27 +92,27 @@ def test_a_table_of_all_samples_with_all_others_is_said_to_be_meant() -> None:
 
 
 def test_batch_normalisation_without_running_statistics_is_said_to_be_meant() -> None:
-    result = tried(BatchLeak(), program(Reader("norm")))
+    result = tried(BatchIndependence(), program(Reader("norm")))
     assert "normalises with the statistics of each batch" in result.data["meant"]
     assert judged(Check(), result) == []
 
 
 def test_data_that_comes_time_first_is_not_judged() -> None:
     with pytest.raises(CannotJudge, match="which dimension"):
-        tried(BatchLeak(), HEALTHY["tagger"]())
+        tried(BatchIndependence(), HEALTHY["tagger"]())
 
 
 def test_a_batch_of_two_can_not_be_judged() -> None:
     with pytest.raises(CannotJudge, match="3 samples"):
-        tried(BatchLeak(), program(Reader("view"), size=2))
+        tried(BatchIndependence(), program(Reader("view"), size=2))
 
 
 def test_the_same_answer_twice_and_nothing_left_behind() -> None:
     model = Reader("view")
     subject = program(model)
     before, rng = {k: v.clone() for k, v in model.state_dict().items()}, torch.get_rng_state()
-    first = tried(BatchLeak(), subject).data
-    assert tried(BatchLeak(), subject).data == first
+    first = tried(BatchIndependence(), subject).data
+    assert tried(BatchIndependence(), subject).data == first
     assert torch.equal(torch.get_rng_state(), rng)
     assert model.training
     assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())

@@ -12,11 +12,11 @@ from subjects import HEALTHY, Fact, Recorded, judged, tried
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from clew.checks.exp.gradient_mismatch import GradientMismatch as Check
+from clew.checks.exp.gradient_mismatch import FiniteDifferences as Check
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask
 from clew.labs.experiments.base import Result
-from clew.labs.experiments.network.finite_differences import GradientMismatch
+from clew.labs.experiments.network.finite_differences import FiniteDifferences
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -110,7 +110,7 @@ def reason(result: Result) -> str | None:
 
 def test_a_wrong_backward_is_named_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cube, "factor", 2.0)
-    (finding,) = judged(Check(), tried(GradientMismatch(), program("cube")))
+    (finding,) = judged(Check(), tried(FiniteDifferences(), program("cube")))
     assert (finding.severity.value, finding.confidence, finding.site.op) == ("error", "certain", "Cube")
     line = linecache.getline(finding.site.file or "", finding.site.line or 0)
     assert "def backward" in line
@@ -118,7 +118,7 @@ def test_a_wrong_backward_is_named_with_its_line(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_right_backward_passes() -> None:
-    result = tried(GradientMismatch(), program("cube"))
+    result = tried(FiniteDifferences(), program("cube"))
     assert result.data["functions"][0]["error"] < 1e-6
     assert judged(Check(), result) == []
 
@@ -128,27 +128,27 @@ def test_a_right_backward_passes() -> None:
     [("flip", "is the identity"), ("steps", "steps"), ("detach", "detach")],
 )
 def test_gradients_that_are_meant_to_differ_are_not_judged(kind: str, says: str) -> None:
-    result = tried(GradientMismatch(), program(kind))
+    result = tried(FiniteDifferences(), program(kind))
     assert result.data["wrong"]
     assert says in str(reason(result))
 
 
 def test_values_changed_behind_autograds_back_are_an_error_at_the_parameter() -> None:
-    (finding,) = judged(Check(), tried(GradientMismatch(), program("written")))
+    (finding,) = judged(Check(), tried(FiniteDifferences(), program("written")))
     assert (finding.severity.value, finding.confidence) == ("error", "likely")
     assert finding.site.module == "first"
 
 
 @pytest.mark.parametrize("zeros", [True, False])
 def test_kinks_and_dropout_cause_no_alarm(zeros: bool) -> None:
-    result = tried(GradientMismatch(), program("kinks", zeros))
+    result = tried(FiniteDifferences(), program("kinks", zeros))
     assert result.data["wrong"] == []
     assert reason(result) is None
 
 
 @pytest.mark.parametrize("name", sorted(HEALTHY))
 def test_healthy_programs_pass(name: str) -> None:
-    result = tried(GradientMismatch(), HEALTHY[name]())
+    result = tried(FiniteDifferences(), HEALTHY[name]())
     assert result.data["compared"]["wrong"] == result.data["compared"]["unsure"] == 0
     assert result.data["compared"]["same"] > 3
     assert reason(result) is None
@@ -163,7 +163,7 @@ def test_a_step_under_autocast_is_compared_in_double_precision() -> None:
             return F.mse_loss(model(batch[0]).float(), batch[1])
 
     data = (torch.randn(32, 6), torch.randn(32, 1))
-    result = tried(GradientMismatch(), subject_of(model, None, data, step=step))
+    result = tried(FiniteDifferences(), subject_of(model, None, data, step=step))
     assert result.data["compared"] == {"same": 4, "wrong": 0, "unsure": 0}
 
 
@@ -176,7 +176,7 @@ def test_a_step_that_draws_unseeded_numbers_is_not_judged() -> None:
 
     subject = subject_of(model, None, (torch.randn(32, 6), torch.randn(32, 1)), step=step)
     with pytest.raises(CannotJudge, match="different numbers"):
-        tried(GradientMismatch(), subject)
+        tried(FiniteDifferences(), subject)
 
 
 def test_nothing_is_left_behind() -> None:
@@ -184,8 +184,8 @@ def test_nothing_is_left_behind() -> None:
     subject = subject_of(model, F.mse_loss, (torch.randn(32, 6), torch.randn(32, 1)))
     parameters, values = list(model.parameters()), [p.detach().clone() for p in model.parameters()]
     forward, rng = Cube.__dict__["forward"], torch.get_rng_state()
-    first = tried(GradientMismatch(), subject).data
-    assert tried(GradientMismatch(), subject).data == first
+    first = tried(FiniteDifferences(), subject).data
+    assert tried(FiniteDifferences(), subject).data == first
     assert all(a is b for a, b in zip(model.parameters(), parameters, strict=True))
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), values, strict=True))
     assert Cube.__dict__["forward"] is forward
@@ -208,4 +208,4 @@ def test_reentrant_checkpointing_can_be_judged() -> None:
     model = Checkpointed()
     data = (torch.randn(16, 6), torch.randn(16, 1))
     subject = subject_of(model, F.mse_loss, data, torch.optim.SGD(model.parameters(), 0.1))
-    assert judged(Check(), tried(GradientMismatch(), subject)) == []
+    assert judged(Check(), tried(FiniteDifferences(), subject)) == []

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.future_leak import FutureLeak as Check
-from clew.labs.experiments.network.future_inputs import FutureLeak
+from clew.checks.exp.future_leak import FutureInputs as Check
+from clew.labs.experiments.network.future_inputs import FutureInputs
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -68,20 +68,20 @@ def language(kind: str, flat: bool = False) -> Subject:
     ],
 )
 def test_what_looks_ahead_is_found_on_its_line(kind: str, line: str) -> None:
-    (finding,) = judged(Check(), tried(FutureLeak(), language(kind)))
+    (finding,) = judged(Check(), tried(FutureInputs(), language(kind)))
     assert (finding.severity.value, finding.confidence) == ("error", "certain")
     assert line in linecache.getline(finding.site.file or "", finding.site.line or 0)
 
 
 @pytest.mark.parametrize("kind", ["one way", "to the left", "masked"])
 def test_models_that_look_back_only_pass(kind: str) -> None:
-    result = tried(FutureLeak(), language(kind))
+    result = tried(FutureInputs(), language(kind))
     assert result.data["effect"] == 0.0
     assert judged(Check(), result) == []
 
 
 def test_a_gpt_with_its_mask_passes() -> None:
-    result = tried(FutureLeak(), HEALTHY["gpt"]())
+    result = tried(FutureInputs(), HEALTHY["gpt"]())
     assert result.data["why"] == "the targets are the inputs moved by one"
     assert judged(Check(), result) == []
 
@@ -89,7 +89,7 @@ def test_a_gpt_with_its_mask_passes() -> None:
 @pytest.mark.parametrize("name", ["tagger", "cnn", "regression", "two_towers", "segmentation"])
 def test_models_that_may_see_everything_are_not_judged(name: str) -> None:
     with pytest.raises(CannotJudge, match="should be causal"):
-        tried(FutureLeak(), HEALTHY[name]())
+        tried(FutureInputs(), HEALTHY[name]())
 
 
 def test_a_bidirectional_tagger_is_not_judged() -> None:
@@ -99,7 +99,7 @@ def test_a_bidirectional_tagger_is_not_judged() -> None:
         Predictor("two ways"), lambda s, t: F.cross_entropy(s.transpose(1, 2), t), (words, words % 5)
     )
     with pytest.raises(CannotJudge, match="should be causal"):
-        tried(FutureLeak(), subject)
+        tried(FutureInputs(), subject)
 
 
 class MaskedOnce(nn.Module):
@@ -122,7 +122,7 @@ def test_a_mask_on_one_of_two_layers_is_a_warning_that_says_why() -> None:
     torch.manual_seed(0)
     words = torch.randint(1, 20, (16, 14))
     subject = subject_of(MaskedOnce(), lambda s, t: F.cross_entropy(s.transpose(1, 2), t), (words, words % 3))
-    (finding,) = judged(Check(), tried(FutureLeak(), subject))
+    (finding,) = judged(Check(), tried(FutureInputs(), subject))
     assert (finding.severity.value, finding.confidence) == ("warning", "possible")
     assert "(x, x, x)\n" in linecache.getline(finding.site.file or "", finding.site.line or 0)
 
@@ -143,4 +143,4 @@ def test_a_forecast_of_the_next_values_is_judged_too(both: bool) -> None:
     torch.manual_seed(0)
     wave = torch.randn(16, 19, 2)
     subject = subject_of(Forecaster(both), F.mse_loss, (wave[:, :-1], wave[:, 1:]))
-    assert [f.site.module for f in judged(Check(), tried(FutureLeak(), subject))] == ["lstm"] * both
+    assert [f.site.module for f in judged(Check(), tried(FutureInputs(), subject))] == ["lstm"] * both

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, mlp, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.loss_prefers_wrong import LossPrefersWrong as Check
-from clew.labs.experiments.network.loss_minimum import LossPrefersWrong
+from clew.checks.exp.loss_prefers_wrong import LossMinimum as Check
+from clew.labs.experiments.network.loss_minimum import LossMinimum
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -61,13 +61,13 @@ WRONG = {
 @pytest.mark.parametrize("name", sorted(WRONG))
 def test_a_loss_that_does_not_want_the_target_is_an_error(name: str) -> None:
     make, says = WRONG[name]
-    (finding,) = judged(Check(), tried(LossPrefersWrong(), make()))
+    (finding,) = judged(Check(), tried(LossMinimum(), make()))
     assert finding.severity.value == "error"
     assert says in finding.message
 
 
 def test_the_line_of_the_loss_is_named() -> None:
-    (finding,) = judged(Check(), tried(LossPrefersWrong(), classes(picked)))
+    (finding,) = judged(Check(), tried(LossMinimum(), classes(picked)))
     assert "gather(1, labels" in linecache.getline(finding.site.file or "", finding.site.line or 0)
 
 
@@ -82,7 +82,7 @@ class Away(torch.autograd.Function):
 
 
 def test_a_gradient_that_points_away_from_where_the_loss_falls_is_an_error() -> None:
-    (finding,) = judged(Check(), tried(LossPrefersWrong(), values(lambda p, t: F.mse_loss(Away.apply(p), t))))
+    (finding,) = judged(Check(), tried(LossMinimum(), values(lambda p, t: F.mse_loss(Away.apply(p), t))))
     assert "points the wrong way" in finding.message
 
 
@@ -122,18 +122,18 @@ RIGHT = {
 
 @pytest.mark.parametrize("name", sorted(RIGHT))
 def test_losses_that_want_the_target_pass(name: str) -> None:
-    assert judged(Check(), tried(LossPrefersWrong(), RIGHT[name]())) == []
+    assert judged(Check(), tried(LossMinimum(), RIGHT[name]())) == []
 
 
 @pytest.mark.parametrize("name", ["cnn", "wine", "regression", "segmentation", "gpt"])
 def test_healthy_programs_pass(name: str) -> None:
-    assert judged(Check(), tried(LossPrefersWrong(), HEALTHY[name]())) == []
+    assert judged(Check(), tried(LossMinimum(), HEALTHY[name]())) == []
 
 
 @pytest.mark.parametrize("name", ["two_towers", "vae", "tagger"])
 def test_healthy_programs_whose_target_is_elsewhere_pass_or_are_not_judged(name: str) -> None:
     try:
-        found = judged(Check(), tried(LossPrefersWrong(), HEALTHY[name]()))
+        found = judged(Check(), tried(LossMinimum(), HEALTHY[name]()))
     except CannotJudge:
         found = []
     assert found == []
@@ -150,7 +150,7 @@ def test_rewards_are_not_judged() -> None:
 
     data = (torch.randn(32, 6), torch.randint(0, 4, (32,)), torch.randn(32))
     with pytest.raises(CannotJudge, match=r"signed weights|form of a target"):
-        tried(LossPrefersWrong(), subject_of(policy, None, data, step=step))
+        tried(LossMinimum(), subject_of(policy, None, data, step=step))
 
 
 def test_a_model_that_makes_its_own_loss_is_not_judged() -> None:
@@ -168,4 +168,4 @@ def test_a_model_that_makes_its_own_loss_is_not_judged() -> None:
     data = (torch.randn(32, 6), torch.randint(0, 4, (32,)))
     subject = subject_of(model, None, data, step=lambda batch: model(*batch)[1])
     with pytest.raises(CannotJudge, match=r"inside the model|form of a target"):
-        tried(LossPrefersWrong(), subject)
+        tried(LossMinimum(), subject)

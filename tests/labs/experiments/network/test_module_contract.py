@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.custom_layer_broken import CustomLayerBroken as Check
-from clew.labs.experiments.network.module_contract import CustomLayerBroken
+from clew.checks.exp.custom_layer_broken import ModuleContract as Check
+from clew.labs.experiments.network.module_contract import ModuleContract
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -109,7 +109,7 @@ BROKEN: dict[str, tuple[Callable[[], nn.Module], str, str]] = {
 def test_a_broken_layer_is_named_with_its_forward(name: str) -> None:
     make, severity, says = BROKEN[name]
     layer = make()
-    (finding,) = judged(Check(), tried(CustomLayerBroken(), program(layer)))
+    (finding,) = judged(Check(), tried(ModuleContract(), program(layer)))
     assert finding.severity.value == severity
     assert says in finding.message
     assert type(layer).__name__ in finding.message
@@ -131,28 +131,28 @@ class Padded(nn.Module):
 
 @pytest.mark.parametrize("make", [lambda: Scale("parameter"), Recurrent, Padded])
 def test_a_layer_that_holds_passes(make: Callable[[], nn.Module]) -> None:
-    result = tried(CustomLayerBroken(), program(make()))
+    result = tried(ModuleContract(), program(make()))
     assert result.data["tried"] == ["1"]
     assert result.data["faults"] == []
 
 
 @pytest.mark.parametrize("name", ["tagger", "vae", "two_towers", "gpt"])
 def test_healthy_programs_pass(name: str) -> None:
-    result = tried(CustomLayerBroken(), HEALTHY[name]())
+    result = tried(ModuleContract(), HEALTHY[name]())
     assert judged(Check(), result) == [], result.data
 
 
 @pytest.mark.parametrize("name", ["cnn", "segmentation"])
 def test_a_network_of_torchs_own_layers_is_not_judged(name: str) -> None:
     with pytest.raises(CannotJudge, match="no custom layer"):
-        tried(CustomLayerBroken(), HEALTHY[name]())
+        tried(ModuleContract(), HEALTHY[name]())
 
 
 def test_nothing_is_left_behind() -> None:
     layer = Centre()
     subject = program(layer)
     mean, values = layer.mean, layer.mean.clone()
-    first = tried(CustomLayerBroken(), subject).data
+    first = tried(ModuleContract(), subject).data
     assert layer.mean is mean
     assert torch.equal(mean, values)
-    assert tried(CustomLayerBroken(), subject).data == first
+    assert tried(ModuleContract(), subject).data == first

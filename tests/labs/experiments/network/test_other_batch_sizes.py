@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.dimension_mixup import DimensionMixup as Check
-from clew.labs.experiments.network.other_batch_sizes import DimensionMixup
+from clew.checks.exp.dimension_mixup import OtherBatchSizes as Check
+from clew.labs.experiments.network.other_batch_sizes import OtherBatchSizes
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -63,42 +63,42 @@ def line_of(finding: Finding) -> str:
     ],
 )
 def test_a_dimension_taken_for_another_is_an_error_on_its_line(how: str, line: str, says: str) -> None:
-    (finding,) = judged(Check(), tried(DimensionMixup(), program(how)))
+    (finding,) = judged(Check(), tried(OtherBatchSizes(), program(how)))
     assert (finding.severity.value, finding.confidence) == ("error", "certain")
     assert says in finding.message
     assert line in line_of(finding)
 
 
 def test_the_last_sample_taken_for_the_last_step_is_found_though_the_sizes_are_equal() -> None:
-    (finding,) = judged(Check(), tried(DimensionMixup(), program("last", size=9, length=9)))
+    (finding,) = judged(Check(), tried(OtherBatchSizes(), program("last", size=9, length=9)))
     assert finding.severity.value == "error"
     assert "does not follow the batch" in finding.message
 
 
 def test_a_batch_size_that_is_also_another_size_is_a_warning_and_else_a_hint() -> None:
-    (finding,) = judged(Check(), tried(DimensionMixup(), program("literal", size=16)))
+    (finding,) = judged(Check(), tried(OtherBatchSizes(), program("literal", size=16)))
     assert finding.severity.value == "warning"
     assert "h.reshape(self.rows" in line_of(finding)
-    (finding,) = judged(Check(), tried(DimensionMixup(), program("literal", size=20)))
+    (finding,) = judged(Check(), tried(OtherBatchSizes(), program("literal", size=20)))
     assert finding.severity.value == "advice"
 
 
 def test_samples_that_are_mixed_otherwise_are_left_to_batch_leak() -> None:
-    assert judged(Check(), tried(DimensionMixup(), program("mean"))) == []
+    assert judged(Check(), tried(OtherBatchSizes(), program("mean"))) == []
 
 
 @pytest.mark.parametrize("name", ["cnn", "wine", "regression", "gpt", "segmentation"])
 def test_healthy_programs_pass(name: str) -> None:
-    assert judged(Check(), tried(DimensionMixup(), HEALTHY[name]())) == []
+    assert judged(Check(), tried(OtherBatchSizes(), HEALTHY[name]())) == []
 
 
 def test_a_reader_that_tells_them_apart_passes_also_with_equal_sizes() -> None:
-    assert judged(Check(), tried(DimensionMixup(), program("", size=16, length=16))) == []
+    assert judged(Check(), tried(OtherBatchSizes(), program("", size=16, length=16))) == []
 
 
 def test_data_that_comes_time_first_is_not_called_a_fault() -> None:
     try:
-        found = judged(Check(), tried(DimensionMixup(), HEALTHY["tagger"]()))
+        found = judged(Check(), tried(OtherBatchSizes(), HEALTHY["tagger"]()))
     except CannotJudge:
         found = []
     assert found == []
@@ -107,7 +107,7 @@ def test_data_that_comes_time_first_is_not_called_a_fault() -> None:
 @pytest.mark.parametrize("name", ["two_towers", "vae"])
 def test_tables_of_samples_and_drawn_outputs_are_not_judged(name: str) -> None:
     with pytest.raises(CannotJudge, match="per sample"):
-        tried(DimensionMixup(), HEALTHY[name]())
+        tried(OtherBatchSizes(), HEALTHY[name]())
 
 
 class Stateful(nn.Module):
@@ -129,4 +129,4 @@ def test_a_state_carried_over_is_not_judged() -> None:
     torch.manual_seed(0)
     data = (torch.randn(32, 9, 6), torch.randint(0, 3, (32,)))
     with pytest.raises(CannotJudge, match="does not run with 7 samples"):
-        tried(DimensionMixup(), subject_of(Stateful(), F.cross_entropy, data))
+        tried(OtherBatchSizes(), subject_of(Stateful(), F.cross_entropy, data))

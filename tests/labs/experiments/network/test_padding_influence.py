@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.out.mask_inverted import MaskInverted as Check
-from clew.labs.experiments.network.padding_influence import MaskInverted
+from clew.checks.out.mask_inverted import PaddingInfluence as Check
+from clew.labs.experiments.network.padding_influence import PaddingInfluence
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -60,24 +60,24 @@ def program(kind: str, inverted: bool, padded: bool = True) -> Subject:
     ("kind", "line"), [("pooled", "einsum"), ("first", "self.encoder("), ("tokens", "self.encoder(")]
 )
 def test_a_model_that_reads_the_padding_is_an_error_on_its_line(kind: str, line: str) -> None:
-    (finding,) = judged(Check(), tried(MaskInverted(), program(kind, inverted=True)))
+    (finding,) = judged(Check(), tried(PaddingInfluence(), program(kind, inverted=True)))
     assert (finding.severity.value, finding.confidence) == ("error", "certain")
     assert line in linecache.getline(finding.site.file or "", finding.site.line or 0)
 
 
 @pytest.mark.parametrize("kind", ["pooled", "first", "tokens", "recurrent", "plain"])
 def test_models_that_read_the_words_pass_whether_or_not_they_mask(kind: str) -> None:
-    result = tried(MaskInverted(), program(kind, inverted=False))
+    result = tried(PaddingInfluence(), program(kind, inverted=False))
     assert result.data["read"] >= result.data["positions"] - 1
     assert judged(Check(), result) == []
 
 
 def test_sentences_without_padding_can_not_be_judged() -> None:
     with pytest.raises(CannotJudge, match="padding"):
-        tried(MaskInverted(), program("first", inverted=True, padded=False))
+        tried(PaddingInfluence(), program("first", inverted=True, padded=False))
 
 
 @pytest.mark.parametrize("name", ["cnn", "regression", "gpt", "two_towers"])
 def test_programs_without_padding_are_not_judged(name: str) -> None:
     with pytest.raises(CannotJudge):
-        tried(MaskInverted(), HEALTHY[name]())
+        tried(PaddingInfluence(), HEALTHY[name]())

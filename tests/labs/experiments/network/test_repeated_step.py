@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.nondeterministic_step import NondeterministicStep as Check
-from clew.labs.experiments.network.repeated_step import NondeterministicStep
+from clew.checks.exp.nondeterministic_step import RepeatedStep as Check
+from clew.labs.experiments.network.repeated_step import RepeatedStep
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Finding
@@ -65,7 +65,7 @@ def line_of(finding: Finding) -> str:
 
 @pytest.mark.parametrize(("how", "line"), [("unseeded", "default_rng()"), ("time", "perf_counter_ns")])
 def test_numbers_that_no_seed_reaches_are_a_warning_on_their_line(how: str, line: str) -> None:
-    (finding,) = judged(Check(), tried(NondeterministicStep(), program(how)))
+    (finding,) = judged(Check(), tried(RepeatedStep(), program(how)))
     assert (finding.severity.value, finding.confidence) == ("warning", "certain")
     assert line in line_of(finding)
 
@@ -73,21 +73,21 @@ def test_numbers_that_no_seed_reaches_are_a_warning_on_their_line(how: str, line
 def test_without_the_loss_the_model_alone_is_run_twice() -> None:
     subject = program("unseeded")
     subject.step = None
-    (finding,) = judged(Check(), tried(NondeterministicStep(), subject))
+    (finding,) = judged(Check(), tried(RepeatedStep(), subject))
     assert "model's output" in finding.evidence[0].text
     assert "default_rng()" in line_of(finding)
 
 
 @pytest.mark.parametrize(("how", "name"), [("generator", "generator"), ("global", "OWN")])
 def test_a_generator_of_its_own_is_a_hint_that_names_it(how: str, name: str) -> None:
-    (finding,) = judged(Check(), tried(NondeterministicStep(), program(how)))
+    (finding,) = judged(Check(), tried(RepeatedStep(), program(how)))
     assert finding.severity.value == "advice"
     assert f"({name})" in finding.message
 
 
 @pytest.mark.parametrize(("how", "line"), [("kept", "self.mean.mul_"), ("counter", "self.calls")])
 def test_state_in_attributes_is_a_hint(how: str, line: str) -> None:
-    (finding,) = judged(Check(), tried(NondeterministicStep(), program(how)))
+    (finding,) = judged(Check(), tried(RepeatedStep(), program(how)))
     assert finding.severity.value == "advice"
     assert "kept in an attribute" in finding.message
     assert line in line_of(finding)
@@ -95,12 +95,12 @@ def test_state_in_attributes_is_a_hint(how: str, line: str) -> None:
 
 @pytest.mark.parametrize("how", ["", "seeded"])
 def test_dropout_batch_normalisation_and_seeded_numbers_pass(how: str) -> None:
-    assert tried(NondeterministicStep(), program(how)).data["kind"] == "same"
+    assert tried(RepeatedStep(), program(how)).data["kind"] == "same"
 
 
 @pytest.mark.parametrize("name", sorted(HEALTHY))
 def test_healthy_programs_pass(name: str) -> None:
-    result = tried(NondeterministicStep(), HEALTHY[name]())
+    result = tried(RepeatedStep(), HEALTHY[name]())
     assert result.data["kind"] == "same"
     assert judged(Check(), result) == []
 
@@ -110,11 +110,11 @@ def test_generators_and_plain_tensors_are_as_they_were_afterwards() -> None:
     subject = subject_of(model, F.mse_loss, (torch.randn(32, 6), torch.randn(32, 1)))
     model.how = "generator"
     state, mean, own = model.generator.get_state(), model.mean.clone(), OWN.bit_generator.state
-    tried(NondeterministicStep(), subject)
+    tried(RepeatedStep(), subject)
     assert torch.equal(model.generator.get_state(), state)
     model.how = "kept"
-    tried(NondeterministicStep(), subject)
+    tried(RepeatedStep(), subject)
     assert torch.equal(model.mean, mean)
     model.how = "global"
-    tried(NondeterministicStep(), subject)
+    tried(RepeatedStep(), subject)
     assert OWN.bit_generator.state == own

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from subjects import HEALTHY, critic, digits, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.input_ignored import InputIgnored as Check
-from clew.labs.experiments.network.swapped_inputs import InputIgnored
+from clew.checks.exp.input_ignored import SwappedInputs as Check
+from clew.labs.experiments.network.swapped_inputs import SwappedInputs
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
@@ -42,13 +42,13 @@ def net(**options: float) -> Net:
 
 
 def test_a_model_that_puts_zeros_in_place_of_its_input_is_certain() -> None:
-    (finding,) = judged(Check(), tried(InputIgnored(), program(net(zeros=True))))
+    (finding,) = judged(Check(), tried(SwappedInputs(), program(net(zeros=True))))
     assert (finding.severity.value, finding.confidence) == ("error", "certain")
     assert "does not depend on its input" in finding.message
 
 
 def test_an_input_divided_once_too_often_is_found_by_the_loss() -> None:
-    (finding,) = judged(Check(), tried(InputIgnored(), program(net(scale=1 / 255 / 255))))
+    (finding,) = judged(Check(), tried(SwappedInputs(), program(net(scale=1 / 255 / 255))))
     assert "hardly uses its input" in finding.message
 
 
@@ -60,38 +60,38 @@ def test_a_step_that_feeds_noise_is_certain() -> None:
 
     subject = program(model)
     subject.step = lambda batch: step(batch.values["batch"])
-    (finding,) = judged(Check(), tried(InputIgnored(), subject))
+    (finding,) = judged(Check(), tried(SwappedInputs(), subject))
     assert "the same for any input" in finding.message
 
 
 def test_samples_that_all_look_the_same_are_found() -> None:
     x, _ = digits()
-    (finding,) = judged(Check(), tried(InputIgnored(), program(net(), x=torch.zeros_like(x))))
+    (finding,) = judged(Check(), tried(SwappedInputs(), program(net(), x=torch.zeros_like(x))))
     assert "same input" in finding.message
 
 
 @pytest.mark.parametrize("options", [{}, {"dropout": 0.5}, {"scale": 0.1}])
 def test_a_model_that_learns_passes(options: dict[str, float]) -> None:
-    result = tried(InputIgnored(), program(net(**options)))
+    result = tried(SwappedInputs(), program(net(**options)))
     assert judged(Check(), result) == []
     assert result.data["tries"][-1]["used"]
 
 
 def test_a_score_of_the_whole_batch_looks_at_its_input_in_whatever_order() -> None:
-    result = tried(InputIgnored(), critic())
+    result = tried(SwappedInputs(), critic())
     assert all(attempt["given"] > 0.01 for attempt in result.data["tries"])
     assert judged(Check(), result) == []
 
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_healthy_programs_of_all_kinds_pass(name: str) -> None:
-    result = tried(InputIgnored(), HEALTHY[name]())
+    result = tried(SwappedInputs(), HEALTHY[name]())
     assert judged(Check(), result) == []
     assert result.data["tries"][-1]["used"] or name == "vae"  # its code is noisy at first
 
 
 def test_a_slow_optimizer_is_not_taken_for_a_model_that_does_not_look() -> None:
-    result = tried(InputIgnored(), program(net(), rate=1e-7))
+    result = tried(SwappedInputs(), program(net(), rate=1e-7))
     assert [t["used"] for t in result.data["tries"]] == [False, True]
     assert judged(Check(), result) == []
 
@@ -107,7 +107,7 @@ def test_an_autoencoder_whose_input_is_its_target_passes() -> None:
         torch.optim.Adam(model.parameters(), 3e-3),
         step=lambda batch: F.mse_loss(model(batch[0]), batch[0]),
     )
-    assert judged(Check(), tried(InputIgnored(), subject)) == []
+    assert judged(Check(), tried(SwappedInputs(), subject)) == []
 
 
 def test_a_sequence_model_that_is_given_its_targets_too_passes() -> None:
@@ -127,19 +127,19 @@ def test_a_sequence_model_that_is_given_its_targets_too_passes() -> None:
     data = [(words[i : i + 32],) for i in range(0, 256, 32)]
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     subject = subject_of(model, None, data, optimizer, step=lambda batch: model(batch[0]))
-    assert judged(Check(), tried(InputIgnored(), subject)) == []
+    assert judged(Check(), tried(SwappedInputs(), subject)) == []
 
 
 def test_one_target_for_all_can_not_be_judged() -> None:
     with pytest.raises(CannotJudge, match="same target"):
-        tried(InputIgnored(), program(net(), y=torch.zeros(1797, dtype=torch.long)))
+        tried(SwappedInputs(), program(net(), y=torch.zeros(1797, dtype=torch.long)))
 
 
 def test_a_handful_of_samples_can_not_be_judged() -> None:
     x, y = digits()
     subject = subject_of(net(), F.cross_entropy, (x[:4], y[:4]), torch.optim.Adam(net().parameters()))
     with pytest.raises(CannotJudge, match="only 4 samples"):
-        tried(InputIgnored(), subject)
+        tried(SwappedInputs(), subject)
 
 
 def test_the_same_answer_twice_and_nothing_left_behind() -> None:
@@ -147,7 +147,7 @@ def test_the_same_answer_twice_and_nothing_left_behind() -> None:
     subject = program(model)
     before = {k: v.clone() for k, v in model.state_dict().items()}
     state = torch.get_rng_state()
-    first = tried(InputIgnored(), subject).data
+    first = tried(SwappedInputs(), subject).data
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
-    assert tried(InputIgnored(), subject).data == first
+    assert tried(SwappedInputs(), subject).data == first

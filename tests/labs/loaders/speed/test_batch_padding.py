@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 from clew.labs.loaders.pipeline import of
 from clew.labs.loaders.speed.batch_padding import bucketed, paddings
 from clew.labs.loaders.speed.speed_measurement import measure
-from clew.labs.loaders.speed.stage_times import Lot
+from clew.labs.loaders.speed.stage_times import TimedLot
 from clew.records.loader_speed import Padding
 
 LENGTHS = [10, 20, 30, 40, 12, 22, 32, 42]
@@ -24,16 +24,16 @@ def words(length: int, seed: int = 0) -> Tensor:
     return torch.randint(1, 50, (length,), generator=torch.Generator().manual_seed(seed + length))
 
 
-def lot(lengths: list[int], extra: Any = None, to: int | None = None) -> Lot:
+def lot(lengths: list[int], extra: Any = None, to: int | None = None) -> TimedLot:
     """A batch of sentences, with what else a loader gives along."""
     rows = [words(n) for n in lengths]
     batch = pad_sequence(rows, batch_first=True)
     if to is not None:
         batch = torch.nn.functional.pad(batch, (0, to - batch.shape[1]))
-    return Lot([], {"ids": batch, **(extra or {})})
+    return TimedLot([], {"ids": batch, **(extra or {})})
 
 
-def only(lots: list[Lot]) -> Padding:
+def only(lots: list[TimedLot]) -> Padding:
     found = paddings(lots)
     assert len(found.fields) == 1
     return found.fields[0]
@@ -70,7 +70,7 @@ def test_a_mask_tells_the_lengths_whatever_the_filler_is() -> None:
     mask = torch.arange(40)[None, :] < torch.tensor(LENGTHS[:4])[:, None]
     rows = torch.randint(0, 3, (4, 40))  # zeros stand everywhere
     for given in (mask.long(), mask, (~mask).long(), mask.flip(1).long()):
-        found = only([Lot([], {"ids": rows, "attention_mask": given})] * 3)
+        found = only([TimedLot([], {"ids": rows, "attention_mask": given})] * 3)
         assert found.how == "attention_mask"
         assert found.share == pytest.approx(1 - 100 / 160)
 
@@ -79,18 +79,18 @@ def test_a_mask_that_hides_in_every_row_is_read_by_its_name() -> None:
     mask = (torch.arange(40)[None, :] < torch.tensor([10, 20, 30, 20])[:, None]).long()
     rows = torch.randint(0, 3, (4, 40))
     for name, given in (("attention_mask", mask), ("key_padding_mask", 1 - mask)):
-        found = only([Lot([], {"ids": rows, name: given})] * 3)
+        found = only([TimedLot([], {"ids": rows, name: given})] * 3)
         assert found.share == pytest.approx(0.5)
 
 
 def test_a_mask_of_holes_is_none_of_padding() -> None:
     holes = torch.randint(0, 2, (4, 40))
-    assert paddings([Lot([], {"ids": torch.randint(0, 3, (4, 40)), "mask": holes})]).fields == ()
+    assert paddings([TimedLot([], {"ids": torch.randint(0, 3, (4, 40)), "mask": holes})]).fields == ()
 
 
 def test_a_field_of_lengths_tells_them() -> None:
     frames = torch.randn(4, 40, 5)
-    found = only([Lot([], {"frames": frames, "lengths": torch.tensor(LENGTHS[:4])})] * 3)
+    found = only([TimedLot([], {"frames": frames, "lengths": torch.tensor(LENGTHS[:4])})] * 3)
     assert (found.field, found.how) == ("frames", "lengths")
     assert found.share == pytest.approx(1 - 100 / 160)
 
@@ -99,7 +99,7 @@ def test_samples_of_different_lengths_tell_them_on_any_axis() -> None:
     waves = [torch.randn(1, n) for n in (100, 300)]
     batch = torch.stack([torch.nn.functional.pad(w, (0, 300 - w.shape[1])) for w in waves])
     shapes = [{"0": tuple(w.shape), "1": ()} for w in waves]
-    found = only([Lot(shapes, [batch, torch.tensor([0, 1])])])
+    found = only([TimedLot(shapes, [batch, torch.tensor([0, 1])])])
     assert (found.axis, found.how) == (2, "samples")
     assert found.share == pytest.approx(1 - 400 / 600)
 
@@ -107,7 +107,7 @@ def test_samples_of_different_lengths_tell_them_on_any_axis() -> None:
 def test_frames_of_zeros_at_the_end_are_filler() -> None:
     lengths = [20, 25, 30, 35, 40, 22, 27, 33]
     rows = [torch.randn(n, 4) for n in lengths]
-    found = only([Lot([], pad_sequence(rows, batch_first=True))])
+    found = only([TimedLot([], pad_sequence(rows, batch_first=True))])
     assert found.share == pytest.approx(1 - sum(lengths) / (8 * 40))
 
 
@@ -134,11 +134,11 @@ def digits() -> Tensor:
     ],
 )
 def test_what_is_no_padded_sequence_is_not_called_one(batch: Any) -> None:
-    assert paddings([Lot([], (batch, torch.randint(0, 9, (16,))))] * 3).fields == ()
+    assert paddings([TimedLot([], (batch, torch.randint(0, 9, (16,))))] * 3).fields == ()
 
 
 def test_rows_of_text_and_other_things_are_left_alone() -> None:
-    assert paddings([Lot([], {"text": ["a", "bc"], "n": 3, "none": None})]).fields == ()
+    assert paddings([TimedLot([], {"text": ["a", "bc"], "n": 3, "none": None})]).fields == ()
     assert paddings([]).batches == 0
 
 

@@ -17,12 +17,12 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler
 
 from clew.labs.loaders.pipeline import CannotRead, of
 from clew.labs.loaders.speed import loader_rate
-from clew.labs.loaders.speed.loader_rate import Endless, Setting, deliver, rate_of
+from clew.labs.loaders.speed.loader_rate import Endless, LoaderSetting, deliver, rate_of
 from clew.labs.loaders.speed.speed_measurement import measure
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.records.facts.loader_facts import measured_facts
-from clew.records.loader_speed import LOADER, MODEL, Measured, Rate, Speeds
+from clew.records.loader_speed import LOADER, MODEL, MeasuredLoader, Rate, Speeds
 
 SLEEP = 0.002
 
@@ -63,7 +63,7 @@ class Numbers(IterableDataset[Tensor]):
             yield torch.full((3,), float(n))
 
 
-def delivered(loader: Any, setting: Setting, seconds: float = 0.2, **more: Any) -> Any:
+def delivered(loader: Any, setting: LoaderSetting, seconds: float = 0.2, **more: Any) -> Any:
     pipeline = of(loader)
     with pipeline.reading():
         return deliver(pipeline, setting, seconds, **more)
@@ -76,7 +76,7 @@ def children() -> list[Any]:
 
 
 def test_the_rate_is_that_of_the_sleeps() -> None:
-    found = delivered(DataLoader(Sleepy(), batch_size=8), Setting(0))
+    found = delivered(DataLoader(Sleepy(), batch_size=8), LoaderSetting(0))
     assert found.rate.median < 1 / SLEEP  # it can't be faster than it sleeps
     assert found.rate.median > 0.05 / SLEEP
     assert found.batch == 8
@@ -85,20 +85,20 @@ def test_the_rate_is_that_of_the_sleeps() -> None:
 
 def test_workers_sleep_side_by_side() -> None:
     loader = DataLoader(Sleepy(256, sleep=0.02), batch_size=8)
-    alone, four = delivered(loader, Setting(0), 0.5), delivered(loader, Setting(4, 2), 0.5)
+    alone, four = delivered(loader, LoaderSetting(0), 0.5), delivered(loader, LoaderSetting(4, 2), 0.5)
     assert four.rate.median > 1.3 * alone.rate.median
     assert children() == []
 
 
 def test_a_short_epoch_is_begun_again() -> None:
-    found = delivered(DataLoader(Sleepy(6), batch_size=4), Setting(0))
+    found = delivered(DataLoader(Sleepy(6), batch_size=4), LoaderSetting(0))
     assert {mark[0] for mark in found.marks} == {4, 2}
     assert len(found.marks) > 2
 
 
 def test_batches_that_raise_are_counted_and_the_rest_goes_on() -> None:
     loader = DataLoader(Sleepy(32, bad=5), batch_size=4)
-    for setting in (Setting(0), Setting(1, 2)):
+    for setting in (LoaderSetting(0), LoaderSetting(1, 2)):
         found = delivered(loader, setting)
         assert found.failed > 0
         assert found.error == "ValueError: sample 5 is broken"
@@ -110,16 +110,16 @@ def test_a_loader_that_always_raises_gives_no_rate_and_ends() -> None:
         def __getitem__(self, index: int) -> tuple[Tensor, int]:
             raise KeyError(index)
 
-    found = delivered(DataLoader(Broken(), batch_size=4), Setting(1, 2))
+    found = delivered(DataLoader(Broken(), batch_size=4), LoaderSetting(1, 2))
     assert found.rate is None
     assert "KeyError" in found.error
     assert children() == []
 
 
 def test_an_iterable_dataset_is_read_from_its_beginning_again() -> None:
-    found = delivered(DataLoader(Numbers(), batch_size=8), Setting(0), 0.1)
+    found = delivered(DataLoader(Numbers(), batch_size=8), LoaderSetting(0), 0.1)
     assert sum(mark[0] for mark in found.marks) > 80
-    with_worker = delivered(DataLoader(Numbers(), batch_size=8), Setting(1, 2), 0.2)
+    with_worker = delivered(DataLoader(Numbers(), batch_size=8), LoaderSetting(1, 2), 0.2)
     assert with_worker.rate is not None
     assert children() == []
 
@@ -129,7 +129,7 @@ def test_an_empty_iterable_dataset_ends() -> None:
         def __iter__(self) -> Iterator[Tensor]:
             return iter(())
 
-    assert delivered(DataLoader(Nothing(), batch_size=8), Setting(0), 0.1).rate is None
+    assert delivered(DataLoader(Nothing(), batch_size=8), LoaderSetting(0), 0.1).rate is None
 
 
 def test_batch_samplers_and_collate_of_the_users_own_are_used() -> None:
@@ -144,7 +144,7 @@ def test_batch_samplers_and_collate_of_the_users_own_are_used() -> None:
         batch_sampler=Uneven(),
         collate_fn=lambda samples: {"n": len(samples)},  # type: ignore[arg-type]
     )
-    found = delivered(loader, Setting(0), keep=3)
+    found = delivered(loader, LoaderSetting(0), keep=3)
     assert [batch["n"] for batch in found.kept] == sizes
     assert {mark[0] for mark in found.marks} == set(sizes)
 
@@ -154,7 +154,7 @@ def test_what_can_not_be_started_raises_and_leaves_no_process() -> None:
     settings: Any = {"num_workers": 1, "multiprocessing_context": "spawn", "collate_fn": list}
     loader = DataLoader(Locked(), batch_size=8, **settings)
     with pytest.raises(TypeError, match="pickle"):
-        delivered(loader, Setting(1, 2))
+        delivered(loader, LoaderSetting(1, 2))
     assert children() == []
     [found] = measure([of(loader)], seconds=1.0)
     assert found.speeds is None
@@ -164,14 +164,14 @@ def test_what_can_not_be_started_raises_and_leaves_no_process() -> None:
 
 
 def test_one_batch_is_enough_where_it_takes_longer_than_all_the_time() -> None:
-    found = delivered(DataLoader(Sleepy(), batch_size=16), Setting(0), 0.001)
+    found = delivered(DataLoader(Sleepy(), batch_size=16), LoaderSetting(0), 0.001)
     assert len(found.marks) == 1
     assert found.rate is not None
 
 
 def test_no_more_batches_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader_rate, "MOST_KEPT", 2 * 8 * 4 * 4)  # of two batches
-    found = delivered(DataLoader(Sleepy(), batch_size=8), Setting(0), keep=32)
+    found = delivered(DataLoader(Sleepy(), batch_size=8), LoaderSetting(0), keep=32)
     assert len(found.marks) > 3
     assert len(found.kept) <= 2
 
@@ -183,14 +183,14 @@ def test_parts_for_which_there_is_no_time_are_named() -> None:
 
 
 def test_work_on_every_batch_shows_as_time_without_waiting() -> None:
-    found = delivered(DataLoader(Sleepy(), batch_size=2), Setting(0), work=lambda: time.sleep(0.05))
+    found = delivered(DataLoader(Sleepy(), batch_size=2), LoaderSetting(0), work=lambda: time.sleep(0.05))
     assert found.wait < 0.5
 
 
 def test_a_list_of_batches_has_no_loader_to_start() -> None:
     pipeline = of([torch.zeros(4, 2), torch.ones(4, 2)])
     with pytest.raises(CannotRead):
-        deliver(pipeline, Setting(0), 0.1)
+        deliver(pipeline, LoaderSetting(0), 0.1)
 
 
 def test_an_endless_sampler_of_nothing_ends() -> None:
@@ -234,8 +234,10 @@ def test_a_slow_loader_before_a_small_model_is_what_limits() -> None:
     assert speeds.step == "forward"
     assert speeds.wait is not None
     assert speeds.wait > 0.5
-    assert Measured.from_json(found.to_json()) == found
-    assert Measured.from_facts({f.fact_kind: f.to_json() for f in measured_facts(found)}).speeds == speeds
+    assert MeasuredLoader.from_json(found.to_json()) == found
+    assert (
+        MeasuredLoader.from_facts({f.fact_kind: f.to_json() for f in measured_facts(found)}).speeds == speeds
+    )
 
 
 class Tired(nn.Module):
@@ -257,7 +259,7 @@ def test_the_programs_own_step_is_timed_on_a_snapshot() -> None:
     values = {"x": torch.randn(8, 4), "y": torch.zeros(8, dtype=torch.long)}
     subject = Subject(
         {"model": model},
-        [Batch.of(values, {id(values["x"]): "input", id(values["y"]): "target"})],
+        [StepBatch.of(values, {id(values["x"]): "input", id(values["y"]): "target"})],
         lambda batch: nn.functional.cross_entropy(model(batch.values["x"]), batch.values["y"]),
         [optimizer],
     )

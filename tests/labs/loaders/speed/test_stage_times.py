@@ -20,7 +20,7 @@ from clew.labs.loaders.speed.hot_lines import hot_lines
 from clew.labs.loaders.speed.speed_measurement import measure
 from clew.labs.loaders.speed.stage_times import look
 from clew.labs.loaders.speed.worker_transfer import moving, piped_bytes
-from clew.records.loader_speed import COLLATE, DATASET, DECODE, PICKLE, READ, TRANSFORM, Stage, Stages
+from clew.records.loader_speed import COLLATE, DATASET, DECODE, PICKLE, READ, TRANSFORM, Stages, StageTime
 
 
 class Slow:
@@ -64,7 +64,7 @@ def stages(data: Any, seconds: float = 0.4, **settings: Any) -> Stages:
         return look(pipeline, seconds).times.result()
 
 
-def named(found: Stages, name: str) -> Stage:
+def named(found: Stages, name: str) -> StageTime:
     return next(stage for stage in found.stages if stage.name == name)
 
 

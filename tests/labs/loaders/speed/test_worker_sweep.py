@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from clew.labs.loaders.pipeline import of
 from clew.labs.loaders.speed import worker_sweep
-from clew.labs.loaders.speed.loader_rate import Setting
+from clew.labs.loaders.speed.loader_rate import LoaderSetting
 from clew.labs.loaders.speed.worker_sweep import SPLIT_HINT, _Trial, chosen, gain_of, splits_itself, sweep
 from clew.records.loader_speed import Rate, Sweep
 
@@ -123,26 +123,26 @@ def test_a_setting_that_fails_is_a_row_with_its_reason() -> None:
 
 
 def trial(workers: int, prefetch: int, *rates: float) -> _Trial:
-    return _Trial(Setting(workers, prefetch), [Rate(r, r, r, 10, 1.0) for r in rates])
+    return _Trial(LoaderSetting(workers, prefetch), [Rate(r, r, r, 10, 1.0) for r in rates])
 
 
 def test_the_simplest_of_the_fast_ones_is_chosen() -> None:
     tried = [trial(0, 0, 50, 50), trial(2, 2, 97, 98), trial(4, 2, 100, 99), trial(2, 8, 99, 99)]
     best = chosen(tried)
     assert best is not None
-    assert best.setting == Setting(2, 2)
+    assert best.setting == LoaderSetting(2, 2)
 
 
 def test_noise_alone_adds_no_workers() -> None:
     best = chosen([trial(0, 0, 90, 92, 88), trial(2, 2, 85, 100, 115)])
     assert best is not None
-    assert best.setting == Setting(0)
+    assert best.setting == LoaderSetting(0)
 
 
 def test_noise_excuses_no_great_loss() -> None:
     best = chosen([trial(0, 0, 50, 50), trial(2, 2, 60, 100, 140)])
     assert best is not None
-    assert best.setting == Setting(2, 2)
+    assert best.setting == LoaderSetting(2, 2)
 
 
 def test_a_gain_is_none_where_one_pair_says_otherwise() -> None:

@@ -15,13 +15,13 @@ from planted import Listed, both, classes, labelled, looked_through, pictures, t
 from torch.utils.data import TensorDataset
 
 from clew.labs.loaders.field_values import leaf, roles, taken_apart
-from clew.labs.loaders.survey.field_tallies import Tally
-from clew.records.dataset_survey import INPUT, LABEL, OTHER, Between, FieldSurvey, Survey
+from clew.labs.loaders.survey.field_tallies import FieldTally
+from clew.records.dataset_survey import INPUT, LABEL, OTHER, Between, DatasetSurvey, FieldSurvey
 
 VALUES = st.floats(-1e6, 1e6) | st.sampled_from([math.nan, math.inf, -math.inf])
 
 
-def by_name(survey: Survey) -> dict[str, FieldSurvey]:
+def by_name(survey: DatasetSurvey) -> dict[str, FieldSurvey]:
     return {field.name: field for field in survey.fields}
 
 
@@ -40,7 +40,7 @@ def test_range_mean_and_spread_are_those_of_all_values() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(arrays(np.float64, 5, elements=VALUES), min_size=1))
 def test_a_tally_agrees_with_numpy_over_all_samples(samples: list[np.ndarray]) -> None:
-    tally = Tally("x")
+    tally = FieldTally("x")
     for n, sample in enumerate(samples):
         tally.add(n, leaf(sample))
     found = tally.survey(INPUT)
@@ -171,7 +171,7 @@ def test_roles_follow_names_places_and_indices() -> None:
 def test_a_survey_is_the_same_after_json() -> None:
     look = both(labelled(pictures(60)), labelled(pictures(40, seed=5)))
     for survey in look.surveys:
-        assert Survey.from_json(survey.to_json()) == survey
+        assert DatasetSurvey.from_json(survey.to_json()) == survey
     for pair in look.between:
         assert Between.from_json(pair.to_json()) == pair
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from clew.labs.network.trace import traced_forward
-from clew.labs.network.trace.op_tracer import Trace
+from clew.labs.network.trace.op_tracer import ForwardTrace
 from clew.labs.network.trace.repeated_layers import Repeats
 
 COLLECTED: list[Tensor] = []
@@ -262,7 +262,7 @@ RUNNING: dict[str, tuple[Callable[[], nn.Module], Callable[[], Tensor]]] = {
 }
 
 
-def traced(model: nn.Module, x: Tensor) -> Trace:
+def traced(model: nn.Module, x: Tensor) -> ForwardTrace:
     random.seed(0)
     trace = traced_forward.without_computing(model, (x,), {})
     if trace.error is not None:
@@ -270,7 +270,7 @@ def traced(model: nn.Module, x: Tensor) -> Trace:
     return trace
 
 
-def told(trace: Trace) -> Any:
+def told(trace: ForwardTrace) -> Any:
     """All that is known of ops and calls, in plain values."""
     ops = [
         {**vars(op), "call": None if op.call is None else op.call.index, "function": str(op.function)}

@@ -15,7 +15,7 @@ from trying_play import Costly, Counting, Ticks, classifier, everything, same
 
 from clew.labs.profiler.attempts import batch_size_sweep
 from clew.labs.profiler.attempts.batch_size_sweep import find_knee, foreseen, sized, sweep
-from clew.labs.profiler.attempts.step_memory import Held
+from clew.labs.profiler.attempts.step_memory import StepPeak
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.tried_changes import BatchSizes, SizeRow
@@ -27,8 +27,8 @@ MIB = 2**20
 def light(monkeypatch: pytest.MonkeyPatch):
     """Without torch's profiler: what a step holds is told by the size of its batch."""
 
-    def held(trainee: Any, way: Any, batch: Any) -> Held:
-        return Held(100 * MIB + batch.size * MIB, batch.size * MIB, 500 * MIB)
+    def held(trainee: Any, way: Any, batch: Any) -> StepPeak:
+        return StepPeak(100 * MIB + batch.size * MIB, batch.size * MIB, 500 * MIB)
 
     monkeypatch.setattr(batch_size_sweep, "memory_of_step", held)
 

@@ -18,7 +18,7 @@ from watched_play import line_of, run_file, watched
 from clew.labs.profiler.python import stack_sampler
 from clew.labs.profiler.python.stack_flames import python_flame, seconds_by_kind, share_by_kind, source_lines
 from clew.labs.profiler.python.stack_sampler import Sampler, Samples
-from clew.records.step_costs import Frame
+from clew.records.step_costs import FlameFrame
 
 EVERY_EVENT = 1e-12  # seconds between samples
 
@@ -104,7 +104,7 @@ def test_the_flame_has_functions_with_seconds_per_step(tmp_path: Path, clock: Cl
     assert all(_adds_up(frame) for frame in frames.values())
 
 
-def _adds_up(frame: Frame) -> bool:
+def _adds_up(frame: FlameFrame) -> bool:
     return frame.value == pytest.approx(frame.self + sum(child.value for child in frame.children))
 
 

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from clew.hooks.collect_layers.trained_models import ModelBook
 from clew.labs.profiler.torch_trace.kineto_window import Courtesy, KinetoWindow
-from clew.labs.profiler.window_contents import Reading, read
+from clew.labs.profiler.window_contents import WindowReading, read
 from clew.records.step_costs import PARTS
 
 torch.manual_seed(0)
@@ -59,17 +59,17 @@ class Doubling(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def two() -> Reading:
+def two() -> WindowReading:
     return looked_at(trainer(Two(), torch.ones(96, 96)))
 
 
-def test_ops_belong_to_the_innermost_module_that_called_them(two: Reading) -> None:
+def test_ops_belong_to_the_innermost_module_that_called_them(two: WindowReading) -> None:
     assert op(two, "few", "aten::matmul").calls == 1
     assert op(two, "many", "aten::matmul").calls == 12
     assert not ops(two, "")
 
 
-def test_the_backward_of_an_op_belongs_to_the_module_of_its_forward(two: Reading) -> None:
+def test_the_backward_of_an_op_belongs_to_the_module_of_its_forward(two: WindowReading) -> None:
     # One product of the few needs no gradient for its input: 1 product, and 2 for each of the 12.
     one = 2.0 * 96**3
     assert op(two, "few", "aten::matmul").flops == pytest.approx(one + one)
@@ -78,7 +78,7 @@ def test_the_backward_of_an_op_belongs_to_the_module_of_its_forward(two: Reading
     assert module(two, "many").self_backward > module(two, "few").self_backward
 
 
-def test_what_is_inside_a_module_is_in_its_total_but_not_its_own(two: Reading) -> None:
+def test_what_is_inside_a_module_is_in_its_total_but_not_its_own(two: WindowReading) -> None:
     root, few, many = (module(two, name) for name in ("", "few", "many"))
     assert root.forward >= few.forward + many.forward
     assert root.backward == pytest.approx(few.backward + many.backward)
@@ -87,7 +87,7 @@ def test_what_is_inside_a_module_is_in_its_total_but_not_its_own(two: Reading) -
     assert root.flops == pytest.approx(few.flops + many.flops)
 
 
-def test_modules_optimizer_data_and_what_is_left_are_the_step(two: Reading) -> None:
+def test_modules_optimizer_data_and_what_is_left_are_the_step(two: WindowReading) -> None:
     inside = sum(cost.self_forward + cost.self_backward for cost in two.modules)
     named = sum(two.parts.get(part, 0.0) for part in ("optimizer", "data"))
     assert two.left > 0
@@ -96,7 +96,7 @@ def test_modules_optimizer_data_and_what_is_left_are_the_step(two: Reading) -> N
     assert sum(two.by_step["rest"]) >= 0
 
 
-def test_the_flame_adds_up_to_the_step_and_goes_from_part_to_module_to_op(two: Reading) -> None:
+def test_the_flame_adds_up_to_the_step_and_goes_from_part_to_module_to_op(two: WindowReading) -> None:
     flame = two.flame
     assert flame is not None
     assert flame.value == pytest.approx(two.step, rel=0.01)
@@ -109,7 +109,7 @@ def test_the_flame_adds_up_to_the_step_and_goes_from_part_to_module_to_op(two: R
         assert frame.value == pytest.approx(frame.self + sum(child.value for child in frame.children))
 
 
-def test_the_calls_flops_and_bytes_of_an_op_are_those_of_its_shapes(two: Reading) -> None:
+def test_the_calls_flops_and_bytes_of_an_op_are_those_of_its_shapes(two: WindowReading) -> None:
     found = op(two, "few", "aten::matmul")
     assert found.shapes == "[96, 96] [96, 96]"
     # Forward: two matrices read and one written; backward of the weight: the same.
@@ -305,7 +305,7 @@ def test_a_model_of_bare_functions_has_its_ops_outside_modules() -> None:
     assert module(reading, "(outside modules)").flops == pytest.approx(2 * 2.0 * 96**3, rel=0.01)
 
 
-def test_the_timeline_is_one_step_with_modules_and_ops(two: Reading) -> None:
+def test_the_timeline_is_one_step_with_modules_and_ops(two: WindowReading) -> None:
     names = {entry["name"] for entry in two.timeline}
     assert {"Two", "Burner", "aten::matmul", "backward", "optimizer"} <= names
     assert all(0 <= entry["start"] <= two.step * 3 for entry in two.timeline)

@@ -21,7 +21,7 @@ from torch import nn
 
 from clew.labs.replay.repro.rebuilt_step import SavedStep
 from clew.labs.replay.repro.repro_scripts import bundled
-from clew.labs.replay.repro.saved_description import Description, TooLargeError
+from clew.labs.replay.repro.saved_description import SavedDescription, TooLargeError
 from clew.labs.replay.repro.saved_sources import CannotRebuild, definitions, find
 
 
@@ -70,7 +70,7 @@ class Tied(nn.Module):
 
 def saved(folder: Path, limit: int = 10**9, **names: Any) -> SavedStep:
     """Write values as a step's names, and read them."""
-    description = Description(limit)
+    description = SavedDescription(limit)
     described = {name: description.of(value, name) for name, value in names.items()}
     roots = {n: description.number_of(v) for n, v in names.items() if isinstance(v, nn.Module)}
     data = {"format": 2, "names": described, "calls": [], "roots": roots, "rng": {}, "paths": []}
@@ -177,8 +177,8 @@ def test_what_cannot_be_described_is_named_and_left_out(tmp_path: Path) -> None:
 
 def test_more_bytes_than_allowed_are_refused() -> None:
     with pytest.raises(TooLargeError):
-        Description(limit=399).of(torch.zeros(100), "x")
-    assert Description(limit=400).of(torch.zeros(100), "x")["kind"] == "tensor"
+        SavedDescription(limit=399).of(torch.zeros(100), "x")
+    assert SavedDescription(limit=400).of(torch.zeros(100), "x")["kind"] == "tensor"
 
 
 def test_only_the_definitions_of_a_script_are_run(tmp_path: Path) -> None:

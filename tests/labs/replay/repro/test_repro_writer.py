@@ -20,10 +20,10 @@ from clew.labs.replay.repro.rebuilt_step import SavedStep
 from clew.labs.replay.repro.repro_writer import ReproWriter, write
 from clew.labs.replay.repro.saved_sources import CannotRebuild
 from clew.labs.replay.repro.saved_step import make_model, replay_saved
-from clew.labs.replay.step_replay import Answer
+from clew.labs.replay.step_replay import ReplayAnswer
 from clew.labs.snapshot.held_step import Autocast, HeldStep, Rng, RootCall
 
-NOTHING = Answer(None, "not asked")
+NOTHING = ReplayAnswer(None, "not asked")
 
 
 class Logarithm(nn.Module):

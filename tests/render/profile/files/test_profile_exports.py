@@ -15,7 +15,7 @@ import pytest
 from sample_profiles import HOSTILE, convolutions, deep, frame, hostile, python_flame, transformer
 from trace_events import crossing, read_trace
 
-from clew.records.step_costs import Frame, Profile
+from clew.records.step_costs import FlameFrame, Profile
 from clew.render import bundle
 from clew.render.profile.files.profile_exports import FORMATS, CannotExport, export
 from clew.render.profile.recorded_profile import NoProfile, read_profile
@@ -276,13 +276,13 @@ NaN = float("nan")
 
 
 def test_flames_survive_json_whatever_is_in_them() -> None:
-    assert Frame.from_json(python_flame().to_json()) == python_flame()
-    assert Frame.from_json(
+    assert FlameFrame.from_json(python_flame().to_json()) == python_flame()
+    assert FlameFrame.from_json(
         {"name": "a", "value": 1, "children": [{"no": 1}, 5, {"name": "b", "value": 2}]}
-    ) == (Frame("a", 1.0, children=(Frame("b", 2.0),)))
+    ) == (FlameFrame("a", 1.0, children=(FlameFrame("b", 2.0),)))
     for nothing in (None, 3, [], {"value": 1.0}):
-        assert Frame.from_json(nothing) is None
-    cut = Frame.from_json(deep().to_json())
+        assert FlameFrame.from_json(nothing) is None
+    cut = FlameFrame.from_json(deep().to_json())
     assert cut is not None
     assert max(depth for depth, _ in cut.walk()) == 149
     json.dumps(cut.to_json())

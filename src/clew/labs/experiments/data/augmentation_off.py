@@ -17,12 +17,12 @@ from torch.utils._pytree import tree_flatten
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.reference_learners import features
-from clew.labs.snapshot.dataset_copy import DEPTH, Source, owned, reading, source
+from clew.labs.snapshot.dataset_copy import DEPTH, DatasetSource, owned, reading, source
 from clew.labs.snapshot.sample_exhibits import exhibits
 from clew.labs.snapshot.sample_fields import column
 from clew.labs.snapshot.sample_labels import inputs_of
 from clew.labs.snapshot.sample_pool import Form, captured, cut, form_of, joined_raw
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
@@ -34,7 +34,7 @@ SEEDS = (11, 12, 13)  # under which a transform must differ from itself to be ra
 
 
 @dataclass(frozen=True)
-class ExcessiveAugmentation(Experiment):
+class AugmentationOff(Experiment):
     name = "excessive-augmentation"
     question = "does augmentation leave enough to learn?"
     rank = 48
@@ -77,11 +77,11 @@ class ExcessiveAugmentation(Experiment):
         return Result({**data, "trials": kept}, lines, shown)
 
     def _drawn(
-        self, subject: Subject, origin: Source, plain: Source, order: list[int], clock: Clock
-    ) -> tuple[Batch, list[Batch]]:
+        self, subject: Subject, origin: DatasetSource, plain: DatasetSource, order: list[int], clock: Clock
+    ) -> tuple[StepBatch, list[StepBatch]]:
         """The same samples as they are, and augmented in several ways."""
         form: Form | None = None
-        made: list[Batch] = []
+        made: list[StepBatch] = []
         for version in range(self.versions):
             leaves, shape = _read(origin, order, version, clock)
             form = form or form_of(captured(subject).batch, leaves, shape, whole=False)
@@ -91,7 +91,7 @@ class ExcessiveAugmentation(Experiment):
         return form.filled(leaves, order), made
 
     def _trials(
-        self, subject: Subject, plain: Batch, augmented: list[Batch], clock: Clock
+        self, subject: Subject, plain: StepBatch, augmented: list[StepBatch], clock: Clock
     ) -> list[dict[str, Any]]:
         out = list(range(plain.size // 4))
         into = list(range(plain.size // 4, plain.size))
@@ -117,7 +117,7 @@ class ExcessiveAugmentation(Experiment):
         return trials
 
 
-def _read(origin: Source, order: Sequence[int], version: int, clock: Clock) -> tuple[list[Any], Any]:
+def _read(origin: DatasetSource, order: Sequence[int], version: int, clock: Clock) -> tuple[list[Any], Any]:
     raws = []
     for start in range(0, len(order), origin.batch_size):
         clock.tick()
@@ -126,7 +126,7 @@ def _read(origin: Source, order: Sequence[int], version: int, clock: Clock) -> t
 
 
 def _trained(
-    snapshot: StepSnapshot, batches: list[Batch], steps: int, seconds: float, clock: Clock
+    snapshot: StepSnapshot, batches: list[StepBatch], steps: int, seconds: float, clock: Clock
 ) -> list[float]:
     until = time.monotonic() + seconds
 
@@ -139,12 +139,12 @@ def _trained(
     return snapshot.train(batches, steps, on_step=stop)
 
 
-def _loss(snapshot: StepSnapshot, batch: Batch) -> float:
+def _loss(snapshot: StepSnapshot, batch: StepBatch) -> float:
     snapshot.seed(0)
     return float(snapshot.loss(batch).detach())
 
 
-def _distance(plain: Batch, augmented: Batch) -> float:
+def _distance(plain: StepBatch, augmented: StepBatch) -> float:
     """How far samples are moved, as a share of how far apart different ones are."""
     both = features([torch.cat([a, b]) for a, b in zip(inputs_of(plain), inputs_of(augmented), strict=True)])
     one, other = both[: plain.size], both[plain.size :]
@@ -164,14 +164,14 @@ class Slot:
     put: Callable[[Any], None] = field(repr=False)
 
 
-def is_random(origin: Source, indices: list[int]) -> bool:
+def is_random(origin: DatasetSource, indices: list[int]) -> bool:
     """Whether the same sample is another one under other random numbers."""
     return any(
         not _equal(origin.item(i, SEEDS[0]), origin.item(i, seed)) for i in indices for seed in SEEDS[1:]
     )
 
 
-def without_random_transforms(origin: Source, indices: list[int]) -> tuple[Source, list[str]]:
+def without_random_transforms(origin: DatasetSource, indices: list[int]) -> tuple[DatasetSource, list[str]]:
     """The same source with the random transforms left out that can be, and their names."""
     plain = replace(origin, dataset=copy.deepcopy(origin.dataset))
     left_out: list[str] = []
@@ -210,7 +210,7 @@ class _Listening:
         return self._inner(*values)
 
 
-def _is_random_transform(slot: Slot, plain: Source, index: int) -> bool:
+def _is_random_transform(slot: Slot, plain: DatasetSource, index: int) -> bool:
     """Given the same, it gives something else under other random numbers."""
     listening = _Listening(slot.value)
     slot.put(listening)
@@ -227,7 +227,7 @@ def _is_random_transform(slot: Slot, plain: Source, index: int) -> bool:
     return any(not _equal(results[0], other) for other in results[1:])
 
 
-def _same_form(before: Any, plain: Source, index: int) -> bool:
+def _same_form(before: Any, plain: DatasetSource, index: int) -> bool:
     try:
         after = plain.item(index, SEEDS[0])
     except Exception:  # noqa: BLE001 - what follows in the user's code can't do without the transform

@@ -19,7 +19,7 @@ from clew.labs.experiments.tools.reference_learners import features, learners, s
 from clew.labs.snapshot.sample_exhibits import exhibits
 from clew.labs.snapshot.sample_labels import CLASSES, inputs_of, labels_of
 from clew.labs.snapshot.sample_pool import captured, drawn_alone, pool, rows_as_bytes
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -28,7 +28,7 @@ SHOWN_DIGITS = 4
 
 
 @dataclass(frozen=True)
-class LabelsMisaligned(Experiment):
+class LabelPairs(Experiment):
     name = "labels-misaligned"
     question = "do the labels belong to the inputs?"
     rank = 12
@@ -64,7 +64,7 @@ class LabelsMisaligned(Experiment):
         )
 
     def _learners(
-        self, subject: Subject, alone: Batch, seen: Batch, sides: dict[str, _Side]
+        self, subject: Subject, alone: StepBatch, seen: StepBatch, sides: dict[str, _Side]
     ) -> dict[str, Any] | None:
         """Where the samples of training are not found again: is there as much to learn from them?"""
         if sides["training"].matched >= self.least:
@@ -83,7 +83,7 @@ class LabelsMisaligned(Experiment):
             "samples": [alone.size, seen.size],
         }
 
-    def _deviations(self, subject: Subject, batch: Batch) -> float:
+    def _deviations(self, subject: Subject, batch: StepBatch) -> float:
         columns = labels_of(subject, batch).columns
         fitted = learners(features(inputs_of(batch)))
         return max(s.deviations for s in scores(fitted, columns, self.permutations))
@@ -108,20 +108,20 @@ class _Side:
         return {"matched": self.matched, "other": len(self.other), "consistent": self.consistent}
 
 
-def _by_input(batch: Batch, target: Tensor) -> dict[bytes, bytes]:
+def _by_input(batch: StepBatch, target: Tensor) -> dict[bytes, bytes]:
     """The label of each input; without the inputs that are there more than once."""
     keys, labels = _keys(batch), rows_as_bytes(target)
     often = Counter(keys)
     return {key: label for key, label in zip(keys, labels, strict=True) if often[key] == 1}
 
 
-def _keys(batch: Batch) -> list[bytes]:
+def _keys(batch: StepBatch) -> list[bytes]:
     """All inputs of each sample together."""
     columns = [rows_as_bytes(t) for t in inputs_of(batch)]
     return [b"".join(row) for row in zip(*columns, strict=True)]
 
 
-def _compared(known: dict[bytes, bytes], subject: Subject, batch: Batch) -> _Side:
+def _compared(known: dict[bytes, bytes], subject: Subject, batch: StepBatch) -> _Side:
     labels = labels_of(subject, batch)
     pairs = [
         (n, label, known[key])

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.snapshot.dataset_copy import Source, owned, reading, source, written_at
+from clew.labs.snapshot.dataset_copy import DatasetSource, owned, reading, source, written_at
 from clew.labs.snapshot.sample_fields import MADE, Field, column, parts, relation
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 
 @dataclass(frozen=True)
-class LoaderCorruptsData(Experiment):
+class LoaderAgainstDataset(Experiment):
     name = "loader-corrupts-data"
     question = "does the loader return the dataset's data?"
     rank = 6
@@ -54,7 +54,7 @@ class LoaderCorruptsData(Experiment):
         }
         return Result(data)
 
-    def _indices(self, origin: Source) -> list[list[int]]:
+    def _indices(self, origin: DatasetSource) -> list[list[int]]:
         size = min(origin.batch_size, self.most)
         order = torch.randperm(origin.length, generator=torch.Generator().manual_seed(3)).tolist()
         made = [order[start : start + size] for start in range(0, len(order), size)]
@@ -64,7 +64,7 @@ class LoaderCorruptsData(Experiment):
         return full[: self.batches]
 
 
-def _pair(one: Source, other: Source, indices: list[int], seed: int) -> tuple[list[Any], Any]:
+def _pair(one: DatasetSource, other: DatasetSource, indices: list[int], seed: int) -> tuple[list[Any], Any]:
     """Samples read one by one, each copied at once, and the loader's batch of them."""
     items = [
         one.item(index, seed) if n == 0 else owned(one.dataset[index]) for n, index in enumerate(indices)

@@ -14,14 +14,14 @@ from clew.labs.experiments.tools.labelled_samples import Material, chance, mater
 from clew.labs.experiments.tools.reference_learners import accuracy, scores
 from clew.labs.snapshot.sample_labels import CLASSES
 from clew.labs.snapshot.sample_pool import cut
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 
 @dataclass(frozen=True)
-class NoSignal(Experiment):
+class PermutedLabels(Experiment):
     name = "no-signal"
     question = "do the inputs predict the labels?"
     rank = 40
@@ -83,7 +83,7 @@ class NoSignal(Experiment):
                 "trained": self._compared(snapshot, into),
             }
 
-    def _compared(self, snapshot: StepSnapshot, batch: Batch) -> dict[str, Any]:
+    def _compared(self, snapshot: StepSnapshot, batch: StepBatch) -> dict[str, Any]:
         batch = batch.rows(range(min(self.most, batch.size)))
         generator = torch.Generator().manual_seed(0)
         orders = [torch.randperm(batch.size, generator=generator) for _ in range(20)]
@@ -93,7 +93,7 @@ class NoSignal(Experiment):
         }
 
 
-def _loss(snapshot: StepSnapshot, batch: Batch) -> float:
+def _loss(snapshot: StepSnapshot, batch: StepBatch) -> float:
     snapshot.seed(0)
     return float(snapshot.loss(batch).detach())
 

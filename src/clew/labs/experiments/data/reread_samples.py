@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.snapshot.dataset_copy import Source, reading, source, stored_arrays, written_at
+from clew.labs.snapshot.dataset_copy import DatasetSource, reading, source, stored_arrays, written_at
 from clew.labs.snapshot.sample_fields import column, parts
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 
 @dataclass(frozen=True)
-class DatasetMutates(Experiment):
+class RereadSamples(Experiment):
     name = "dataset-mutates"
     question = "does a sample stay the same when it is read again?"
     rank = 4
@@ -52,7 +52,7 @@ class DatasetMutates(Experiment):
         return Result(data, [line] if course else [])
 
     def _rounds(
-        self, origin: Source, indices: list[int], clock: Clock
+        self, origin: DatasetSource, indices: list[int], clock: Clock
     ) -> tuple[list[list[dict[str, Tensor]]], list[dict[str, bytes]]]:
         """All samples once in every round, and the stored arrays before the first and after the last."""
         rounds: list[list[dict[str, Tensor]]] = []
@@ -66,7 +66,7 @@ class DatasetMutates(Experiment):
         return rounds, [before, stored_arrays(origin.dataset)]
 
 
-def _sample(origin: Source, index: int) -> dict[str, Tensor]:
+def _sample(origin: DatasetSource, index: int) -> dict[str, Tensor]:
     made = {name: column([value]) for name, value in parts(origin.item(index, seed=index)).items()}
     return {name: value for name, value in made.items() if value is not None}
 

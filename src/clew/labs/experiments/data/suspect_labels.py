@@ -27,7 +27,7 @@ TYPICAL = 0.8  # quantile of the margins that stands for a clear case
 
 
 @dataclass(frozen=True)
-class LabelNoise(Experiment):
+class SuspectLabels(Experiment):
     name = "label-noise"
     question = "are labels wrong?"
     rank = 44

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.short_training import Setting, train, trained
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.experiments.tools.short_training import TrainingSetting, train, trained
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import Seen, StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
@@ -22,7 +22,7 @@ GROUPS = 4  # of batches, whose mean gradients are compared with each other
 
 
 @dataclass(frozen=True)
-class BatchSizeUnfit(Experiment):
+class GradientNoise(Experiment):
     name: ClassVar[str] = "batch-size-unfit"
     question: ClassVar[str] = "do the gradients of single batches agree?"
     rank: ClassVar[int] = 36
@@ -52,7 +52,7 @@ class BatchSizeUnfit(Experiment):
                         snapshot,
                         subject.batches,
                         self.between,
-                        Setting(),
+                        TrainingSetting(),
                         clock,
                         optimizer=optimizer,
                     )
@@ -65,7 +65,7 @@ class BatchSizeUnfit(Experiment):
         steps, scales = [p["step"] for p in points], [p["scale"] for p in points]
         return Result(data, [Plot("gradient noise scale", steps, scales, y_label="samples")])
 
-    def _compared(self, subject: Subject) -> tuple[Sequence[Batch], float]:
+    def _compared(self, subject: Subject) -> tuple[Sequence[StepBatch], float]:
         """Batches of one size, and that size in samples."""
         first = subject.batch()
         if len(subject.batches) == 1 and len(subject.losses) > 1:
@@ -98,7 +98,7 @@ def _among_themselves(seen: Seen, size: int) -> bool:
 
 
 def _noise(
-    snapshot: StepSnapshot, batches: Sequence[Batch], size: float, optimizer: Any, clock: Clock
+    snapshot: StepSnapshot, batches: Sequence[StepBatch], size: float, optimizer: Any, clock: Clock
 ) -> dict[str, float]:
     """McCandlish et al. 2018, appendix A.1; the true gradient's length from products of independent parts."""
     parameters = trained(optimizer)
@@ -131,7 +131,7 @@ def _over(spread: float, length: float) -> float:
     return max(spread, 0.0) / length if length > 0 else math.inf
 
 
-def _gradient(snapshot: StepSnapshot, batch: Batch, parameters: Sequence[Tensor]) -> Tensor:
+def _gradient(snapshot: StepSnapshot, batch: StepBatch, parameters: Sequence[Tensor]) -> Tensor:
     gradients = snapshot.gradients(snapshot.loss(batch), parameters)
     parts = [g.detach().to_dense() if g.is_sparse else g.detach() for g in gradients if g is not None]
     if not parts:

@@ -10,14 +10,14 @@ from typing import Any
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.labelled_samples import split
 from clew.labs.snapshot.sample_pool import Pool, cut, pool
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 
 
 @dataclass(frozen=True)
-class TooFewExamples(Experiment):
+class GrowingSubsets(Experiment):
     name = "too-few-examples"
     question = "would more samples help?"
     rank = 52
@@ -69,7 +69,7 @@ class TooFewExamples(Experiment):
         if drawn.batch.size < self.least:
             raise CannotJudge(f"{drawn.batch.size} samples are too few to split; it takes {self.least}")
 
-    def _curve(self, subject: Subject, batch: Batch, seed: int, clock: Clock) -> dict[str, Any]:
+    def _curve(self, subject: Subject, batch: StepBatch, seed: int, clock: Clock) -> dict[str, Any]:
         """The best loss on held-out samples after training on growing parts of the rest."""
         into, out = split(batch, min(self.held_out, self.most / batch.size), seed)
         curve: dict[str, Any] = {"sizes": [], "held_out": [], "trained": [], "start": math.nan}
@@ -86,7 +86,7 @@ class TooFewExamples(Experiment):
         return curve
 
     def _best(
-        self, snapshot: StepSnapshot, batches: list[Batch], held: list[Batch], clock: Clock
+        self, snapshot: StepSnapshot, batches: list[StepBatch], held: list[StepBatch], clock: Clock
     ) -> tuple[float, float]:
         """As if stopped in time: the lowest loss on the held-out samples, and that on the others then."""
         best = (math.inf, math.inf)
@@ -102,7 +102,7 @@ class TooFewExamples(Experiment):
                 break
         return best
 
-    def _must_be_quick(self, subject: Subject, batch: Batch, seeds: int, clock: Clock) -> None:
+    def _must_be_quick(self, subject: Subject, batch: StepBatch, seeds: int, clock: Clock) -> None:
         """Better to say it at once than to run out of time."""
         some = batch.rows(range(min(subject.batch().size, batch.size)))
         with subject.snapshot() as snapshot:
@@ -114,6 +114,6 @@ class TooFewExamples(Experiment):
             raise CannotJudge(f"a training step takes {each:.2g} s: the experiment would take too long")
 
 
-def _loss(snapshot: StepSnapshot, batches: list[Batch]) -> float:
+def _loss(snapshot: StepSnapshot, batches: list[StepBatch]) -> float:
     snapshot.seed(0)
     return sum(float(snapshot.loss(batch).detach()) for batch in batches) / len(batches)

@@ -19,7 +19,7 @@ Entry = tuple[str, float]  # optimizer, and its rate (a factor on the user's own
 
 
 @dataclass(frozen=True)
-class OptimizerUnfit(Experiment):
+class OtherOptimizers(Experiment):
     name: ClassVar[str] = "optimizer-unfit"
     question: ClassVar[str] = "does another optimizer work much better?"
     rank: ClassVar[int] = 38

@@ -7,8 +7,16 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.short_training import Look, Setting, dropouts, few, look, scale, train
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.experiments.tools.short_training import (
+    TrainingOutcome,
+    TrainingSetting,
+    dropouts,
+    few,
+    look,
+    scale,
+    train,
+)
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -16,17 +24,17 @@ CACHE = "overfit"
 # As the program trains, then with all that disturbs switched off, then at other rates; Adam at last,
 # so that a poor optimizer is not taken for a network that can't learn.
 PLAN = (
-    Setting(),
-    Setting.calm(),
-    Setting.calm(rate=10.0),
-    Setting.calm(rate=0.1),
-    Setting.calm("Adam", 1e-3),
-    Setting.calm("Adam", 1e-2),
+    TrainingSetting(),
+    TrainingSetting.calm(),
+    TrainingSetting.calm(rate=10.0),
+    TrainingSetting.calm(rate=0.1),
+    TrainingSetting.calm("Adam", 1e-3),
+    TrainingSetting.calm("Adam", 1e-2),
 )
 
 
 @dataclass
-class Attempt:
+class OverfitAttempt:
     """One of the trainings on the same samples."""
 
     how: str
@@ -50,7 +58,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class CannotOverfitBatch(Experiment):
+class OverfitBatch(Experiment):
     name: ClassVar[str] = "cannot-overfit-batch"
     question: ClassVar[str] = "can the network memorise a few samples?"
     rank: ClassVar[int] = 10
@@ -68,7 +76,7 @@ class CannotOverfitBatch(Experiment):
             dropouts(subject, snapshot, batch)
         if not math.isfinite(start):
             raise CannotJudge("the loss is non-finite before the first step")
-        attempts: list[Attempt] = []
+        attempts: list[OverfitAttempt] = []
         for number, setting in enumerate(PLAN):
             clock.tick(number / len(PLAN))
             attempts.append(self._attempt(subject, batch, setting, start, clock))
@@ -87,15 +95,15 @@ class CannotOverfitBatch(Experiment):
         return Result(data, [Plot(title, list(range(len(best.losses))), best.losses)])
 
     def _attempt(
-        self, subject: Subject, batch: Batch, setting: Setting, start: float, clock: Clock
-    ) -> Attempt:
+        self, subject: Subject, batch: StepBatch, setting: TrainingSetting, start: float, clock: Clock
+    ) -> OverfitAttempt:
         with subject.snapshot() as snapshot, setting.around(subject):
             first = look(snapshot, batch)
             low = self._low(first, start)
             losses = train(subject, snapshot, [batch], self.steps, setting, clock, until=lambda v: v <= low)
-            last = look(snapshot, batch) if math.isfinite(losses[-1]) else Look(math.inf)
+            last = look(snapshot, batch) if math.isfinite(losses[-1]) else TrainingOutcome(math.inf)
         where = scale(first, last)
-        return Attempt(
+        return OverfitAttempt(
             how=setting.named(subject),
             calm=not setting.noise,
             own=not setting.optimizer,
@@ -107,7 +115,7 @@ class CannotOverfitBatch(Experiment):
             losses=losses,
         )
 
-    def _low(self, first: Look, start: float) -> float:
+    def _low(self, first: TrainingOutcome, start: float) -> float:
         """The loss at which there is no doubt."""
         known = scale(first, first)
         if known.floor is None:
@@ -115,7 +123,7 @@ class CannotOverfitBatch(Experiment):
         reference = start if known.constant is None else min(start, known.constant)
         return known.floor + self.enough * max(reference - known.floor, 0.0)
 
-    def _learned(self, attempt: Attempt, start: float, spread: float) -> bool:
+    def _learned(self, attempt: OverfitAttempt, start: float, spread: float) -> bool:
         """Whether there is no need to try further."""
         left = attempt.remaining(start)
         if left is None:
@@ -129,6 +137,6 @@ def _noise(losses: Any) -> tuple[float, float]:
     return values[len(values) // 2], values[-1] - values[0]
 
 
-def _plain(attempt: Attempt, start: float) -> dict[str, Any]:
+def _plain(attempt: OverfitAttempt, start: float) -> dict[str, Any]:
     data = {k: v for k, v in asdict(attempt).items() if k != "losses"}
     return {**data, "remaining": attempt.remaining(start)}

@@ -17,7 +17,7 @@ Curve = tuple[list[float], list[float]]  # rates, and losses less what the batch
 
 
 @dataclass(frozen=True)
-class HyperparametersOff(Experiment):
+class RangeTest(Experiment):
     name: ClassVar[str] = "hyperparameters-off"
     question: ClassVar[str] = "at which learning rates does the loss fall?"
     rank: ClassVar[int] = 30

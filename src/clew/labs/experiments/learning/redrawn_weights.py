@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.rate_races import SEEDS, Races, level
-from clew.labs.experiments.tools.short_training import Setting, train
+from clew.labs.experiments.tools.short_training import TrainingSetting, train
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
@@ -32,7 +32,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class PoorInitialisation(Experiment):
+class RedrawnWeights(Experiment):
     name: ClassVar[str] = "poor-initialisation"
     question: ClassVar[str] = "would new initial weights learn better?"
     rank: ClassVar[int] = 34
@@ -73,7 +73,7 @@ class PoorInitialisation(Experiment):
         """The loss at the end of the same training from newly drawn weights."""
         with races.subject.snapshot(seed=seed, fresh=True) as snapshot:
             order = races.order(seed)
-            losses = train(races.subject, snapshot, order, races.steps, Setting(), clock, seed=seed)
+            losses = train(races.subject, snapshot, order, races.steps, TrainingSetting(), clock, seed=seed)
             return level(snapshot, races.measured) if math.isfinite(losses[-1]) else math.inf
 
 

@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.short_training import Setting, dropouts, look, train, without_dropout
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.experiments.tools.short_training import TrainingSetting, dropouts, look, train, without_dropout
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 ON = "on"
 SETTINGS = {
-    ON: Setting(),
-    "off": Setting(dropout=False, decay=False),
-    "without dropout": Setting(dropout=False),
-    "without decay": Setting(decay=False),
+    ON: TrainingSetting(),
+    "off": TrainingSetting(dropout=False, decay=False),
+    "without dropout": TrainingSetting(dropout=False),
+    "without decay": TrainingSetting(decay=False),
 }
 
 
 @dataclass(frozen=True)
-class OverRegularised(Experiment):
+class RegularisationOff(Experiment):
     name: ClassVar[str] = "over-regularised"
     question: ClassVar[str] = "does the network learn only without dropout and weight decay?"
     rank: ClassVar[int] = 32
@@ -89,6 +89,6 @@ class OverRegularised(Experiment):
             return sum(look(snapshot, batch, seed=99).loss for batch in batches) / len(batches)
 
 
-def _turned(batches: Sequence[Batch], by: int) -> list[Batch]:
+def _turned(batches: Sequence[StepBatch], by: int) -> list[StepBatch]:
     by %= len(batches)
     return [*batches[by:], *batches[:by]]

@@ -11,8 +11,16 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.short_training import Look, Setting, dropouts, look, many, scale, train
-from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET, Batch
+from clew.labs.experiments.tools.short_training import (
+    TrainingOutcome,
+    TrainingSetting,
+    dropouts,
+    look,
+    many,
+    scale,
+    train,
+)
+from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET, StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -24,11 +32,16 @@ WORDS = {
     LINEAR: "follow a linear rule of the input",
 }
 
-PLAN = (Setting.calm(), Setting.calm("Adam", 1e-2), Setting.calm(rate=10.0), Setting.calm("Adam", 1e-3))
+PLAN = (
+    TrainingSetting.calm(),
+    TrainingSetting.calm("Adam", 1e-2),
+    TrainingSetting.calm(rate=10.0),
+    TrainingSetting.calm("Adam", 1e-3),
+)
 
 
 @dataclass(frozen=True)
-class ToyTaskFailed(Experiment):
+class ToyLadder(Experiment):
     name: ClassVar[str] = "toy-task-failed"
     question: ClassVar[str] = "can the network learn simple tasks?"
     rank: ClassVar[int] = 15
@@ -63,7 +76,7 @@ class ToyTaskFailed(Experiment):
             raise CannotJudge("no toy task suits the data")
         return Result({"rungs": rungs, "samples": batch.size, "line": list(subject.line)}, plots)
 
-    def _rung(self, subject: Subject, toy: Batch, clock: Clock) -> tuple[dict[str, Any], list[float]]:
+    def _rung(self, subject: Subject, toy: StepBatch, clock: Clock) -> tuple[dict[str, Any], list[float]]:
         """The best of all attempts; the first that takes the rung ends it."""
         tried = []
         for setting in PLAN:
@@ -73,13 +86,13 @@ class ToyTaskFailed(Experiment):
         return min(tried, key=lambda attempt: float(attempt[0]["remaining"]))
 
     def _attempt(
-        self, subject: Subject, toy: Batch, setting: Setting, clock: Clock
+        self, subject: Subject, toy: StepBatch, setting: TrainingSetting, clock: Clock
     ) -> tuple[dict[str, Any], list[float]]:
         with subject.snapshot() as snapshot, setting.around(subject):
             first = look(snapshot, toy)
             low = self._low(first)
             losses = train(subject, snapshot, [toy], self.steps, setting, clock, until=lambda v: v <= low)
-            last = Look(math.inf)
+            last = TrainingOutcome(math.inf)
             with contextlib.suppress(ArithmeticError):
                 last = look(snapshot, toy) if math.isfinite(losses[-1]) else last
         where = scale(first, last)
@@ -96,21 +109,23 @@ class ToyTaskFailed(Experiment):
             "taken": taken,
         }, losses
 
-    def _low(self, first: Look) -> float:
+    def _low(self, first: TrainingOutcome) -> float:
         """A loss at which a rung is taken without doubt."""
         known = scale(first, first)
         floor = 0.0 if known.floor is None else known.floor
         return floor + 0.5 * self.learned * max(reference(first, floor, known.constant) - floor, 0.0)
 
 
-def reference(first: Look, floor: float, constant: float | None) -> float:
+def reference(first: TrainingOutcome, floor: float, constant: float | None) -> float:
     """Where the way begins: at what ignoring the input gives, unless that is the answer already."""
     if constant is not None and constant - floor > 1e-2 * abs(first.loss):
         return min(first.loss, constant)
     return first.loss
 
 
-def remaining(first: Look, last: Look, floor: float | None, constant: float | None) -> float:
+def remaining(
+    first: TrainingOutcome, last: TrainingOutcome, floor: float | None, constant: float | None
+) -> float:
     """Share of the way still ahead; infinite if it got lost."""
     if not math.isfinite(last.loss):
         return math.inf
@@ -127,7 +142,7 @@ class Values:
     other: Tensor
 
 
-def target_of(batch: Batch) -> Tensor:
+def target_of(batch: StepBatch) -> Tensor:
     """The one tensor that says what is wanted; raises where that is not to be replaced."""
     found = batch.tensors(TARGET)
     if batch.tensors(BOTH) and not found:
@@ -174,12 +189,12 @@ def _two_of(target: Tensor) -> Values:
     return Values(usual, rows[other if far[other] > 0 else order[-1]])
 
 
-def constant_task(batch: Batch, values: Values) -> Batch:
+def constant_task(batch: StepBatch, values: Values) -> StepBatch:
     """The other value, not the usual one: a network may begin at zero."""
     return _marked(batch, torch.ones(batch.size, dtype=torch.bool), values)
 
 
-def two_samples_task(batch: Batch, values: Values) -> Batch:
+def two_samples_task(batch: StepBatch, values: Values) -> StepBatch:
     """Two samples that lie far apart, a few times each."""
     features = features_of(batch)
     apart = torch.cdist(features, features)
@@ -190,7 +205,7 @@ def two_samples_task(batch: Batch, values: Values) -> Batch:
     return _marked(pair, torch.tensor([False, True] * 4), values)
 
 
-def copy_task(batch: Batch, values: Values) -> Batch:
+def copy_task(batch: StepBatch, values: Values) -> StepBatch:
     """The feature that varies most; where every place has its own target, the input at that place."""
     target = target_of(batch)
     if _by_place(target):
@@ -201,7 +216,7 @@ def copy_task(batch: Batch, values: Values) -> Batch:
     return _marked(batch, _upper_half(column), values)
 
 
-def linear_task(batch: Batch, values: Values) -> Batch:
+def linear_task(batch: StepBatch, values: Values) -> StepBatch:
     """The direction in which the inputs vary most."""
     if _by_place(target_of(batch)):
         raise CannotJudge("the model need not see the whole input at every position")
@@ -211,7 +226,7 @@ def linear_task(batch: Batch, values: Values) -> Batch:
     return _marked(batch, _upper_half(centred.double() @ directions[0]), values)
 
 
-def features_of(batch: Batch) -> Tensor:
+def features_of(batch: StepBatch) -> Tensor:
     """The inputs as rows of numbers; words and categories by how often each occurs."""
     parts = []
     for tensor in batch.tensors(INPUT):
@@ -229,7 +244,7 @@ def _by_place(target: Tensor) -> bool:
     return many and (target.dim() > 2 or not target.is_floating_point())
 
 
-def _input_by_place(batch: Batch, target: Tensor) -> Tensor:
+def _input_by_place(batch: StepBatch, target: Tensor) -> Tensor:
     """The input at the place of each target, in the target's shape as far as that goes."""
     for tensor in batch.tensors(INPUT):
         size, wanted = tensor.shape, target.shape
@@ -258,7 +273,7 @@ def _upper_half(column: Tensor) -> Tensor:
     return upper
 
 
-def _marked(batch: Batch, which: Tensor, values: Values) -> Batch:
+def _marked(batch: StepBatch, which: Tensor, values: Values) -> StepBatch:
     """The batch with the other value where it is marked, the usual one elsewhere."""
     return batch.map([TARGET], lambda t: _filled(t, which.to(t.device), values))
 

@@ -12,8 +12,16 @@ from torch.optim import Adam
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.learning.toy_ladder import reference, remaining
-from clew.labs.experiments.tools.short_training import Look, Setting, dropouts, look, many, scale, train
-from clew.labs.snapshot.step_batch import BOTH, Batch
+from clew.labs.experiments.tools.short_training import (
+    TrainingOutcome,
+    TrainingSetting,
+    dropouts,
+    look,
+    many,
+    scale,
+    train,
+)
+from clew.labs.snapshot.step_batch import BOTH, StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
@@ -27,7 +35,7 @@ UNKNOWN = "the lowest possible loss is not known"
 
 
 @dataclass(frozen=True)
-class CapacityTooSmall(Experiment):
+class WiderCopy(Experiment):
     name: ClassVar[str] = "capacity-too-small"
     question: ClassVar[str] = "can a wider network learn what this one can't?"
     rank: ClassVar[int] = 40
@@ -64,7 +72,7 @@ class CapacityTooSmall(Experiment):
         return Result(data, plots)
 
     def _best(
-        self, subject: Subject, batch: Batch, clock: Clock, change: Callable[[], None]
+        self, subject: Subject, batch: StepBatch, clock: Clock, change: Callable[[], None]
     ) -> tuple[dict[str, Any], list[float]]:
         tried = []
         for number, rate in enumerate(self.rates):
@@ -75,9 +83,9 @@ class CapacityTooSmall(Experiment):
         return min(tried, key=lambda attempt: float(attempt[0]["remaining"]))
 
     def _attempt(
-        self, subject: Subject, batch: Batch, rate: float, clock: Clock, change: Callable[[], None]
+        self, subject: Subject, batch: StepBatch, rate: float, clock: Clock, change: Callable[[], None]
     ) -> tuple[dict[str, Any], list[float]]:
-        setting = Setting.calm("Adam", rate)
+        setting = TrainingSetting.calm("Adam", rate)
         with subject.snapshot() as snapshot, setting.around(subject):
             try:
                 change()
@@ -100,11 +108,13 @@ class CapacityTooSmall(Experiment):
                 until=lambda v: v <= low,
                 optimizer=optimizer,
             )
-            last = look(snapshot, batch) if math.isfinite(losses[-1]) else Look(math.inf)
+            last = look(snapshot, batch) if math.isfinite(losses[-1]) else TrainingOutcome(math.inf)
         return _told(first, last, losses, rate, self.enough), losses
 
 
-def _told(first: Look, last: Look, losses: list[float], rate: float, enough: float) -> dict[str, Any]:
+def _told(
+    first: TrainingOutcome, last: TrainingOutcome, losses: list[float], rate: float, enough: float
+) -> dict[str, Any]:
     where = scale(first, last)
     if where.floor is None and math.isfinite(last.loss):
         raise CannotJudge(UNKNOWN)
@@ -134,7 +144,9 @@ def hidden_width(layers: list[tuple[str, nn.Module]]) -> int:
     return min(widths, default=0)
 
 
-def order_of_layers(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> list[tuple[str, nn.Module]]:
+def order_of_layers(
+    subject: Subject, snapshot: StepSnapshot, batch: StepBatch
+) -> list[tuple[str, nn.Module]]:
     """Layers that could be widened, in the order in which the step runs them; raises if others are there."""
     model = subject.model
     called: dict[str, nn.Module] = {}

@@ -16,7 +16,7 @@ TIME_FIRST = "it is unknown which dimension holds the samples: the data may be t
 
 
 @dataclass(frozen=True)
-class BatchLeak(Experiment):
+class BatchIndependence(Experiment):
     name = "batch-leak"
     question = "does one sample's output depend on other samples?"
     rank = 12

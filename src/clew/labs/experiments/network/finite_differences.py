@@ -22,7 +22,7 @@ from clew.labs.experiments.tools.autograd_functions import (
 from clew.labs.experiments.tools.directional_derivative import SAME, UNSURE, WRONG, compared, drawn, jitter
 from clew.labs.experiments.tools.float64_step import Doubling, doubled_batch, in_double
 from clew.labs.experiments.tools.op_tape import Tape
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
@@ -34,7 +34,7 @@ NEGLIGIBLE = 1e-5  # of the loss: a slope that changes it less; differences are 
 
 
 @dataclass(frozen=True)
-class GradientMismatch(Experiment):
+class FiniteDifferences(Experiment):
     name = "gradient-mismatch"
     question = "does backward() compute the gradient of the loss?"
     rank = 30
@@ -86,7 +86,7 @@ class GradientMismatch(Experiment):
 class _Trial:
     """The step at one point near the first weights, again and again with the same random numbers."""
 
-    def __init__(self, subject: Subject, snapshot: StepSnapshot, batch: Batch, mode: Doubling) -> None:
+    def __init__(self, subject: Subject, snapshot: StepSnapshot, batch: StepBatch, mode: Doubling) -> None:
         self._subject = subject
         self._snapshot = snapshot
         self._batch = batch

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.op_tape import Place, distance, first_difference, plain_kernels, taped
+from clew.labs.experiments.tools.op_tape import TapePlace, distance, first_difference, plain_kernels, taped
 from clew.labs.experiments.tools.sample_leaks import SEED
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
@@ -36,7 +36,7 @@ NOT_CAUSAL = "nothing shows that the model should be causal (targets shifted by 
 
 
 @dataclass(frozen=True)
-class FutureLeak(Experiment):
+class FutureInputs(Experiment):
     name = "future-leak"
     question = "does the model see what it should predict?"
     rank = 13
@@ -143,7 +143,7 @@ class _Looking:
         one, other = self.base[0], changed[0]
         return [_gap(one[t], other[t], one) for t in range(len(one))]
 
-    def place(self, last: int) -> Place | None:
+    def place(self, last: int) -> TapePlace | None:
         """The first op whose result at a place up to `last` depends on what comes after."""
         length = self.timeline.length
 

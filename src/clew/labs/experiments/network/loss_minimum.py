@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from clew.hooks.collect_layers.activation_origin import origin_of
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.op_tape import Place, taped
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.experiments.tools.op_tape import TapePlace, taped
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import Seen, StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
@@ -31,7 +31,7 @@ FAR = (100.0, 1000.0)  # where a loss without a bound shows
 
 
 @dataclass(frozen=True)
-class LossPrefersWrong(Experiment):
+class LossMinimum(Experiment):
     name = "loss-prefers-wrong"
     question = "is the loss lowest where the prediction is right?"
     rank = 8
@@ -62,7 +62,7 @@ class LossPrefersWrong(Experiment):
 class _Trial:
     """The step with the model's output replaced."""
 
-    def __init__(self, subject: Subject, snapshot: StepSnapshot, batch: Batch) -> None:
+    def __init__(self, subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> None:
         self._subject = subject
         self._snapshot = snapshot
         self._batch = batch
@@ -104,7 +104,7 @@ class _Trial:
         self._snapshot.seed(SEED)
         _, entries = taped(self._subject.models, lambda _: None, lambda: self._snapshot.loss(self._batch))
         outside = [e.place for e in entries if e.place.root is None and e.place.line[0] is not None]
-        return (outside[-1] if outside else Place("", None, None, self._subject.line)).to_json()
+        return (outside[-1] if outside else TapePlace("", None, None, self._subject.line)).to_json()
 
 
 def _only_call(seen: Seen) -> tuple[str, Any]:
@@ -116,7 +116,7 @@ def _only_call(seen: Seen) -> tuple[str, Any]:
     return seen.outputs[0]
 
 
-def _match(seen: Seen, outputs: list[Tensor], batch: Batch) -> Match:
+def _match(seen: Seen, outputs: list[Tensor], batch: StepBatch) -> Match:
     kinds = [call.kind for call in seen.calls]
     # What torch's own loss functions were given is the target itself; else it is what came with the batch.
     direct = [
@@ -129,7 +129,7 @@ def _match(seen: Seen, outputs: list[Tensor], batch: Batch) -> Match:
     return found[0]
 
 
-def _no_signed_weights(match: Match, batch: Batch) -> None:
+def _no_signed_weights(match: Match, batch: StepBatch) -> None:
     """Rewards turn the loss around for some samples, as they should."""
     for tensor, dim in zip(batch.tensors(), batch.dims, strict=True):
         per_sample = dim == 0 and tensor.is_floating_point() and tensor.numel() == batch.size

@@ -21,7 +21,7 @@ _TYPES = ("dtype", "scalar type", "same type", "Double", "double")  # how torch 
 
 
 @dataclass(frozen=True)
-class DeviceLiteral(Experiment):
+class MetaForward(Experiment):
     name = "device-literal"
     question = "would the model run on another device and in another precision?"
     rank = 9

@@ -15,11 +15,17 @@ from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.network.finite_differences import padding_rows
 from clew.labs.experiments.tools.autograd_functions import source_of
-from clew.labs.experiments.tools.directional_derivative import WRONG, Comparison, compared, drawn, jitter
+from clew.labs.experiments.tools.directional_derivative import (
+    WRONG,
+    DerivativeComparison,
+    compared,
+    drawn,
+    jitter,
+)
 from clew.labs.experiments.tools.float64_step import Doubling, in_double
 from clew.labs.experiments.tools.op_tape import differ
 from clew.labs.experiments.tools.sample_leaks import Looking, leak_of, meant
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
@@ -41,7 +47,7 @@ TRAINED, CONSTANT, STATE = "trained", "constant", "state"
 
 
 @dataclass(frozen=True)
-class CustomLayerBroken(Experiment):
+class ModuleContract(Experiment):
     name = "custom-layer-broken"
     question = "do your own layers follow the rules for layers?"
     rank = 32
@@ -178,7 +184,7 @@ def _moves(own: OwnModule, snapshot: StepSnapshot, name: str) -> bool:
 
 def _compared(
     own: OwnModule, snapshot: StepSnapshot, mode: Doubling, tolerance: float
-) -> Iterator[tuple[str, Comparison]]:
+) -> Iterator[tuple[str, DerivativeComparison]]:
     generator = torch.Generator().manual_seed(SEED)
     module = own.module
     known: dict[int, tuple[Tensor, Tensor]] = {}
@@ -223,7 +229,7 @@ def _each(
     generator: torch.Generator,
     tolerance: float,
     padding: dict[int, int],
-) -> Iterator[tuple[str, Comparison]]:
+) -> Iterator[tuple[str, DerivativeComparison]]:
     named = [*(("its input", t) for _, t in known.values()), *parameters.items()]
     value = total()
     gradients = torch.autograd.grad(value, [t for _, t in named], allow_unused=True)
@@ -263,7 +269,7 @@ class OwnModule:
         return {"root": self.root, "module": self.path, "op": None, "file": file, "line": line}
 
 
-def own_modules(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> list[OwnModule]:
+def own_modules(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> list[OwnModule]:
     """One of each class, the innermost first: what is broken inside is not the fault of what is around it."""
     wanted = {
         id(m): (root, path)

@@ -12,9 +12,9 @@ from torch import Tensor
 from clew.hooks.entry.user_line import user_frame
 from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.network.batch_independence import TIME_FIRST
-from clew.labs.experiments.tools.op_tape import Place, distance, first_difference, taped
+from clew.labs.experiments.tools.op_tape import TapePlace, distance, first_difference, taped
 from clew.labs.experiments.tools.sample_leaks import SEED, Looking, leak_of, meant, time_first_module
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
@@ -41,7 +41,7 @@ _STATE = ("hidden", "index", "out of range")  # kept from a batch of another siz
 
 
 @dataclass(frozen=True)
-class DimensionMixup(Experiment):
+class OtherBatchSizes(Experiment):
     name = "dimension-mixup"
     question = "does the model mix up dimensions?"
     rank = 11
@@ -64,7 +64,9 @@ class DimensionMixup(Experiment):
             raise CannotJudge(TIME_FIRST, "use a DataLoader, or data with the samples first")
         return Result({**data, **order})
 
-    def _order(self, subject: Subject, snapshot: StepSnapshot, batch: Batch, clock: Clock) -> dict[str, Any]:
+    def _order(
+        self, subject: Subject, snapshot: StepSnapshot, batch: StepBatch, clock: Clock
+    ) -> dict[str, Any]:
         judged = False
         for call in model_calls(subject, snapshot, batch)[: self.calls]:
             looking = Looking(snapshot, call, batch.size)
@@ -106,7 +108,7 @@ def _moved(looking: Looking) -> float:
     return max((gap / size for gap, size in gaps if size > 0), default=0.0)
 
 
-def _place(looking: Looking) -> Place | None:
+def _place(looking: Looking) -> TapePlace | None:
     """The first op that treats a sample by its place: sample 0, and the same one as the last."""
     count, call = looking.count, looking.call
     models = {call.name: call.module}
@@ -129,7 +131,7 @@ def _place(looking: Looking) -> Place | None:
 class _Sizes:
     """The step with fewer samples than it was written for."""
 
-    def __init__(self, subject: Subject, batch: Batch) -> None:
+    def __init__(self, subject: Subject, batch: StepBatch) -> None:
         self._subject = subject
         self._batch = batch
         self._full = subject.batch()
@@ -148,7 +150,7 @@ class _Sizes:
         return self._failure(error) if error is not None else None
 
     def _shapes(
-        self, snapshot: StepSnapshot, batch: Batch
+        self, snapshot: StepSnapshot, batch: StepBatch
     ) -> tuple[list[tuple[str, list[int]]], Exception | None]:
         """The shapes of all outputs as far as the step came, and what ended it."""
         shapes: list[tuple[str, list[int]]] = []

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from clew.hooks.collect_layers.attention_masks import padding_of
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.tools.op_tape import Place, first_difference, plain_kernels, taped
+from clew.labs.experiments.tools.op_tape import TapePlace, first_difference, plain_kernels, taped
 from clew.labs.experiments.tools.sample_leaks import SEED
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
@@ -30,7 +30,7 @@ LONGEST = 64  # positions that are shaken one by one
 
 
 @dataclass(frozen=True)
-class MaskInverted(Experiment):
+class PaddingInfluence(Experiment):
     name = "mask-inverted"
     question = "does the model read the words or the padding?"
     rank = 14
@@ -170,7 +170,7 @@ class _Shaking:
         size = float(one.double().abs().nan_to_num().max())
         return float(gap.max()) / size if size > 0 else 0.0
 
-    def place(self) -> Place | None:
+    def place(self) -> TapePlace | None:
         """The first op through which the padding gets to what is read."""
         count, length = self.padding.shape
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.experiments.tools.op_tape import Entry, Place, differ, taped
+from clew.labs.experiments.tools.op_tape import TapeEntry, TapePlace, differ, taped
 from clew.labs.snapshot.plain_state import PlainState
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot, TrainingState
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
@@ -24,7 +24,7 @@ _UNSET = ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_stride
 
 
 @dataclass(frozen=True)
-class NondeterministicStep(Experiment):
+class RepeatedStep(Experiment):
     name = "nondeterministic-step"
     question = "does the same step give the same numbers twice?"
     rank = 10
@@ -60,7 +60,7 @@ class NondeterministicStep(Experiment):
 class _Played:
     loss: float
     gradients: list[Tensor | None]
-    entries: list[Entry]
+    entries: list[TapeEntry]
 
 
 def _plain_state(subject: Subject) -> PlainState:
@@ -68,7 +68,7 @@ def _plain_state(subject: Subject) -> PlainState:
     return PlainState.take([*owners, *(o for o in subject.owners if hasattr(o, "__dict__"))])
 
 
-def _played(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> _Played:
+def _played(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> _Played:
     """One step, with a fingerprint of every result."""
     parameters = subject.parameters()
     snapshot.seed(SEED)
@@ -80,7 +80,7 @@ def _played(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> _Played:
     return _Played(float(loss.detach()), gradients, [e for e in entries if e.place.op not in _UNSET])
 
 
-def _number(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> Tensor:
+def _number(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> Tensor:
     """The loss; where it can't be had, for this very reason perhaps, the mean of what the model gives."""
     if subject.step is not None:
         return snapshot.loss(batch)
@@ -115,7 +115,7 @@ def _other(one: _Played, other: _Played) -> bool:
     return any(differ(a, b) for a, b in zip(one.gradients, other.gradients, strict=False))
 
 
-def _place(one: _Played, other: _Played) -> Place | None:
+def _place(one: _Played, other: _Played) -> TapePlace | None:
     """The first op that gave something else, though it may have been another number of them."""
     for a, b in zip(one.entries, other.entries, strict=False):
         if a.place.op != b.place.op:

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.snapshot.sample_pool import captured, cut
-from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
+from clew.labs.snapshot.step_batch import INPUT, TARGET, StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
@@ -25,7 +25,7 @@ Change = Callable[[torch.Generator], Callable[[Tensor], Tensor]]
 
 
 @dataclass(frozen=True)
-class InputIgnored(Experiment):
+class SwappedInputs(Experiment):
     name = "input-ignored"
     question = "does the model use its input?"
     rank = 8
@@ -58,7 +58,7 @@ class InputIgnored(Experiment):
         data = {"samples": sum(b.size for b in batches), "tries": tries, "line": list(subject.line)}
         return Result(data, lines)
 
-    def _batches(self, subject: Subject) -> list[Batch]:
+    def _batches(self, subject: Subject) -> list[StepBatch]:
         """Mixed across the captured ones: within one of them all labels may be alike."""
         subject.need_step()
         try:
@@ -76,7 +76,7 @@ class InputIgnored(Experiment):
             raise CannotJudge("all samples so far have the same target")
         return few
 
-    def _try(self, subject: Subject, batches: list[Batch], clock: Clock, *, own: bool) -> dict[str, Any]:
+    def _try(self, subject: Subject, batches: list[StepBatch], clock: Clock, *, own: bool) -> dict[str, Any]:
         with subject.snapshot(seed=0) as snapshot:
             optimizer = snapshot.optimizer if own else torch.optim.Adam(subject.parameters(), lr=self.rate)
             dependence = [_dependence(snapshot, subject, batches[0])]
@@ -101,7 +101,7 @@ class InputIgnored(Experiment):
         }
 
     def _train(
-        self, snapshot: StepSnapshot, batches: list[Batch], optimizer: Optimizer, clock: Clock
+        self, snapshot: StepSnapshot, batches: list[StepBatch], optimizer: Optimizer, clock: Clock
     ) -> list[float]:
         def stop(_: int, loss: float) -> bool:
             clock.tick()
@@ -111,7 +111,7 @@ class InputIgnored(Experiment):
 
         return snapshot.train(batches, self.look, optimizer=optimizer, on_step=stop)
 
-    def _look(self, snapshot: StepSnapshot, subject: Subject, batches: list[Batch]) -> dict[str, Any]:
+    def _look(self, snapshot: StepSnapshot, subject: Subject, batches: list[StepBatch]) -> dict[str, Any]:
         """The loss with the right inputs and with others, under the same random numbers."""
         real = [_loss(snapshot, batches, seed) for seed in range(self.draws)]
         return {
@@ -121,7 +121,7 @@ class InputIgnored(Experiment):
         }
 
     def _losses(
-        self, snapshot: StepSnapshot, subject: Subject, batches: list[Batch], change: Change
+        self, snapshot: StepSnapshot, subject: Subject, batches: list[StepBatch], change: Change
     ) -> list[float]:
         found = []
         for seed in range(self.draws):
@@ -139,7 +139,7 @@ class InputIgnored(Experiment):
 
 def _loss(
     snapshot: StepSnapshot,
-    batches: Sequence[Batch],
+    batches: Sequence[StepBatch],
     seed: int,
     subject: Subject | None = None,
     change: Callable[[Tensor], Tensor] | None = None,
@@ -155,7 +155,7 @@ def _loss(
     return fmean(losses)
 
 
-def _dependence(snapshot: StepSnapshot, subject: Subject, batch: Batch) -> dict[str, Any]:
+def _dependence(snapshot: StepSnapshot, subject: Subject, batch: StepBatch) -> dict[str, Any]:
     """How far the models' outputs change with their inputs, and with the data of the batch."""
     plain = _outputs(snapshot, batch)
     generator = torch.Generator().manual_seed(0)
@@ -175,7 +175,7 @@ def _dependence(snapshot: StepSnapshot, subject: Subject, batch: Batch) -> dict[
     }
 
 
-def _outputs(snapshot: StepSnapshot, batch: Batch) -> list[Tensor]:
+def _outputs(snapshot: StepSnapshot, batch: StepBatch) -> list[Tensor]:
     snapshot.seed(0)
     seen = snapshot.observe(batch)
     return [*numbers_in([output for _, output in seen.outputs]), seen.loss.detach().float()]

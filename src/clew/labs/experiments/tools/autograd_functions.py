@@ -14,7 +14,13 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from clew.labs.experiments.tools.directional_derivative import UNSURE, WRONG, Comparison, compared, drawn
+from clew.labs.experiments.tools.directional_derivative import (
+    UNSURE,
+    WRONG,
+    DerivativeComparison,
+    compared,
+    drawn,
+)
 from clew.measure.nested_tensors import tensors_in
 
 _MEANT = re.compile(
@@ -87,7 +93,7 @@ def _floating(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
 
 
-def checked(applied: Applied, tolerance: float) -> tuple[Comparison | None, str | None]:
+def checked(applied: Applied, tolerance: float) -> tuple[DerivativeComparison | None, str | None]:
     """The worst of its inputs, and why a disagreement would be meant."""
     generator = torch.Generator().manual_seed(0)
     inputs = [a.detach().clone() if isinstance(a, Tensor) else a for a in applied.args]
@@ -125,7 +131,7 @@ def _weighted(outputs: list[Tensor], weights: list[Tensor]) -> Tensor:
 
 
 def _why_meant(
-    applied: Applied, inputs: list[Any], wanted: list[int], outputs: list[Tensor], worst: Comparison
+    applied: Applied, inputs: list[Any], wanted: list[int], outputs: list[Tensor], worst: DerivativeComparison
 ) -> str | None:
     name = applied.function.__name__
     if _MEANT.search(name):

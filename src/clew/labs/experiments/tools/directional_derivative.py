@@ -20,7 +20,7 @@ SAME, WRONG, UNSURE = "same", "wrong", "unsure"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class DerivativeComparison:
     """One tensor, one direction."""
 
     verdict: str
@@ -56,7 +56,7 @@ def compared(
     value: Callable[[], float],
     tolerance: float,
     floor: float = 0.0,
-) -> Comparison:
+) -> DerivativeComparison:
     """`value()` is the number that `gradient` is said to be the gradient of; `tensor` is put back.
 
     Slopes below `floor` are as good as none.
@@ -69,9 +69,9 @@ def compared(
         found.append(_slope(tensor, direction * size, step, value))
         error = _relative(told, found[-1], typical)
         if error <= tolerance:
-            return Comparison(SAME, told, found[-1], error)
+            return DerivativeComparison(SAME, told, found[-1], error)
     settled = all(abs(f - found[-1]) <= 0.1 * abs(found[-1] - told) for f in found)
-    return Comparison(WRONG if settled else UNSURE, told, found[-1], error)
+    return DerivativeComparison(WRONG if settled else UNSURE, told, found[-1], error)
 
 
 def _slope(tensor: Tensor, move: Tensor, step: float, value: Callable[[], float]) -> float:

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from clew.hooks.collect_loop.loss_calls import simplex_share
-from clew.labs.experiments.tools.trial_loop import Loop
-from clew.labs.snapshot.step_batch import BOTH, INPUT, Batch, joined
+from clew.labs.experiments.tools.trial_loop import TrialLoop
+from clew.labs.snapshot.step_batch import BOTH, INPUT, StepBatch, joined
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 
@@ -28,7 +28,7 @@ class Variant:
     """A fix in one strength."""
 
     text: str  # what is done, as it stands in the report
-    fixed: Callable[[Loop, Subject], Loop]
+    fixed: Callable[[TrialLoop, Subject], TrialLoop]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Repair:
     """`faulty` gives a loop the fault where the user's step alone has it not; a variant takes it out."""
 
     variants: tuple[Variant, ...]
-    faulty: Callable[[Loop], Loop] = lambda loop: loop
+    faulty: Callable[[TrialLoop], TrialLoop] = lambda loop: loop
     only_confirms: bool = False  # its use is not, or not only, a lower training loss
 
 
@@ -55,7 +55,9 @@ class _Losses(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def _on_prediction(name: str, change: Callable[[Tensor], Tensor]) -> Callable[[Loop, Subject], Loop]:
+def _on_prediction(
+    name: str, change: Callable[[Tensor], Tensor]
+) -> Callable[[TrialLoop, Subject], TrialLoop]:
     """A repair that changes what goes into this loss function."""
 
     def change_call(args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -75,7 +77,7 @@ def _same_shape(args: Any, kwargs: Any) -> tuple[Any, Any]:
     return (given.pop("input"), given.pop("target"), *args[2:]), given
 
 
-def _reshape_targets(loop: Loop, _: Subject) -> Loop:
+def _reshape_targets(loop: TrialLoop, _: Subject) -> TrialLoop:
     names = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
     return replace(loop, around=lambda: _Losses(dict.fromkeys(names, _same_shape)))
 
@@ -85,19 +87,19 @@ def _log_if_probabilities(values: Tensor) -> Tensor:
     return values.clamp_min(TINY).log() if float(simplex_share(values)) == 1 else values
 
 
-def _shuffled(batches: Sequence[Batch], seed: int) -> Sequence[Batch]:
+def _shuffled(batches: Sequence[StepBatch], seed: int) -> Sequence[StepBatch]:
     whole = joined(batches)
     order = torch.randperm(whole.size, generator=torch.Generator().manual_seed(seed))
     sizes = [b.size for b in batches]
     return [whole.rows(part) for part in order.split(sizes)]
 
 
-def _standardised(batches: Sequence[Batch]) -> Sequence[Batch]:
+def _standardised(batches: Sequence[StepBatch]) -> Sequence[StepBatch]:
     """Every feature (or channel, of images) with mean 0 and deviation 1 over all that was seen."""
     found = [b.tensors(INPUT, BOTH) for b in batches]
     scales = [_scale(torch.cat(list(column))) for column in zip(*found, strict=True)]
 
-    def scaled(batch: Batch) -> Batch:
+    def scaled(batch: StepBatch) -> StepBatch:
         each = iter(scales)
         return batch.map((INPUT, BOTH), lambda t: _apply(t, next(each)))
 
@@ -116,7 +118,7 @@ def _apply(values: Tensor, scale: tuple[Tensor, Tensor] | None) -> Tensor:
     return values if scale is None else (values - scale[0]) / scale[1]
 
 
-def _finite_samples(batches: Sequence[Batch], seed: int) -> Sequence[Batch]:
+def _finite_samples(batches: Sequence[StepBatch], seed: int) -> Sequence[StepBatch]:
     kept = []
     for batch in batches:
         good = torch.ones(batch.size, dtype=torch.bool)
@@ -174,22 +176,24 @@ def _without_regularisation(subject: Subject) -> Callable[[StepSnapshot], None]:
     return change
 
 
-def _add(make: Callable[[Subject], Callable[[StepSnapshot], None]]) -> Callable[[Loop, Subject], Loop]:
+def _add(
+    make: Callable[[Subject], Callable[[StepSnapshot], None]],
+) -> Callable[[TrialLoop, Subject], TrialLoop]:
     return lambda loop, subject: loop.with_change(make(subject))
 
 
-def _set(**values: Any) -> Callable[[Loop, Subject], Loop]:
+def _set(**values: Any) -> Callable[[TrialLoop, Subject], TrialLoop]:
     return lambda loop, _: replace(loop, **values)
 
 
-def _faulty(**values: Any) -> Callable[[Loop], Loop]:
+def _faulty(**values: Any) -> Callable[[TrialLoop], TrialLoop]:
     return lambda loop: replace(loop, **values)
 
 
 def _fix(
     text: str,
-    fixed: Callable[[Loop, Subject], Loop],
-    faulty: Callable[[Loop], Loop] = lambda loop: loop,
+    fixed: Callable[[TrialLoop, Subject], TrialLoop],
+    faulty: Callable[[TrialLoop], TrialLoop] = lambda loop: loop,
 ) -> Repair:
     return Repair((Variant(text, fixed),), faulty)
 

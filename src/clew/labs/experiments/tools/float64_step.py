@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from clew.labs.snapshot.step_batch import BOTH, INPUT, OTHER, TARGET, Batch
+from clew.labs.snapshot.step_batch import BOTH, INPUT, OTHER, TARGET, StepBatch
 from clew.labs.snapshot.users_step.replay_lines import Line, line_now
 from clew.measure.nested_tensors import map_tensors
 
@@ -73,7 +73,7 @@ def _like(target: Tensor) -> Callable[[Any], Any]:
     return lambda v: v.to(target.dtype) if isinstance(v, Tensor) and v.dtype == torch.float64 else v
 
 
-def doubled_batch(batch: Batch) -> Batch:
+def doubled_batch(batch: StepBatch) -> StepBatch:
     return batch.map((INPUT, TARGET, BOTH, OTHER), _doubled)
 
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.tools.reference_learners import Learner, features, learners
-from clew.labs.snapshot.sample_labels import CLASSES, Labels, inputs_of, labels_of
+from clew.labs.snapshot.sample_labels import CLASSES, SampleLabels, inputs_of, labels_of
 from clew.labs.snapshot.sample_pool import pool
-from clew.labs.snapshot.step_batch import TARGET, Batch
+from clew.labs.snapshot.step_batch import TARGET, StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -21,8 +21,8 @@ MOST = 800  # samples for the learners: their cost grows with the cube
 class Material:
     """Samples that a cheap learner can be tried on."""
 
-    batch: Batch
-    labels: Labels
+    batch: StepBatch
+    labels: SampleLabels
     features: Tensor
     learners: list[Learner]
     whole: bool  # they are all that the dataset holds
@@ -55,20 +55,20 @@ def _made(subject: Subject, clock: Clock) -> Material:
     return Material(batch, labels, data, learners(data), drawn.whole)
 
 
-def relabelled(batch: Batch, order: Tensor) -> Batch:
+def relabelled(batch: StepBatch, order: Tensor) -> StepBatch:
     """The same inputs with the targets of other samples."""
     return batch.map_tensors(
         lambda t, role, dim: t[order.to(t.device)] if role == TARGET and dim is not None else t
     )
 
 
-def split(batch: Batch, share: float, seed: int = 0) -> tuple[Batch, Batch]:
+def split(batch: StepBatch, share: float, seed: int = 0) -> tuple[StepBatch, StepBatch]:
     """Samples to train on, and this share of them held out."""
     order = torch.randperm(batch.size, generator=torch.Generator().manual_seed(seed))
     out = max(1, round(share * batch.size))
     return batch.rows(order[out:]), batch.rows(order[:out])
 
 
-def chance(labels: Labels) -> float:
+def chance(labels: SampleLabels) -> float:
     """The share of the most frequent class; 0 for other kinds."""
     return max(labels.counts) / len(labels.values) if labels.kind == CLASSES else 0.0

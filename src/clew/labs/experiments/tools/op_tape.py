@@ -29,7 +29,7 @@ _WRITTEN = {
 
 
 @dataclass(frozen=True)
-class Place:
+class TapePlace:
     """Where an op ran."""
 
     op: str
@@ -43,10 +43,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Entry:
+class TapeEntry:
     """One op, and what was kept of its results."""
 
-    place: Place
+    place: TapePlace
     kept: tuple[Tensor | None, ...]
 
 
@@ -55,7 +55,7 @@ class Tape(OpRecorder):
 
     def __init__(self, models: Mapping[str, nn.Module], keep: Callable[[Tensor], Tensor | None]) -> None:
         super().__init__()
-        self.entries: list[Entry] = []
+        self.entries: list[TapeEntry] = []
         self._keep = keep
         self._paths = ModulePaths(models)
 
@@ -68,7 +68,7 @@ class Tape(OpRecorder):
         kept = tuple(self._kept(tensor) for tensor in op.outputs)
         root, module = self.here
         name = op_name(op.func)
-        self.entries.append(Entry(Place(_WRITTEN.get(name, name), root, module, line_now()), kept))
+        self.entries.append(TapeEntry(TapePlace(_WRITTEN.get(name, name), root, module, line_now()), kept))
 
     def _kept(self, tensor: Tensor) -> Tensor | None:
         if tensor.layout is not torch.strided:
@@ -90,7 +90,7 @@ def plain_kernels() -> Iterator[None]:
 
 def taped(
     models: Mapping[str, nn.Module], keep: Callable[[Tensor], Tensor | None], run: Callable[[], Any]
-) -> tuple[Any, list[Entry]]:
+) -> tuple[Any, list[TapeEntry]]:
     """What `run` gives, and its ops."""
     tape = Tape(models, keep)
     with plain_kernels(), tape:
@@ -101,7 +101,9 @@ def taped(
 BOUNDARIES.add(taped.__code__)  # the lines of the program that are below are not the model's
 
 
-def first_difference(before: list[Entry], after: list[Entry], tolerance: float = 0.0) -> Place | None:
+def first_difference(
+    before: list[TapeEntry], after: list[TapeEntry], tolerance: float = 0.0
+) -> TapePlace | None:
     """The first op that gave something else; None if there is none, or the two went different ways."""
     for one, other in zip(before, after, strict=False):
         if one.place.op != other.place.op or len(one.kept) != len(other.kept):

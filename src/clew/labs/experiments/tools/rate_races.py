@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.short_training import OWN, Setting, dropouts, look, train
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.experiments.tools.short_training import OWN, TrainingSetting, dropouts, look, train
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
@@ -22,7 +22,7 @@ CACHE = "rates"
 
 
 @dataclass
-class Course:
+class RateCourse:
     """One training: how far the loss of the measured batches came down."""
 
     rate: float
@@ -37,9 +37,9 @@ class Races:
 
     subject: Subject
     steps: int
-    measured: Sequence[Batch]
+    measured: Sequence[StepBatch]
     start: float  # mean loss of the measured batches, untrained
-    done: dict[tuple[str, float, int], Course] = field(default_factory=dict)
+    done: dict[tuple[str, float, int], RateCourse] = field(default_factory=dict)
 
     @classmethod
     def of(cls, subject: Subject, steps: int = 40) -> Races:
@@ -58,20 +58,20 @@ class Races:
         made = subject.cache[CACHE] = cls(subject, steps, measured, start)
         return made
 
-    def course(self, rate: float, seed: int, clock: Clock, optimizer: str = OWN) -> Course:
+    def course(self, rate: float, seed: int, clock: Clock, optimizer: str = OWN) -> RateCourse:
         key = (optimizer, rate, seed)
         if key not in self.done:
-            setting = Setting(optimizer, rate)
+            setting = TrainingSetting(optimizer, rate)
             with self.subject.snapshot(seed=seed) as snapshot:
                 losses = train(
                     self.subject, snapshot, self.order(seed), self.steps, setting, clock, seed=seed
                 )
                 end = level(snapshot, self.measured) if math.isfinite(losses[-1]) else math.inf
             gain = self.start - end if math.isfinite(end) else -math.inf
-            self.done[key] = Course(rate, seed, gain, losses)
+            self.done[key] = RateCourse(rate, seed, gain, losses)
         return self.done[key]
 
-    def order(self, seed: int) -> list[Batch]:
+    def order(self, seed: int) -> list[StepBatch]:
         order = list(self.subject.batches)
         random.Random(seed).shuffle(order)
         return order
@@ -113,13 +113,13 @@ def _warms_up(subject: Subject, group: dict[str, Any]) -> bool:
     return float(first["lr"]) < 0.9 * float(first.get("initial_lr", first["lr"]))
 
 
-def level(snapshot: StepSnapshot, batches: Sequence[Batch]) -> float:
+def level(snapshot: StepSnapshot, batches: Sequence[StepBatch]) -> float:
     """The same random numbers before and after, so that only the training differs."""
     return sum(look(snapshot, batch, seed=99).loss for batch in batches) / len(batches)
 
 
 @dataclass(frozen=True)
-class LearningRateTooLow(Experiment):
+class HigherRates(Experiment):
     name: ClassVar[str] = "learning-rate-too-low"
     question: ClassVar[str] = "does the network learn at this learning rate?"
     rank: ClassVar[int] = 21
@@ -142,7 +142,7 @@ class LearningRateTooLow(Experiment):
 
 
 @dataclass(frozen=True)
-class LearningRateTooHigh(Experiment):
+class LowerRates(Experiment):
     name: ClassVar[str] = "learning-rate-too-high"
     question: ClassVar[str] = "does a lower learning rate work better?"
     rank: ClassVar[int] = 20

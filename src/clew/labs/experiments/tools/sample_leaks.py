@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.experiments.tools.op_tape import Place, distance, first_difference, plain_kernels, taped
+from clew.labs.experiments.tools.op_tape import TapePlace, distance, first_difference, plain_kernels, taped
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.time_limit import Clock
 from clew.labs.snapshot.users_step.model_calls import ModelCall, Others, sample_dim
@@ -28,7 +28,7 @@ class Leak:
     call: ModelCall
     row: int
     effect: float  # of replacing all others, relative to replacing the sample itself
-    place: Place | None
+    place: TapePlace | None
     by_sample: tuple[float, ...]  # the same for each sample alone; its own is 1
 
 
@@ -69,7 +69,7 @@ class Looking:
         gaps = [_row_distance(a, b, row, self.count) for a, b in zip(base, changed, strict=False)]
         return max(gaps, default=0.0)
 
-    def place(self, row: int) -> Place | None:
+    def place(self, row: int) -> TapePlace | None:
         """The first op whose result for this sample depends on the others."""
 
         def keep(tensor: Tensor) -> Tensor | None:

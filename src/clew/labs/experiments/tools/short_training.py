@@ -13,7 +13,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.overrides import TorchFunctionMode
 
 from clew.labs.experiments.tools.loss_bounds import bounds
-from clew.labs.snapshot.step_batch import Batch, joined
+from clew.labs.snapshot.step_batch import StepBatch, joined
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
@@ -23,11 +23,11 @@ RIVALS: dict[str, Callable[..., Optimizer]] = {
     "Adam": lambda parameters, lr: Adam(parameters, lr=lr),
     "AdamW": lambda parameters, lr: AdamW(parameters, lr=lr),
 }
-OWN = ""  # the user's own optimizer, in `Setting.optimizer`
+OWN = ""  # the user's own optimizer, in `TrainingSetting.optimizer`
 
 
 @dataclass(frozen=True)
-class Setting:
+class TrainingSetting:
     """How to train: the user's way, but for what is said here."""
 
     optimizer: str = OWN
@@ -37,7 +37,7 @@ class Setting:
     noise: bool = True  # False: the same random numbers in every step
 
     @classmethod
-    def calm(cls, optimizer: str = OWN, rate: float = 1.0) -> Setting:
+    def calm(cls, optimizer: str = OWN, rate: float = 1.0) -> TrainingSetting:
         """Nothing random, nothing that pulls the weights anywhere."""
         return cls(optimizer, rate, dropout=False, decay=False, noise=False)
 
@@ -63,7 +63,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Look:
+class TrainingOutcome:
     """The user's loss of a batch at one moment, and how low it could be."""
 
     loss: float
@@ -73,32 +73,32 @@ class Look:
     accuracy: float | None = None
 
 
-def look(snapshot: StepSnapshot, batch: Batch, seed: int = 0) -> Look:
+def look(snapshot: StepSnapshot, batch: StepBatch, seed: int = 0) -> TrainingOutcome:
     snapshot.seed(seed)
     seen = snapshot.observe(batch)
     loss = float(seen.loss.detach())
     found = bounds(seen.calls)
     if found is None:
-        return Look(loss)
-    return Look(loss, found.value, found.floor, found.constant, found.accuracy)
+        return TrainingOutcome(loss)
+    return TrainingOutcome(loss, found.value, found.floor, found.constant, found.accuracy)
 
 
 @dataclass(frozen=True)
-class Scale:
+class TrainingScale:
     """Where the loss could end: at `floor`; and `constant` is what one gets without the input."""
 
     floor: float | None
     constant: float | None
 
 
-def scale(first: Look, last: Look) -> Scale:
+def scale(first: TrainingOutcome, last: TrainingOutcome) -> TrainingScale:
     """In units of the user's loss, if that is the known part times a number in both looks."""
     ratios = [x.loss / x.known for x in (first, last) if x.known]
     same = len(ratios) == 2 and math.isclose(*ratios, rel_tol=1e-3) and ratios[0] > 0
     if not same or first.floor is None:
-        return Scale(None, None)
+        return TrainingScale(None, None)
     constant = None if first.constant is None else first.constant * ratios[0]
-    return Scale(first.floor * ratios[0], constant)
+    return TrainingScale(first.floor * ratios[0], constant)
 
 
 def trained(optimizer: Optimizer) -> list[Tensor]:
@@ -106,7 +106,7 @@ def trained(optimizer: Optimizer) -> list[Tensor]:
     return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
 
 
-def few(subject: Subject, most: int) -> Batch:
+def few(subject: Subject, most: int) -> StepBatch:
     """The first samples, or the whole batch where it can't be cut."""
     batch = subject.batch()
     if batch.size <= most:
@@ -118,7 +118,7 @@ def few(subject: Subject, most: int) -> Batch:
     return batch
 
 
-def many(subject: Subject, most: int) -> Batch:
+def many(subject: Subject, most: int) -> StepBatch:
     """Samples of several batches as one; the first batch where they can't be joined."""
     first = subject.batch()
     taken = [first]
@@ -137,9 +137,9 @@ def many(subject: Subject, most: int) -> Batch:
 def train(
     subject: Subject,
     snapshot: StepSnapshot,
-    batches: Sequence[Batch],
+    batches: Sequence[StepBatch],
     steps: int,
-    setting: Setting,
+    setting: TrainingSetting,
     clock: Clock,
     *,
     seed: int = 0,
@@ -179,7 +179,7 @@ def without_dropout(subject: Subject) -> Iterator[None]:
             setattr(module, name, value)
 
 
-def dropouts(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> list[tuple[str, float]]:
+def dropouts(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> list[tuple[str, float]]:
     """Where values are dropped in training, and which share; also learns whether functions do."""
     found = [
         (name, float(getattr(m, setting)))

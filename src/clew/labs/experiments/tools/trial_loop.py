@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
@@ -22,7 +22,7 @@ JUDGED = 4  # batches on which the loss is taken at the end
 
 
 @dataclass(frozen=True)
-class Loop:
+class TrialLoop:
     """How the steps are made; the user's own code from batch to loss is in the middle of each."""
 
     zero: bool = True  # gradients are cleared before a step's first backward
@@ -34,15 +34,19 @@ class Loop:
     fresh: bool = False  # newly drawn weights
     full_precision: bool = False  # no autocast
     prepare: tuple[Callable[[StepSnapshot], None], ...] = ()  # changes of modules and optimizer
-    feed: Callable[[Sequence[Batch], int], Sequence[Batch]] | None = None  # samples in other batches, by seed
-    see: Callable[[Sequence[Batch]], Sequence[Batch]] | None = None  # what the model is given of them
+    feed: Callable[[Sequence[StepBatch], int], Sequence[StepBatch]] | None = (
+        None  # samples in other batches, by seed
+    )
+    see: Callable[[Sequence[StepBatch]], Sequence[StepBatch]] | None = None  # what the model is given of them
     around: Around = field(default=contextlib.nullcontext)  # in which the loss is computed
 
-    def with_change(self, change: Callable[[StepSnapshot], None]) -> Loop:
+    def with_change(self, change: Callable[[StepSnapshot], None]) -> TrialLoop:
         return replace(self, prepare=(*self.prepare, change))
 
 
-def ends_at(subject: Subject, loop: Loop, measured_as: Loop, steps: int, seed: int, clock: Clock) -> float:
+def ends_at(
+    subject: Subject, loop: TrialLoop, measured_as: TrialLoop, steps: int, seed: int, clock: Clock
+) -> float:
     """The mean loss after so many steps, of the samples and in the way of another loop."""
     with subject.snapshot(seed=seed, fresh=loop.fresh) as snapshot, _precision(loop):
         for change in loop.prepare:
@@ -60,21 +64,21 @@ def ends_at(subject: Subject, loop: Loop, measured_as: Loop, steps: int, seed: i
     return mean if math.isfinite(mean) else math.inf
 
 
-def _seen(subject: Subject, fed_by: Loop, seen_by: Loop, seed: int) -> list[Batch]:
-    batches: Sequence[Batch] = subject.batches
+def _seen(subject: Subject, fed_by: TrialLoop, seen_by: TrialLoop, seed: int) -> list[StepBatch]:
+    batches: Sequence[StepBatch] = subject.batches
     batches = batches if fed_by.feed is None else fed_by.feed(batches, seed)
     return list(batches if seen_by.see is None else seen_by.see(batches))
 
 
-def _precision(loop: Loop) -> contextlib.AbstractContextManager[Any]:
+def _precision(loop: TrialLoop) -> contextlib.AbstractContextManager[Any]:
     return torch.autocast("cpu", enabled=False) if loop.full_precision else contextlib.nullcontext()
 
 
 def _train(
     snapshot: StepSnapshot,
     optimizer: Optimizer,
-    batches: Sequence[Batch],
-    loop: Loop,
+    batches: Sequence[StepBatch],
+    loop: TrialLoop,
     subject: Subject,
     steps: int,
     clock: Clock,

@@ -19,9 +19,9 @@ from clew.labs.loaders.look.value_view import (
     rows_of,
 )
 from clew.labs.loaders.pipeline import BATCHES, ITERABLE, MAP, MODEL, CannotRead, Pipeline
-from clew.labs.loaders.token_decoder import Decoder
+from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.loaders.user_errors import said
-from clew.records.sample_views import Look, Part, PipelineLook, Way
+from clew.records.sample_views import FieldView, PipelineLook, SamplePath, ValueView
 
 CHANNELS = (1, 3, 4)
 SMALLEST = 8  # rows and columns of a picture
@@ -37,7 +37,7 @@ def look(pipeline: Pipeline, number: int = 8, sample: int | None = None) -> Pipe
     notes: list[str] = []
     indices = pipeline.drawn[0] if pipeline.drawn else None
     with pipeline.reading():
-        decoder = Decoder(pipeline)
+        decoder = TokenDecoder(pipeline)
         chosen = _chosen(pipeline, number, indices)
         samples = _samples(pipeline, number, chosen, decoder, notes)
         batch = _batch(pipeline, chosen, notes)
@@ -110,8 +110,8 @@ def _chosen(pipeline: Pipeline, number: int, indices: Sequence[int] | None) -> l
 
 
 def _samples(
-    pipeline: Pipeline, number: int, chosen: Sequence[int], decoder: Decoder, notes: list[str]
-) -> list[Look]:
+    pipeline: Pipeline, number: int, chosen: Sequence[int], decoder: TokenDecoder, notes: list[str]
+) -> list[ValueView]:
     if pipeline.kind == MAP:
         return [_sample(pipeline, index, decoder) for index in _enough(pipeline, number, chosen)]
     if pipeline.kind != ITERABLE:
@@ -123,7 +123,7 @@ def _samples(
     except CannotRead as reason:
         notes.append(str(reason))
     except Exception as error:  # noqa: BLE001 - the user's dataset: what came before is shown
-        found.append(Look(f"sample {len(found)}", len(found), error=said(error)))
+        found.append(ValueView(f"sample {len(found)}", len(found), error=said(error)))
     return found
 
 
@@ -137,11 +137,11 @@ def _enough(pipeline: Pipeline, number: int, chosen: Sequence[int]) -> list[int]
     return list(dict.fromkeys([*chosen, *further]))[:number]
 
 
-def _sample(pipeline: Pipeline, index: int, decoder: Decoder) -> Look:
+def _sample(pipeline: Pipeline, index: int, decoder: TokenDecoder) -> ValueView:
     try:
         return look_at(pipeline.sample(index), f"sample {index}", index=index, decoder=decoder)
     except Exception as error:  # noqa: BLE001 - the user's dataset
-        return Look(f"sample {index}", index, error=said(error))
+        return ValueView(f"sample {index}", index, error=said(error))
 
 
 def _batch(pipeline: Pipeline, chosen: Sequence[int], notes: list[str]) -> Any:
@@ -160,8 +160,8 @@ def _batch(pipeline: Pipeline, chosen: Sequence[int], notes: list[str]) -> Any:
 
 
 def _rows(
-    pipeline: Pipeline, batch: Any, number: int, indices: Sequence[int] | None, decoder: Decoder
-) -> tuple[list[Look], str]:
+    pipeline: Pipeline, batch: Any, number: int, indices: Sequence[int] | None, decoder: TokenDecoder
+) -> tuple[list[ValueView], str]:
     """What the model gets, with the labels of the batch; without a model, the batch's rows."""
     if batch is None:
         return [], ""
@@ -181,7 +181,7 @@ def _rows(
     return looks, "model" if pipeline.kind == MODEL else what
 
 
-def _labels(batch: Any, number: int, decoder: Decoder) -> list[str]:
+def _labels(batch: Any, number: int, decoder: TokenDecoder) -> list[str]:
     found = []
     for row in rows_of(batch, number):
         fields = dict(named_fields(row))
@@ -205,15 +205,15 @@ def _inputs(pipeline: Pipeline) -> Any:
     return parts_of(named)
 
 
-def _way(pipeline: Pipeline, sample: int | None, decoder: Decoder) -> Way | None:
+def _way(pipeline: Pipeline, sample: int | None, decoder: TokenDecoder) -> SamplePath | None:
     if sample is None or pipeline.kind in (BATCHES, MODEL):
         return None
     if pipeline.length is not None and not 0 <= sample < pipeline.length:
-        return Way(sample, error=f"there is no sample {sample}: the dataset has {pipeline.length}")
+        return SamplePath(sample, error=f"there is no sample {sample}: the dataset has {pipeline.length}")
     return way_of(pipeline, sample, decoder)
 
 
-def _passed(pipeline: Pipeline, way: Way | None, chosen: Sequence[int]) -> tuple[str, ...]:
+def _passed(pipeline: Pipeline, way: SamplePath | None, chosen: Sequence[int]) -> tuple[str, ...]:
     """Names of the stages: the dataset, what it does to a sample in this order, and collate."""
     if pipeline.kind in (BATCHES, MODEL):
         return ()
@@ -224,7 +224,7 @@ def _passed(pipeline: Pipeline, way: Way | None, chosen: Sequence[int]) -> tuple
     return tuple(dict.fromkeys([*first, *rest, *(name for name, kind in passed if kind == COLLATE)]))
 
 
-def _followed(pipeline: Pipeline, way: Way | None, chosen: Sequence[int]) -> list[tuple[str, str]]:
+def _followed(pipeline: Pipeline, way: SamplePath | None, chosen: Sequence[int]) -> list[tuple[str, str]]:
     """By a sample that passes them; where none can be read, as they were found."""
     found = [(s.name, s.kind) for s in pipeline.stages]
     if way is not None:
@@ -253,29 +253,29 @@ def remarks_on(shown: PipelineLook) -> Iterator[str]:
             yield f"{part.bad} values of {_called(part)} are NaN or infinite"
 
 
-def _main(parts: tuple[Part, ...]) -> Part | None:
+def _main(parts: tuple[FieldView, ...]) -> FieldView | None:
     sized = [part for part in parts if part.shape is not None and part.dtype]
     return max(sized, key=_size, default=None)
 
 
-def _size(part: Part) -> int:
+def _size(part: FieldView) -> int:
     total = 1
     for length in part.shape or ():
         total *= length
     return total
 
 
-def _called(part: Part) -> str:
+def _called(part: FieldView) -> str:
     return f"field {part.name}" if part.name.isdigit() else part.name
 
 
-def _casts(sample: Part | None, batch: Part | None) -> Iterator[str]:
+def _casts(sample: FieldView | None, batch: FieldView | None) -> Iterator[str]:
     if sample is None or batch is None or sample.dtype == batch.dtype or not sample.dtype or not batch.dtype:
         return
     yield f"batching turns {sample.dtype} into {batch.dtype}"
 
 
-def _reshaped(batch: Part | None, given: Part | None) -> Iterator[str]:
+def _reshaped(batch: FieldView | None, given: FieldView | None) -> Iterator[str]:
     if batch is None or given is None or batch.shape is None or given.shape is None:
         return
     if batch.dtype != given.dtype:
@@ -292,7 +292,7 @@ def _reshaped(batch: Part | None, given: Part | None) -> Iterator[str]:
         yield f"between loader and model, values from {before} become {after}"
 
 
-def _scale(part: Part, who: str) -> Iterator[str]:
+def _scale(part: FieldView, who: str) -> Iterator[str]:
     if part.low is None or part.high is None or part.mean is None or part.std is None:
         return
     if not part.dtype.startswith(("float", "bfloat")):
@@ -308,7 +308,7 @@ def _scale(part: Part, who: str) -> Iterator[str]:
         )
 
 
-def _channels(part: Part) -> Iterator[str]:
+def _channels(part: FieldView) -> Iterator[str]:
     shape = part.shape or ()
     if len(shape) != 4 or min(shape[1:3]) < SMALLEST:
         return
@@ -316,5 +316,5 @@ def _channels(part: Part) -> Iterator[str]:
         yield f"channels come last ({_shape(part)}); torch's convolutions expect channels in dimension 1"
 
 
-def _shape(part: Part) -> str:
+def _shape(part: FieldView) -> str:
     return "×".join(str(length) for length in part.shape or ()) or "one number"

@@ -5,32 +5,32 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from clew.labs.loaders.dataset_stages import COLLATE, READ, TRANSFORM, Stage
+from clew.labs.loaders.dataset_stages import COLLATE, READ, TRANSFORM, DatasetStage
 from clew.labs.loaders.look.value_view import look_at, named_fields, parts_of, rows_of
 from clew.labs.loaders.pipeline import Pipeline
-from clew.labs.loaders.stage_trace import Call
-from clew.labs.loaders.token_decoder import Decoder
+from clew.labs.loaders.stage_trace import StageCall
+from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.loaders.user_errors import said
 from clew.labs.snapshot.dataset_copy import owned
 from clew.measure.rng import seed_all
-from clew.records.sample_views import Part, StageLook, Way
+from clew.records.sample_views import FieldView, SamplePath, StageLook
 
 SEED = 0  # under which random stages are drawn
 OTHER_SEEDS = (1, 2, 3, 4, 5)  # under which one must differ from itself to be random
 MOST = 64  # calls that are told of: a dataset may call a stage for every pixel
 
 
-def way_of(pipeline: Pipeline, index: int, decoder: Decoder | None = None) -> Way:
+def way_of(pipeline: Pipeline, index: int, decoder: TokenDecoder | None = None) -> SamplePath:
     """The stages in the order in which they end, of one sample that is read and collated alone, under a
     fixed seed. Call within `pipeline.reading()`."""
-    calls: list[tuple[Call, Any]] = []
+    calls: list[tuple[StageCall, Any]] = []
     given: dict[int, Any] = {}
 
-    def entering(call: Call) -> None:
+    def entering(call: StageCall) -> None:
         if len(given) < MOST or not call.depth:
             given[id(call)] = _copy(call.given)
 
-    def listener(call: Call) -> None:  # a dataset's own `__getitem__` comes after what it called
+    def listener(call: StageCall) -> None:  # a dataset's own `__getitem__` comes after what it called
         if id(call) in given:
             calls.append((call, _copy(call.result)))
 
@@ -46,7 +46,7 @@ def way_of(pipeline: Pipeline, index: int, decoder: Decoder | None = None) -> Wa
         if plain is not None:
             return _unfollowed(pipeline, index, plain, decoder)
     told = [_told(call, given[id(call)], made, decoder) for call, made in calls]
-    return Way(index, SEED, (*_stored(calls, given, decoder), *told), error)
+    return SamplePath(index, SEED, (*_stored(calls, given, decoder), *told), error)
 
 
 def readable(pipeline: Pipeline, index: int, seed: int) -> tuple[Any] | None:
@@ -60,14 +60,18 @@ def readable(pipeline: Pipeline, index: int, seed: int) -> tuple[Any] | None:
     return (sample,)
 
 
-def _unfollowed(pipeline: Pipeline, index: int, plain: tuple[Any], decoder: Decoder | None) -> Way:
+def _unfollowed(
+    pipeline: Pipeline, index: int, plain: tuple[Any], decoder: TokenDecoder | None
+) -> SamplePath:
     """A pipeline that does not bear looking on is seen from its end only."""
     name = type(pipeline.dataset).__name__
     made = StageLook(name, READ, made=_main(plain[0]), look=look_at(plain[0], name, decoder=decoder))
-    return Way(index, SEED, (made,))
+    return SamplePath(index, SEED, (made,))
 
 
-def _stored(calls: list[tuple[Call, Any]], given: dict[int, Any], decoder: Decoder | None) -> list[StageLook]:
+def _stored(
+    calls: list[tuple[StageCall, Any]], given: dict[int, Any], decoder: TokenDecoder | None
+) -> list[StageLook]:
     """What the first transform was given: the sample as it lies in the dataset."""
     for call, _ in calls:
         if call.stage.kind == TRANSFORM and given[id(call)]:
@@ -85,7 +89,7 @@ def _copy(value: Any) -> Any:
         return value
 
 
-def _told(call: Call, given: tuple[Any, ...], made: Any, decoder: Decoder | None) -> StageLook:
+def _told(call: StageCall, given: tuple[Any, ...], made: Any, decoder: TokenDecoder | None) -> StageLook:
     stage = call.stage
     wrong = said(call.error) if call.error is not None else ""
     return StageLook(
@@ -103,18 +107,18 @@ def _told(call: Call, given: tuple[Any, ...], made: Any, decoder: Decoder | None
     )
 
 
-def _main(value: Any) -> Part | None:
+def _main(value: Any) -> FieldView | None:
     parts = parts_of(value)
     return max(parts, key=lambda part: math.prod(part.shape or (0,)), default=None)
 
 
-def _first(made: Any, stage: Stage) -> Any:
+def _first(made: Any, stage: DatasetStage) -> Any:
     """Of a batch of one, that one."""
     rows = rows_of(made, 1) if stage.kind == COLLATE else []
     return rows[0] if rows else made
 
 
-def is_random(stage: Stage, given: tuple[Any, ...]) -> bool:
+def is_random(stage: DatasetStage, given: tuple[Any, ...]) -> bool:
     """Whether a transform, given the same, gives something else under other random numbers."""
     if stage.kind in (READ, COLLATE) or not callable(stage.value) or not given:
         return False

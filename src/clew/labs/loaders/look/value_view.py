@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clew.labs.loaders.token_decoder import Decoder
+from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.snapshot.sample_exhibits import MOST_POINTS, WAVE, pixels, planes_of, shown
 from clew.labs.snapshot.sample_fields import parts as fields_of
-from clew.records.sample_views import Look, Part
+from clew.records.sample_views import FieldView, ValueView
 
 LARGEST = 96  # pixels of a picture across or down
 MOST_PARTS = 12  # fields of a sample that are described
@@ -24,19 +24,19 @@ LABELS = ("label", "labels", "target", "targets", "y", "class", "class_id", "cat
 RATES = ("sample_rate", "sampling_rate", "sr", "samplerate", "fs")
 
 
-def part_of(name: str, value: Any) -> Part:
+def part_of(name: str, value: Any) -> FieldView:
     """One value in numbers."""
     tensor = tensor_of(value)
     if tensor is None:
-        return Part(name, type_of(value), text=_short(value), shape=_length(value))
+        return FieldView(name, type_of(value), text=_short(value), shape=_length(value))
     low, high, mean, std, bad = _range(tensor)
     text = _number(tensor) if tensor.numel() == 1 else ""
     size = None if isinstance(value, (bool, int, float)) else tuple(tensor.shape)
     dtype = str(tensor.dtype).removeprefix("torch.") if size is not None else ""
-    return Part(name, type_of(value), dtype, size, low, high, mean, std, bad, text)
+    return FieldView(name, type_of(value), dtype, size, low, high, mean, std, bad, text)
 
 
-def parts_of(value: Any) -> tuple[Part, ...]:
+def parts_of(value: Any) -> tuple[FieldView, ...]:
     """All fields of a sample or batch."""
     return tuple(part_of(name, item) for name, item in itertools.islice(named_fields(value), MOST_PARTS))
 
@@ -140,9 +140,9 @@ def look_at(
     title: str,
     *,
     index: int | None = None,
-    decoder: Decoder | None = None,
+    decoder: TokenDecoder | None = None,
     label: str | None = None,
-) -> Look:
+) -> ValueView:
     """A sample with its label and the field that there is most to see of."""
     fields = dict(itertools.islice(named_fields(sample), MOST_PARTS))
     target = label_field(fields)
@@ -151,7 +151,7 @@ def look_at(
     kind, data = view_of(fields[name], decoder) if name is not None else ("text", "")
     rate = rate_in(fields, decoder) if kind == "wave" else None
     parts = tuple(part_of(key, value) for key, value in fields.items())
-    return Look(title, index, said, kind, data, rate, parts)
+    return ValueView(title, index, said, kind, data, rate, parts)
 
 
 def main_field(fields: Mapping[str, Any], target: str | None) -> str | None:
@@ -191,7 +191,7 @@ def _is_one_hot(tensor: Tensor) -> bool:
     return tensor.numel() <= 1000 and bool(((values == 0) | (values == 1)).all()) and float(values.sum()) == 1
 
 
-def label_text(value: Any, decoder: Decoder | None = None) -> str:
+def label_text(value: Any, decoder: TokenDecoder | None = None) -> str:
     """`3 (cat)`, `0.53`; nothing for an answer of many numbers."""
     if isinstance(value, str):
         return value[:40]
@@ -207,7 +207,7 @@ def label_text(value: Any, decoder: Decoder | None = None) -> str:
     return f"{_number(tensor)} ({name})" if name else _number(tensor)
 
 
-def view_of(value: Any, decoder: Decoder | None = None) -> tuple[str, Any]:
+def view_of(value: Any, decoder: TokenDecoder | None = None) -> tuple[str, Any]:
     """The kind of exhibit that fits, and its data."""
     if isinstance(value, str):
         return "text", value[:MOST_TEXT]
@@ -251,7 +251,7 @@ def _wave(tensor: Tensor) -> list[float] | None:
     return [float(f"{v:.4g}") for v in pairs.tolist()]
 
 
-def rate_in(fields: Mapping[str, Any], decoder: Decoder | None) -> int | None:
+def rate_in(fields: Mapping[str, Any], decoder: TokenDecoder | None) -> int | None:
     """The sample rate, if the sample or its dataset says it."""
     named = (fields[key] for key in fields if key.lower().rsplit(".", 1)[-1] in RATES)
     for value in itertools.chain(named, decoder.attributes(RATES) if decoder is not None else ()):

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from clew.labs.loaders.speed.field_sizes import fields_in
-from clew.labs.loaders.speed.stage_times import Lot
+from clew.labs.loaders.speed.stage_times import TimedLot
 from clew.records.loader_speed import Padding, Paddings
 
 Array = npt.NDArray[Any]
@@ -40,10 +40,10 @@ class _Row:
     padded: int
 
 
-def paddings(lots: Sequence[Lot], batches: Iterable[Any] = ()) -> Paddings:
+def paddings(lots: Sequence[TimedLot], batches: Iterable[Any] = ()) -> Paddings:
     """Of batches with their samples, and of further batches without them."""
     made = [lot for lot in lots if lot.batch is not None]
-    further = [Lot([], batch) for batch in batches]
+    further = [TimedLot([], batch) for batch in batches]
     names = _arrays(made[0].batch if made else further[0].batch) if made or further else {}
     found = [padding for name in names if (padding := _of_field(name, made, [*made, *further])) is not None]
     return Paddings(tuple(found), len(made) + len(further))
@@ -72,7 +72,7 @@ def _array(value: Any) -> Array | None:
     return value if isinstance(value, np.ndarray) and value.dtype.kind in "buif" else None
 
 
-def _of_field(name: str, made: Sequence[Lot], every: Sequence[Lot]) -> Padding | None:
+def _of_field(name: str, made: Sequence[TimedLot], every: Sequence[TimedLot]) -> Padding | None:
     """The first way that tells the lengths; None for a field that is not padded."""
     from_samples = _by_samples(name, made)
     if from_samples is not None:
@@ -84,7 +84,7 @@ def _of_field(name: str, made: Sequence[Lot], every: Sequence[Lot]) -> Padding |
     return None
 
 
-def _by_samples(name: str, lots: Sequence[Lot]) -> tuple[int, list[_Row]] | None:
+def _by_samples(name: str, lots: Sequence[TimedLot]) -> tuple[int, list[_Row]] | None:
     """Samples of different lengths that lie in one array: axis of the batch, and the lengths."""
     rows: dict[int, list[_Row]] = {}
     for lot in lots:
@@ -103,7 +103,7 @@ def _by_samples(name: str, lots: Sequence[Lot]) -> tuple[int, list[_Row]] | None
     return (padded[0], rows[padded[0]]) if len(padded) == 1 else None
 
 
-def _ways(name: str, lots: Sequence[Lot]) -> Iterator[tuple[str, list[_Row]]]:
+def _ways(name: str, lots: Sequence[TimedLot]) -> Iterator[tuple[str, list[_Row]]]:
     batches = [fields_in(lot.batch) for lot in lots]
     arrays = [_arrays(lot.batch).get(name) for lot in lots]
     if any(array is None or array.shape[1] < SHORT or not len(array) for array in arrays):

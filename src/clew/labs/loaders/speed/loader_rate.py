@@ -31,19 +31,19 @@ PATIENCE = 60.0  # seconds to wait for a worker that may hang
 
 
 @dataclass(frozen=True)
-class Setting:
+class LoaderSetting:
     """What a sweep changes."""
 
     workers: int
     prefetch: int = 0  # 0 without workers
 
     @classmethod
-    def of(cls, loader: Any) -> Setting:
+    def of(cls, loader: Any) -> LoaderSetting:
         workers = int(getattr(loader, "num_workers", 0) or 0)
         return cls(workers, int(getattr(loader, "prefetch_factor", None) or 2) if workers else 0)
 
 
-class Mark(NamedTuple):
+class RateMark(NamedTuple):
     """One batch."""
 
     samples: int
@@ -53,10 +53,10 @@ class Mark(NamedTuple):
 
 
 @dataclass
-class Delivered:
+class DeliveryRate:
     """What came, and how long it took."""
 
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[RateMark] = field(default_factory=list)
     startup: float = 0.0  # until the first batch
     failed: int = 0
     error: str = ""  # of the last batch that failed
@@ -124,7 +124,7 @@ class Endless:
         return getattr(self._sampler, name)
 
 
-def new_loader(pipeline: Pipeline, setting: Setting) -> tuple[Any, Endless | None]:
+def new_loader(pipeline: Pipeline, setting: LoaderSetting) -> tuple[Any, Endless | None]:
     """With the program's settings but for workers and prefetching; over all epochs, where it has indices."""
     if pipeline.kind not in (MAP, ITERABLE):
         raise CannotRead("no loader can be started a second time")
@@ -148,7 +148,7 @@ def _made_up(pipeline: Pipeline) -> Any:
     return DataLoader(dataset, batch_size=pipeline.batch_size or 1, collate_fn=collate)
 
 
-def _settings(loader: Any, setting: Setting) -> dict[str, Any]:
+def _settings(loader: Any, setting: LoaderSetting) -> dict[str, Any]:
     return {
         "num_workers": setting.workers,
         "prefetch_factor": setting.prefetch or None,
@@ -171,19 +171,19 @@ def has_accelerator() -> bool:
 
 def deliver(
     pipeline: Pipeline,
-    setting: Setting,
+    setting: LoaderSetting,
     seconds: float,
     *,
     work: Callable[[], Any] | None = None,
     keep: int = 0,
     look: Callable[[Any], float | None] | None = None,
-) -> Delivered:
+) -> DeliveryRate:
     """Let the loader work for about so long; `work` is done with every batch, `look` at the end.
 
     Batches that raise are counted, and it goes on. Raises what starting the loader raises.
     """
     loader, endless = new_loader(pipeline, setting)
-    found, course = Delivered(together=max(setting.workers, 1)), _Course(loader, endless)
+    found, course = DeliveryRate(together=max(setting.workers, 1)), _Course(loader, endless)
     began = perf_counter()
     try:
         course.begin()
@@ -201,14 +201,14 @@ def deliver(
     return found
 
 
-def _enough(found: Delivered, spent: float, seconds: float) -> bool:
+def _enough(found: DeliveryRate, spent: float, seconds: float) -> bool:
     if found.failed > MOST_FAILED or spent >= 3 * seconds:
         return True
     return found.seconds >= seconds and (len(found.marks) >= 3 or found.seconds >= 2 * seconds)
 
 
 def _warm_up(
-    course: _Course, found: Delivered, setting: Setting, seconds: float, keep: int, work: Any
+    course: _Course, found: DeliveryRate, setting: LoaderSetting, seconds: float, keep: int, work: Any
 ) -> None:
     """Until every worker has delivered twice, or a third of the time is over. A first batch that takes
     longer than all of the time is measured: a second one would take as long again."""
@@ -222,7 +222,7 @@ def _warm_up(
             return
 
 
-def _one(course: _Course, found: Delivered, keep: int, work: Any) -> Mark | None:
+def _one(course: _Course, found: DeliveryRate, keep: int, work: Any) -> RateMark | None:
     """The next batch, and the work on it; None if there is none this time."""
     asked = perf_counter()
     try:
@@ -239,7 +239,7 @@ def _one(course: _Course, found: Delivered, keep: int, work: Any) -> Mark | None
         found.kept_bytes += tensors_bytes(batch)
     if work is not None:
         work()
-    return Mark(samples, waited, perf_counter() - asked, first)
+    return RateMark(samples, waited, perf_counter() - asked, first)
 
 
 def described(error: Exception) -> str:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from typing import Any
 
-from clew.labs.loaders.dataset_stages import Stage
-from clew.labs.loaders.stage_trace import Follower
+from clew.labs.loaders.dataset_stages import DatasetStage
+from clew.labs.loaders.stage_trace import StageFollower
 
 READER, DECODER = "reader", "decoder"  # kinds of stages, beside those of `stages`
 
@@ -58,7 +58,7 @@ OPENED = ("read", "readinto", "readline", "readlines")  # of an open file
 
 
 @contextlib.contextmanager
-def reading_followed(follower: Follower) -> Iterator[None]:
+def reading_followed(follower: StageFollower) -> Iterator[None]:
     """Calls of known readers are told to the follower, as stages within others."""
     thread = threading.get_ident()
     placed: list[tuple[Any, str, Any]] = []
@@ -67,7 +67,7 @@ def reading_followed(follower: Follower) -> Iterator[None]:
             found = _found(module, path)
             if found is not None:
                 owner, name, original = found
-                stage = Stage(_title(module, path), kind, original)
+                stage = DatasetStage(_title(module, path), kind, original)
                 _put(placed, owner, name, original, _followed(stage, original, follower, thread))
         opening = _opening(builtins.open, follower, thread)
         _put(placed, builtins, "open", builtins.open, opening)
@@ -100,7 +100,7 @@ def _title(module: str, path: str) -> str:
     return f"{module}.{path}".replace(".__getitem__", "[…]")
 
 
-def _followed(stage: Stage, original: Any, follower: Follower, thread: int) -> Callable[..., Any]:
+def _followed(stage: DatasetStage, original: Any, follower: StageFollower, thread: int) -> Callable[..., Any]:
     @wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         if threading.get_ident() != thread or not follower.open or _within(follower, stage):
@@ -110,13 +110,13 @@ def _followed(stage: Stage, original: Any, follower: Follower, thread: int) -> C
     return call
 
 
-def _within(follower: Follower, stage: Stage) -> bool:
+def _within(follower: StageFollower, stage: DatasetStage) -> bool:
     """A reader that calls itself, as a picture that is loaded already does, is one call."""
     return follower.open[-1].stage is stage
 
 
-def _opening(original: Any, follower: Follower, thread: int) -> Callable[..., Any]:
-    stage = Stage("reading files", READER, original)
+def _opening(original: Any, follower: StageFollower, thread: int) -> Callable[..., Any]:
+    stage = DatasetStage("reading files", READER, original)
     opened = _followed(stage, original, follower, thread)
 
     @wraps(original)
@@ -129,7 +129,7 @@ def _opening(original: Any, follower: Follower, thread: int) -> Callable[..., An
     return call
 
 
-def _follow_file(file: Any, stage: Stage, follower: Follower, thread: int) -> None:
+def _follow_file(file: Any, stage: DatasetStage, follower: StageFollower, thread: int) -> None:
     """What is read from it later is reading as well. A weak reference: a file is closed when it is let go."""
     held = weakref.ref(file)
     for name in OPENED:

@@ -22,7 +22,14 @@ from clew.labs.loaders.pipeline import MAP, CannotRead, Pipeline
 from clew.labs.loaders.speed.batch_padding import paddings
 from clew.labs.loaders.speed.field_sizes import Weighing
 from clew.labs.loaders.speed.hot_lines import hot_lines
-from clew.labs.loaders.speed.loader_rate import Delivered, Setting, deliver, described, rate_of, samples_in
+from clew.labs.loaders.speed.loader_rate import (
+    DeliveryRate,
+    LoaderSetting,
+    deliver,
+    described,
+    rate_of,
+    samples_in,
+)
 from clew.labs.loaders.speed.stage_times import Looked, look
 from clew.labs.loaders.speed.worker_sweep import sweep as swept
 from clew.labs.loaders.speed.worker_sweep import usable_cores
@@ -36,12 +43,12 @@ from clew.records.loader_speed import (
     PICKLE,
     PIN,
     TRANSFORM,
-    Measured,
+    MeasuredLoader,
     Rate,
     Sizes,
     Speeds,
-    Stage,
     Stages,
+    StageTime,
 )
 
 STEP, FORWARD = "training step", "forward"
@@ -66,7 +73,7 @@ def measure(
     seconds: float = 20.0,
     sweep: bool = False,
     progress: Progress | None = None,
-) -> list[Measured]:
+) -> list[MeasuredLoader]:
     """Each of them, in an equal share of the time; the model is that of the first one only."""
     found = []
     for number, pipeline in enumerate(pipelines):
@@ -97,14 +104,14 @@ class _Measuring:
         self._kept: list[Any] = []
         self._looked: Looked | None = None
 
-    def all(self, *, sweep: bool) -> Measured:
+    def all(self, *, sweep: bool) -> MeasuredLoader:
         pipeline = self._pipeline
         share = self._seconds * (1 - SWEEP if sweep else 1)
         with contextlib.ExitStack() as stack:
             stack.enter_context(pipeline.reading())
             self._began = perf_counter()  # torch may have had to import half of itself for that
             work = self._work(stack)
-            made = Measured(
+            made = MeasuredLoader(
                 pipeline.name,
                 pipeline.file,
                 pipeline.line,
@@ -151,7 +158,7 @@ class _Measuring:
         return replace(found, lines=hot_lines(lambda: next(again, None), seconds * 0.2))
 
     def _speeds(self, work: Work | None, seconds: float) -> Speeds:
-        pipeline, setting = self._pipeline, Setting.of(self._pipeline.loader)
+        pipeline, setting = self._pipeline, LoaderSetting.of(self._pipeline.loader)
         model = rate_of_work(work, seconds * 0.3) if work is not None else None
         try:
             alone = deliver(pipeline, setting, seconds * 0.4, keep=KEPT)
@@ -160,7 +167,9 @@ class _Measuring:
                 raise
             return Speeds(model=model, step=work.what if work else "", notes=(str(reason),))
         self._kept = alone.kept
-        both = deliver(pipeline, setting, seconds * 0.3, work=work.call) if work is not None else Delivered()
+        both = (
+            deliver(pipeline, setting, seconds * 0.3, work=work.call) if work is not None else DeliveryRate()
+        )
         return Speeds(
             alone.rate,
             model,
@@ -202,7 +211,7 @@ class _Measuring:
         call = work.call if work is not None and work.what == STEP else None
         return swept(self._pipeline, self._seconds * SWEEP, work=call, progress=self._say)
 
-    def _with_moving(self, made: Measured, seconds: float) -> Measured:
+    def _with_moving(self, made: MeasuredLoader, seconds: float) -> MeasuredLoader:
         """The way from worker to parent goes with the sizes, and is a stage where there are workers."""
         looked, pipeline = self._looked, self._pipeline
         if looked is None or not looked.samples or made.sizes is None or made.stages is None:
@@ -234,20 +243,20 @@ def _again(pipeline: Pipeline) -> Iterator[Any]:
 
 def _further_stages(
     pipeline: Pipeline, looked: Looked, moved: Any
-) -> tuple[tuple[Stage, ...], tuple[str, ...]]:
+) -> tuple[tuple[StageTime, ...], tuple[str, ...]]:
     """Pickling to the parent and pinning, where they happen."""
-    stages: list[Stage] = []
+    stages: list[StageTime] = []
     notes: list[str] = []
     if pipeline.workers and moved.seconds is not None:
         each = moved.seconds / moved.samples
-        stages.append(Stage("moving to the parent", PICKLE, each, each))
+        stages.append(StageTime("moving to the parent", PICKLE, each, each))
     if bool(getattr(pipeline.loader, "pin_memory", False)):
         batch = next((lot.batch for lot in looked.lots if lot.batch is not None), None)
         spent = pinning(batch)
         if spent is None:
             notes.append(NO_ACCELERATOR)
         else:
-            stages.append(Stage("pin_memory", PIN, spent / moved.samples, spent / moved.samples))
+            stages.append(StageTime("pin_memory", PIN, spent / moved.samples, spent / moved.samples))
     return tuple(stages), tuple(notes)
 
 

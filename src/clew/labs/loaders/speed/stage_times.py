@@ -20,8 +20,8 @@ from clew.labs.loaders.speed.field_sizes import Weighing, described, fields_in
 from clew.labs.loaders.speed.loader_rate import described as described_error
 from clew.labs.loaders.speed.loader_rate import tensors_bytes
 from clew.labs.loaders.speed.read_functions import DECODER, READER, reading_followed
-from clew.labs.loaders.stage_trace import Call
-from clew.records.loader_speed import COLLATE, DATASET, DECODE, READ, TRANSFORM, Stage, Stages
+from clew.labs.loaders.stage_trace import StageCall
+from clew.records.loader_speed import COLLATE, DATASET, DECODE, READ, TRANSFORM, Stages, StageTime
 
 MOST_SAMPLES = 2048
 FEWEST = 8  # samples of a batch before it may be cut short for want of time
@@ -42,7 +42,7 @@ Key = tuple[str, int]
 
 
 @dataclass
-class Lot:
+class TimedLot:
     """The samples of one batch, before and after collate."""
 
     shapes: list[dict[str, tuple[int, ...]]]  # of the arrays of each sample
@@ -55,7 +55,7 @@ class Looked:
 
     times: Times
     weights: Weighing = field(default_factory=Weighing)
-    lots: list[Lot] = field(default_factory=list)
+    lots: list[TimedLot] = field(default_factory=list)
     samples: list[Any] = field(default_factory=list)  # of the largest batch
     kept: int = 0  # bytes of batches
     failed: int = 0
@@ -73,14 +73,14 @@ class Times:
         self._calls: dict[Key, int] = {}
         self.samples = 0
 
-    def entering(self, call: Call) -> None:
+    def entering(self, call: StageCall) -> None:
         """Stages stand in the order in which samples come to them."""
         stage = call.stage
         if _key(call) not in self._order:
             place = (stage.file, stage.line) if stage.file else self._places.get(stage.name, (None, None))
             self._order[_key(call)] = (stage.name, KINDS.get(stage.kind, DATASET), *place)
 
-    def left(self, call: Call) -> None:
+    def left(self, call: StageCall) -> None:
         entry = self._now.setdefault(_key(call), [0.0, 0.0])
         entry[0] += call.own
         entry[1] += 1
@@ -98,7 +98,7 @@ class Times:
         """A sample that failed."""
         self._now = {}
 
-    def result(self, extra: tuple[Stage, ...] = (), notes: tuple[str, ...] = ()) -> Stages:
+    def result(self, extra: tuple[StageTime, ...] = (), notes: tuple[str, ...] = ()) -> Stages:
         """All stages with their shares; `extra` are those that were measured elsewhere."""
         if not self.samples:
             return Stages(notes=notes)
@@ -112,9 +112,9 @@ class Times:
         middle, late = float(np.median(each)) + added, float(np.quantile(each, 0.95)) + added
         return Stages(tuple(found), self.samples, middle, late, notes=notes)
 
-    def _stage(self, key: Key, row: Any, total: float) -> Stage:
+    def _stage(self, key: Key, row: Any, total: float) -> StageTime:
         name, kind, file, line = self._order[key]
-        return Stage(
+        return StageTime(
             _numbered(name, key, self._order),
             kind,
             float(np.median(row)),
@@ -126,7 +126,7 @@ class Times:
         )
 
 
-def _key(call: Call) -> Key:
+def _key(call: StageCall) -> Key:
     """A dataset is the same stage each time, two crops in a row are two."""
     stage = call.stage
     bound = getattr(stage.value, "__self__", None)  # a method is a new object each time
@@ -138,9 +138,9 @@ def _numbered(name: str, key: Key, order: dict[Key, Any]) -> str:
     return name if len(alike) == 1 else f"{name} {alike.index(key) + 1}"
 
 
-def _with_share(stage: Stage, total: float) -> Stage:
+def _with_share(stage: StageTime, total: float) -> StageTime:
     share = stage.median / total if total > 0 else 0.0
-    return Stage(stage.name, stage.kind, stage.median, stage.p95, share, stage.calls)
+    return StageTime(stage.name, stage.kind, stage.median, stage.p95, share, stage.calls)
 
 
 def look(pipeline: Pipeline, seconds: float) -> Looked:
@@ -219,7 +219,7 @@ def _one_batch(pipeline: Pipeline, wanted: Iterator[Any], found: Looked, until: 
 def _collate(pipeline: Pipeline, samples: list[Any], found: Looked) -> None:
     shapes = [_shapes(sample) for sample in samples]
     if pipeline.collate is None:
-        found.lots.append(Lot(shapes, samples[0]))
+        found.lots.append(TimedLot(shapes, samples[0]))
         return
     try:
         batch = pipeline.collated(samples)
@@ -228,7 +228,7 @@ def _collate(pipeline: Pipeline, samples: list[Any], found: Looked) -> None:
         return
     found.times.close(len(samples))
     found.kept += tensors_bytes(batch)
-    found.lots.append(Lot(shapes, batch if found.kept < MOST_KEPT else None))
+    found.lots.append(TimedLot(shapes, batch if found.kept < MOST_KEPT else None))
 
 
 def _shapes(sample: Any) -> dict[str, tuple[int, ...]]:

@@ -20,7 +20,7 @@ from torch.utils.data import IterableDataset
 
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.loaders.pipeline import ITERABLE, CannotRead, Pipeline
-from clew.labs.loaders.speed.loader_rate import Delivered, Setting, deliver, described
+from clew.labs.loaders.speed.loader_rate import DeliveryRate, LoaderSetting, deliver, described
 from clew.records.loader_speed import Rate, Sweep, SweepRow
 
 DEPTH = 3  # of functions that call each other
@@ -43,7 +43,7 @@ MOST_NOISE = 0.15  # of the rate that noise may excuse
 class _Trial:
     """One setting over the rounds."""
 
-    setting: Setting
+    setting: LoaderSetting
     rates: list[Rate] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)  # shares of the time, for the loader
     memory: float | None = None
@@ -82,8 +82,8 @@ def sweep(
     progress: Progress | None = None,
 ) -> Sweep:
     """Try settings for about so long; within `Pipeline.reading()`."""
-    began, now, cores = perf_counter(), Setting.of(pipeline.loader), usable_cores()
-    trials: dict[Setting, _Trial] = {}
+    began, now, cores = perf_counter(), LoaderSetting.of(pipeline.loader), usable_cores()
+    trials: dict[LoaderSetting, _Trial] = {}
     most, notes = _most_workers(pipeline, cores)  # that are tried in any case
     search = _Search(pipeline, trials, began + seconds, work, progress)
     search.rounds(_coarse(now, most), share=0.4)
@@ -119,23 +119,23 @@ def _most_workers(pipeline: Pipeline, cores: int) -> tuple[int, tuple[str, ...]]
     return cores, ()
 
 
-def _coarse(now: Setting, most: int) -> list[Setting]:
+def _coarse(now: LoaderSetting, most: int) -> list[LoaderSetting]:
     """The program's own setting first, then none, and doublings up to the cores."""
     counts = [0, 1]
     while counts[-1] * 2 < most:
         counts.append(counts[-1] * 2)
-    tried = [now, *(Setting(n, PREFETCH[0] if n else 0) for n in (*counts, most))]
+    tried = [now, *(LoaderSetting(n, PREFETCH[0] if n else 0) for n in (*counts, most))]
     return list(dict.fromkeys(tried))
 
 
-def _fine(fastest: Setting, most: int, known: Iterable[Setting]) -> list[Setting]:
+def _fine(fastest: LoaderSetting, most: int, known: Iterable[LoaderSetting]) -> list[LoaderSetting]:
     """Between the doublings, past the cores if there were most too few, and further ahead."""
     near = {(fastest.workers * 3) // 4, (fastest.workers * 3) // 2}
     near |= {2 * fastest.workers} if fastest.workers == most else set()
     limit = 2 * most if most > 1 else most
     counts = sorted(n for n in near if 0 < n <= limit and fastest.workers)
-    tried = [Setting(n, PREFETCH[0]) for n in counts]
-    tried += [Setting(fastest.workers, ahead) for ahead in PREFETCH if fastest.workers]
+    tried = [LoaderSetting(n, PREFETCH[0]) for n in counts]
+    tried += [LoaderSetting(fastest.workers, ahead) for ahead in PREFETCH if fastest.workers]
     return [one for one in tried if one not in set(known)]
 
 
@@ -145,7 +145,7 @@ class _Search:
     def __init__(
         self,
         pipeline: Pipeline,
-        trials: dict[Setting, _Trial],
+        trials: dict[LoaderSetting, _Trial],
         until: float,
         work: Callable[[], Any] | None,
         progress: Progress | None,
@@ -156,7 +156,7 @@ class _Search:
         self._work = work
         self._progress = progress
 
-    def rounds(self, settings: list[Setting], share: float) -> None:
+    def rounds(self, settings: list[LoaderSetting], share: float) -> None:
         """Every setting in every round, so that a busy moment of the machine does not hit one alone."""
         left = (self._until - perf_counter()) * share
         until = perf_counter() + left
@@ -167,7 +167,7 @@ class _Search:
                 seconds = max(left / (ROUNDS * len(settings)) / 2, SHORTEST)
                 self._try(setting, seconds)
 
-    def confirmed(self, now: Setting, best: _Trial | None) -> tuple[_Trial | None, float | None]:
+    def confirmed(self, now: LoaderSetting, best: _Trial | None) -> tuple[_Trial | None, float | None]:
         """The program's setting and the best one in turn once more, as machines are busy at times: the best
         one, or the program's own if the other was not faster every time; and the share of time saved."""
         own = self._trials.get(now)
@@ -186,11 +186,11 @@ class _Search:
             self._try(trial.setting, seconds)
         return None if own.error or best.error else (own.rates[-1].median, best.rates[-1].median)
 
-    def _compared(self, settings: list[Setting], number: int) -> bool:
+    def _compared(self, settings: list[LoaderSetting], number: int) -> bool:
         """At least one round of the first settings, whatever it takes."""
         return number > 0 or len(self._trials) >= 3 or len(settings) == len(self._trials)
 
-    def _try(self, setting: Setting, seconds: float) -> None:
+    def _try(self, setting: LoaderSetting, seconds: float) -> None:
         trial = self._trials.setdefault(setting, _Trial(setting))
         if trial.error or not self._affordable(setting):
             trial.error = trial.error or "skipped: its workers might not fit in memory"
@@ -206,7 +206,7 @@ class _Search:
             return
         self._note(trial, found)
 
-    def _affordable(self, setting: Setting) -> bool:
+    def _affordable(self, setting: LoaderSetting) -> bool:
         """By what a worker of the settings so far takes."""
         known = [
             t.memory / t.setting.workers for t in self._trials.values() if t.memory and t.setting.workers
@@ -214,7 +214,7 @@ class _Search:
         needed = max(known, default=0.0) * setting.workers
         return needed <= MOST_MEMORY * float(psutil.virtual_memory().available)
 
-    def _note(self, trial: _Trial, found: Delivered) -> None:
+    def _note(self, trial: _Trial, found: DeliveryRate) -> None:
         rate = found.rate
         if rate is None:
             trial.error = found.error or "no batch was loaded"

@@ -9,7 +9,7 @@ import numpy as np
 from torch.utils.data import ConcatDataset, Subset
 
 from clew.labs.loaders.survey.near_copies import Match, Sketches, exact_groups, near_pairs
-from clew.records.dataset_survey import Duplicates, Pair
+from clew.records.dataset_survey import CopiedPair, Duplicates
 
 MOST_PAIRS = 20
 SIDE_BY_SIDE = 16  # distance of indices at which two samples are neighbours
@@ -139,13 +139,13 @@ def _side_by_side(kept: Sketches, pairs: Sequence[Match]) -> int:
     return sum(abs(where[a] - where[b]) <= SIDE_BY_SIDE for a, b, _ in pairs)
 
 
-def _told(first: Sketches, second: Sketches, pairs: Sequence[Match]) -> tuple[Pair, ...]:
+def _told(first: Sketches, second: Sketches, pairs: Sequence[Match]) -> tuple[CopiedPair, ...]:
     ordered = [
         (a, b, d) if first is not second or first.indices[a] < first.indices[b] else (b, a, d)
         for a, b, d in pairs[:MOST_PAIRS]
     ]
     return tuple(
-        Pair(first.indices[a], second.indices[b], first.labels[a], second.labels[b], round(d, 4))
+        CopiedPair(first.indices[a], second.indices[b], first.labels[a], second.labels[b], round(d, 4))
         for a, b, d in ordered
     )
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from clew.labs.loaders.field_values import Leaf
-from clew.records.dataset_survey import Count, Labels, Order
+from clew.records.dataset_survey import Count, LabelSurvey, SampleOrder
 
 MOST_CLASSES = 100  # listed one by one
 FEW_VALUES = 20  # different whole numbers kept as floats that are still classes
@@ -31,7 +31,7 @@ def label_of(leaf: Leaf | None) -> str | None:
     return str(int(value)) if math.isfinite(value) and value.is_integer() else repr(value)
 
 
-def labels(field: str, given: Mapping[int, str], of_floats: bool, total: int | None) -> Labels | None:
+def labels(field: str, given: Mapping[int, str], of_floats: bool, total: int | None) -> LabelSurvey | None:
     """What the labels by index say; None if there are none."""
     if not given:
         return None
@@ -43,7 +43,7 @@ def labels(field: str, given: Mapping[int, str], of_floats: bool, total: int | N
     by_chance = 1 - sum((n / len(given)) ** 2 for n in counts.values())
     error = math.sqrt(by_chance * (1 - by_chance) / len(pairs)) if pairs and 0 < by_chance < 1 else 0.0
     enough = total == len(given) or len(given) >= EXPECTED * len(counts)
-    return Labels(
+    return LabelSurvey(
         field=field,
         samples=len(given),
         classes=len(counts),
@@ -82,22 +82,22 @@ def _missing(counts: Counter[str]) -> tuple[int, ...]:
     return tuple(n for n in range(min(known), max(known)) if n not in known)
 
 
-def _values(field: str, given: Mapping[int, str]) -> Labels:
+def _values(field: str, given: Mapping[int, str]) -> LabelSurvey:
     """Targets that are numbers: only their order is told."""
     try:
         values = {i: float(v) for i, v in given.items()}
     except ValueError:
-        return Labels(field, "value", len(given))
+        return LabelSurvey(field, "value", len(given))
     pairs = [(values[i], values[i + 1]) for i in sorted(values) if i + 1 in values]
     columns = np.array(pairs, dtype=np.float64).T if len(pairs) > 2 else np.zeros((2, 0))
     ok = columns.size > 0 and np.isfinite(columns).all() and (columns.std(axis=1) > 0).all()
     trend = float(np.corrcoef(columns)[0, 1]) if ok else 0.0
-    return Labels(field, "value", len(given), neighbours=len(pairs), trend=trend)
+    return LabelSurvey(field, "value", len(given), neighbours=len(pairs), trend=trend)
 
 
 def order(
     sampler: str, shuffled: bool, batches: Sequence[Sequence[int]], given: Mapping[int, str], size: int
-) -> Order:
+) -> SampleOrder:
     """How classes come in the first batches of an epoch."""
     known = [[given[i] for i in batch if i in given] for batch in batches]
     full = [labels for labels in known if len(labels) >= 2]
@@ -106,7 +106,7 @@ def order(
     switches = [np.mean([a != b for a, b in pairwise(row)]) for row in full]
     firsts = [labels[0] for labels in full]
     runs = [a == b for a, b in pairwise(firsts)]
-    return Order(
+    return SampleOrder(
         sampler=sampler,
         shuffled=shuffled,
         batches=len(full),

@@ -18,7 +18,7 @@ MOST_SHAPES = 20
 FEW = 3  # indices told of every shape
 
 
-class Tally:
+class FieldTally:
     """One field over all samples."""
 
     def __init__(self, name: str) -> None:

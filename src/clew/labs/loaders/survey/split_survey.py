@@ -17,16 +17,16 @@ from clew.labs.loaders.pipeline import EVAL, ITERABLE, MAP, TRAIN, Pipeline
 from clew.labs.loaders.survey.copied_samples import between, chosen_of
 from clew.labs.loaders.survey.survey_exhibits import exhibits_between
 from clew.labs.loaders.survey.survey_pass import Pass, Progress
-from clew.records.dataset_survey import Between, Survey
+from clew.records.dataset_survey import Between, DatasetSurvey
 
 LIMIT = 2000  # samples of a split, unless all are asked for
 
 
 @dataclass(frozen=True)
-class Look:
+class SurveyResult:
     """All splits of a program, looked through."""
 
-    surveys: tuple[Survey, ...] = ()
+    surveys: tuple[DatasetSurvey, ...] = ()
     between: tuple[Between, ...] = ()
 
 
@@ -37,7 +37,7 @@ def survey(
     limit: int = LIMIT,
     time_limit: float = 30.0,
     progress: Progress | None = None,
-) -> Look:
+) -> SurveyResult:
     """Look through the dataset of every pipeline, and compare them."""
     chosen = _once_each(pipelines)
     began = perf_counter()
@@ -51,7 +51,7 @@ def survey(
         left = time_limit - (perf_counter() - began)
         one.deadline = perf_counter() + max(left, 0.0) / (len(passes) - number)
         one.run()
-    return Look(tuple(p.survey() for p in passes), tuple(_compared(passes, pipelines)))
+    return SurveyResult(tuple(p.survey() for p in passes), tuple(_compared(passes, pipelines)))
 
 
 def _once_each(pipelines: Sequence[Pipeline]) -> list[Pipeline]:

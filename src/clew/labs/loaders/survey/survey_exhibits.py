@@ -11,16 +11,18 @@ import torch
 from clew.labs.loaders.field_values import Leaf
 from clew.labs.loaders.look.sample_reader import Reader
 from clew.labs.loaders.survey.dataset_labels import label_of
-from clew.labs.loaders.token_decoder import Decoder
+from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.snapshot.sample_exhibits import shown
-from clew.records.dataset_survey import INPUT, LABEL, Between, Duplicates, Survey
+from clew.records.dataset_survey import INPUT, LABEL, Between, DatasetSurvey, Duplicates
 from clew.records.finding import Exhibit
 
 MOST_OUTLIERS = 4
 MOST_TEXT = 400  # characters
 
 
-def exhibits_of(reader: Reader, survey: Survey, roles: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
+def exhibits_of(
+    reader: Reader, survey: DatasetSurvey, roles: Mapping[str, str]
+) -> tuple[dict[str, Any], ...]:
     """Of one split. Must be called within `Pipeline.reading()`."""
     found: list[dict[str, Any]] = []
     for about, copies in (("exact", survey.exact), ("near", survey.near)):
@@ -65,7 +67,7 @@ def _shown(
     inputs = [leaf for name, leaf in leaves.items() if roles.get(name, INPUT) == INPUT]
     main = max(inputs, key=lambda leaf: int(np.prod(leaf.shape)), default=None)
     label = label_of(next((leaf for name, leaf in leaves.items() if roles.get(name) == LABEL), None))
-    drawn = _drawn(main, Decoder(reader.pipeline)) if main is not None else None
+    drawn = _drawn(main, TokenDecoder(reader.pipeline)) if main is not None else None
     if drawn is None:
         return
     said = [f"sample {index}", f"labelled {label}" if label is not None else "", note]
@@ -73,7 +75,7 @@ def _shown(
     yield {"about": about, "index": index, **Exhibit(drawn[0], caption, drawn[1]).to_json()}
 
 
-def _drawn(leaf: Leaf, decoder: Decoder) -> tuple[str, Any] | None:
+def _drawn(leaf: Leaf, decoder: TokenDecoder) -> tuple[str, Any] | None:
     if leaf.text is not None:
         return "text", str(leaf.text)[:MOST_TEXT]
     if leaf.array is None or not leaf.array.size:

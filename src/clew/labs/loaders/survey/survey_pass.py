@@ -17,7 +17,7 @@ from clew.labs.loaders.pipeline import ITERABLE, MAP, CannotRead, Pipeline
 from clew.labs.loaders.survey.content_hash import content, sketch
 from clew.labs.loaders.survey.copied_samples import BLOCK, chosen_of, meant_copies, within
 from clew.labs.loaders.survey.dataset_labels import label_of, labels, order
-from clew.labs.loaders.survey.field_tallies import Tally
+from clew.labs.loaders.survey.field_tallies import FieldTally
 from clew.labs.loaders.survey.main_input import is_rich, is_sequence, lacking, main_input, place_of, scale_of
 from clew.labs.loaders.survey.near_copies import MOST_COMPARED, Sketches
 from clew.labs.loaders.survey.outliers import by_size, by_value
@@ -27,11 +27,11 @@ from clew.records.dataset_survey import (
     LABEL,
     MOST_LISTED,
     Corrupt,
+    DatasetSurvey,
     FieldSurvey,
-    Labels,
-    Order,
+    LabelSurvey,
     Outlier,
-    Survey,
+    SampleOrder,
 )
 
 BATCHES = 64  # as the sampler puts them together, that are looked at
@@ -61,7 +61,7 @@ class Pass:
         self._progress = progress
         self._told = 0.0
         self._began = perf_counter()
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, FieldTally] = {}
         self.roles: dict[str, str] = {}
         self._given: dict[int, str] = {}  # label by index
         self._of_floats = False
@@ -73,7 +73,7 @@ class Pass:
         self._raised: list[int] = []  # indices out of range
         self._batches: list[list[int]] = []
         self.reader: Reader | None = None
-        self._made: Survey | None = None
+        self._made: DatasetSurvey | None = None
 
     # -- reading --
 
@@ -186,7 +186,7 @@ class Pass:
         self.looked += 1
         self._read.append(index)
         for name, leaf in leaves.items():
-            self._tallies.setdefault(name, Tally(name)).add(index, leaf)
+            self._tallies.setdefault(name, FieldTally(name)).add(index, leaf)
             self.roles.setdefault(name, INPUT)
         answer = next((leaves[n] for n, role in self.roles.items() if role == LABEL and n in leaves), None)
         label = label_of(answer)
@@ -220,17 +220,17 @@ class Pass:
     def coverage(self) -> float:
         return min(self.looked / self.total, 1.0) if self.total else 1.0
 
-    def survey(self) -> Survey:
+    def survey(self) -> DatasetSurvey:
         if self._made is None:
             self._made = self._with_copies(self._summed_up())
         return self._made
 
-    def _summed_up(self) -> Survey:
+    def _summed_up(self) -> DatasetSurvey:
         found = tuple(t.survey(self.roles.get(n, INPUT)) for n, t in self._tallies.items())
         said = self._labels()
         outliers = self._outliers(found, said)
         mutation = self.reader.mutation if self.reader is not None else None
-        return Survey(
+        return DatasetSurvey(
             split=self.pipeline.name,
             role=self.pipeline.role,
             dataset=type(self.pipeline.dataset).__name__,
@@ -256,18 +256,18 @@ class Pass:
             mutation=mutation,
         )
 
-    def _with_copies(self, made: Survey) -> Survey:
+    def _with_copies(self, made: DatasetSurvey) -> DatasetSurvey:
         if self.reader is not None and self.reader.reason:
             nothing = replace(made.exact, reason=self.reader.reason)
             return replace(made, exact=nothing, near=nothing)
         exact, near = within(self.kept, self.looked, self.total, meant_copies(self.pipeline.dataset))
         return replace(made, exact=exact, near=near)
 
-    def _labels(self) -> Labels | None:
+    def _labels(self) -> LabelSurvey | None:
         field = next((n for n, role in self.roles.items() if role == LABEL), "")
         return labels(field, self._given, self._of_floats, self.total)
 
-    def _order(self, said: Labels | None) -> Order | None:
+    def _order(self, said: LabelSurvey | None) -> SampleOrder | None:
         if said is None or said.kind != "class" or not self._batches:
             return None
         own = self.pipeline.batch_sampler
@@ -278,7 +278,7 @@ class Pass:
             "" if sampler is None else type(sampler).__name__, shuffled, self._batches, self._given, size
         )
 
-    def _outliers(self, found: Sequence[FieldSurvey], said: Labels | None) -> list[Outlier]:
+    def _outliers(self, found: Sequence[FieldSurvey], said: LabelSurvey | None) -> list[Outlier]:
         main = max((f for f in found if f.role == INPUT), key=lambda f: f.features, default=None)
         if main is None:
             return []
@@ -306,7 +306,7 @@ class Pass:
         for column in range(table.shape[1]):
             yield from by_value(indices, table[:, column], main.name, column)
 
-    def _unusual_targets(self, said: Labels) -> list[Outlier]:
+    def _unusual_targets(self, said: LabelSurvey) -> list[Outlier]:
         try:
             values = np.array([float(v) for v in self._given.values()])
         except ValueError:

@@ -15,7 +15,7 @@ Position = tuple[int, int, int, int]  # line, column, and where it ends
 
 
 @dataclass(frozen=True)
-class Spot:
+class FailingSpot:
     """A line of the user's that was running, and what of it."""
 
     frame: FrameType
@@ -47,7 +47,7 @@ def code_at(frame: FrameType, line: int) -> str:
     return linecache.getline(frame.f_code.co_filename, line, frame.f_globals).strip()
 
 
-def spot(frame: FrameType, line: int, instruction: int) -> Spot:
+def spot(frame: FrameType, line: int, instruction: int) -> FailingSpot:
     """Where a frame of a traceback stood (`tb_lineno`, `tb_lasti`)."""
     code = code_at(frame, line)
     tree = _tree(frame)
@@ -56,7 +56,7 @@ def spot(frame: FrameType, line: int, instruction: int) -> Spot:
     # Without columns the statement around a lambda may hold others, which did not run.
     known = tree is not None and (position is not None or frame.f_code.co_name != "<lambda>")
     statement = _statement(tree, line, position) if tree is not None and known else None
-    return Spot(frame, line, _written(exact or statement, code), statement or _parsed(code), exact)
+    return FailingSpot(frame, line, _written(exact or statement, code), statement or _parsed(code), exact)
 
 
 def _tree(frame: FrameType) -> ast.AST | None:

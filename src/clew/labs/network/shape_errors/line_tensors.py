@@ -11,14 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clew.labs.network.shape_errors.call_expectations import RULES, Operand, elementwise, matmul
-from clew.labs.network.shape_errors.failing_expression import Spot
+from clew.labs.network.shape_errors.failing_expression import FailingSpot
 from clew.labs.network.shape_errors.mismatch import Mismatch
 from clew.labs.network.tensor_info import dtype_name
 
 MOST_LISTED = 6  # tensors of a list that are shown
 
 
-def tensors_at(spot: Spot) -> dict[str, Tensor]:
+def tensors_at(spot: FailingSpot) -> dict[str, Tensor]:
     """Variables and attributes of what failed that are tensors, in order; nothing is evaluated."""
     found = _named_tensors(spot.frame, spot.exact) if spot.exact is not None else {}
     return found or _named_tensors(spot.frame, spot.statement)
@@ -34,7 +34,7 @@ def _named_tensors(frame: FrameType, within: ast.AST) -> dict[str, Tensor]:
     return found
 
 
-def judge(spot: Spot, error: BaseException) -> Mismatch | None:
+def judge(spot: FailingSpot, error: BaseException) -> Mismatch | None:
     """Operands that don't fit each other, where the line is simple enough to know them."""
     for node in spot.expressions():
         found = _judge_expression(spot.frame, node)
@@ -43,7 +43,7 @@ def judge(spot: Spot, error: BaseException) -> Mismatch | None:
     return _odd_one_out(tensors_at(spot), error)
 
 
-def argument_names(spot: Spot | None, default: tuple[str, str]) -> tuple[str, str]:
+def argument_names(spot: FailingSpot | None, default: tuple[str, str]) -> tuple[str, str]:
     """What the user calls the first two arguments of the call that failed."""
     call = spot.exact if spot is not None else None
     if not isinstance(call, ast.Call) or len(call.args) < 2:

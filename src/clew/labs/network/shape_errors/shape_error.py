@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch import Tensor, nn
 
 from clew.hooks.entry.user_line import HIDDEN, USER, kind_of
-from clew.labs.network.shape_errors.failing_expression import Spot, code_at, spot
+from clew.labs.network.shape_errors.failing_expression import FailingSpot, code_at, spot
 from clew.labs.network.shape_errors.layer_expectations import embedding, expectation
 from clew.labs.network.shape_errors.line_tensors import argument_names, judge, tensors_at
 from clew.labs.network.shape_errors.loss_expectations import LOSSES, loss_mismatch
@@ -21,10 +21,10 @@ from clew.labs.network.shape_errors.mismatch import Maker, Mismatch
 from clew.labs.network.shape_errors.torch_messages import message_mismatch
 from clew.labs.network.tensor_info import described
 from clew.measure.nested_tensors import tensors_in
-from clew.records.network import INPUT, Frame, Mishap, TensorInfo
+from clew.records.network import INPUT, Mishap, ModuleFrame, TensorInfo
 
 if TYPE_CHECKING:
-    from clew.labs.network.trace.op_tracer import Trace
+    from clew.labs.network.trace.op_tracer import ForwardTrace
 
 KINDS = (
     ("device", r"same device|device type|found at least two devices|on cpu, but|(?i:expected.*device)"),
@@ -67,7 +67,7 @@ def mismatch(error: BaseException) -> Mishap | None:
     return mishap if mishap.frames else None
 
 
-class Step(NamedTuple):
+class FailedStep(NamedTuple):
     """A frame of the traceback, where it stood, and the module that is being called there."""
 
     frame: FrameType
@@ -80,7 +80,9 @@ class Step(NamedTuple):
         return self.frame.f_code.co_filename
 
 
-def explain(error: BaseException, model: nn.Module | None = None, trace: Trace | None = None) -> Mishap:
+def explain(
+    error: BaseException, model: nn.Module | None = None, trace: ForwardTrace | None = None
+) -> Mishap:
     """The module stack with shapes, what was expected and given, and a suggestion."""
     walked = list(_walk(error.__traceback__))
     calls = [(step.frame, step.module) for step in walked if step.module is not None]
@@ -127,18 +129,18 @@ def _raised_by_torch(error: BaseException) -> bool:
     return not spot(last.tb_frame, last.tb_lineno, last.tb_lasti).raises
 
 
-def _walk(traceback: TracebackType | None) -> Iterator[Step]:
+def _walk(traceback: TracebackType | None) -> Iterator[FailedStep]:
     while traceback is not None:
         frame = traceback.tb_frame
         called = None
         if frame.f_code.co_name == "_call_impl":
             owner = frame.f_locals.get("self")
             called = owner if isinstance(owner, nn.Module) else None
-        yield Step(frame, traceback.tb_lineno, traceback.tb_lasti, called)
+        yield FailedStep(frame, traceback.tb_lineno, traceback.tb_lasti, called)
         traceback = traceback.tb_next
 
 
-def _last_line(walked: list[Step]) -> Spot | None:
+def _last_line(walked: list[FailedStep]) -> FailingSpot | None:
     """The user's own innermost line; a library's, if there is none."""
     for wanted in (USER, HIDDEN + 1):
         for step in reversed(walked):
@@ -147,8 +149,8 @@ def _last_line(walked: list[Step]) -> Spot | None:
     return None
 
 
-def _frame(frame: FrameType, module: nn.Module, paths: dict[int, str], walked: Any) -> Frame:
-    return Frame(
+def _frame(frame: FrameType, module: nn.Module, paths: dict[int, str], walked: Any) -> ModuleFrame:
+    return ModuleFrame(
         module=paths.get(id(module), type(module).__name__),
         kind=type(module).__name__,
         detail=module.extra_repr() if not module._modules else "",
@@ -180,7 +182,7 @@ def _is_layer(calls: list[tuple[FrameType, nn.Module]]) -> bool:
     return bool(calls) and type(calls[-1][1]).__module__.startswith("torch.")
 
 
-def _judge_layer(calls: Any, trace: Trace | None, paths: dict[int, str]) -> Mismatch | None:
+def _judge_layer(calls: Any, trace: ForwardTrace | None, paths: dict[int, str]) -> Mismatch | None:
     if not _is_layer(calls) or isinstance(calls[-1][1], nn.Sequential):
         return None
     frame, module = calls[-1]
@@ -188,7 +190,7 @@ def _judge_layer(calls: Any, trace: Trace | None, paths: dict[int, str]) -> Mism
     return expectation(module, args, kwargs, _before(calls, trace, paths))
 
 
-def _judge_function(walked: list[Step], place: Spot | None) -> Mismatch | None:
+def _judge_function(walked: list[FailedStep], place: FailingSpot | None) -> Mismatch | None:
     """A function of torch.nn.functional: its frame still holds what it was given."""
     for step in reversed(walked):
         if step.module is not None or kind_of(step.file) == USER:
@@ -198,7 +200,7 @@ def _judge_function(walked: list[Step], place: Spot | None) -> Mismatch | None:
     return None
 
 
-def _judge_functional(name: str, given: dict[str, Any], place: Spot | None) -> Mismatch | None:
+def _judge_functional(name: str, given: dict[str, Any], place: FailingSpot | None) -> Mismatch | None:
     x, target, weight = given.get("input"), given.get("target"), given.get("weight")
     if name in LOSSES and isinstance(x, Tensor) and isinstance(target, Tensor):
         names = argument_names(place, ("output", "target"))
@@ -208,7 +210,7 @@ def _judge_functional(name: str, given: dict[str, Any], place: Spot | None) -> M
     return None
 
 
-def _before(calls: Any, trace: Trace | None, paths: dict[int, str]) -> Maker | None:
+def _before(calls: Any, trace: ForwardTrace | None, paths: dict[int, str]) -> Maker | None:
     """What made the failing layer's input, in the words of the user: `fc1`, or `relu`."""
     if trace is not None:
         maker = _maker(trace, calls[-1][1])
@@ -223,7 +225,7 @@ def _before(calls: Any, trace: Trace | None, paths: dict[int, str]) -> Maker | N
     return None
 
 
-def _maker(trace: Trace, failing: nn.Module) -> Maker | None:
+def _maker(trace: ForwardTrace, failing: nn.Module) -> Maker | None:
     """The last layer before this one, through activations and views that keep the last size."""
     failed = next((c for c in reversed(trace.calls) if c.module is failing), None)
     number = failed.reads[0] if failed is not None and failed.reads else INPUT
@@ -236,13 +238,13 @@ def _maker(trace: Trace, failing: nn.Module) -> Maker | None:
     return None
 
 
-def _line_frame(place: Spot) -> list[Frame]:
+def _line_frame(place: FailingSpot) -> list[ModuleFrame]:
     """The tensors that the failing line of the user names."""
     tensors = tensors_at(place)
     if not tensors:
         return []
     return [
-        Frame(
+        ModuleFrame(
             module=None,
             kind=place.frame.f_code.co_name,
             detail="",

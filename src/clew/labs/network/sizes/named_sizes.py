@@ -17,7 +17,7 @@ from clew.labs.network.network_inputs import Feed
 from clew.labs.network.sizes.resized_forward import RESULT, Trials, other_sizes
 from clew.labs.network.sizes.size_fits import at, fitted, symbol
 from clew.labs.network.sizes.size_formulas import in_a_shape, size_words
-from clew.labs.network.trace.op_tracer import Call, Trace
+from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall
 from clew.labs.network.trace.traced_forward import converter, without_computing
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
@@ -28,7 +28,7 @@ Written = list[tuple[str, ...]]
 class Naming:
     """The named sizes of every module call's outputs, or why there are none."""
 
-    def __init__(self, model: nn.Module, feed: Feed, trace: Trace) -> None:
+    def __init__(self, model: nn.Module, feed: Feed, trace: ForwardTrace) -> None:
         self.reason: str | None = None
         self._sizes: dict[Any, Sizes] = {}  # by path and number of the call
         if feed.sizes:
@@ -41,7 +41,7 @@ class Naming:
     def of_result(self) -> Written:
         return _written(self._sizes.get(RESULT, []))
 
-    def _find(self, model: nn.Module, feed: Feed, trace: Trace) -> None:
+    def _find(self, model: nn.Module, feed: Feed, trace: ForwardTrace) -> None:
         symbols = Symbols(model, feed)
         lost = list(feed.sizes) if symbols.error is not None else symbols.fixed()
         doubtful = lost or symbols.equated()
@@ -105,7 +105,7 @@ class Symbols:
                 self._names.setdefault(size.node.expr, name)
         return made
 
-    def _note(self, call: Call, output: Any) -> None:
+    def _note(self, call: ModuleCall, output: Any) -> None:
         self._raw[call.path, call.number] = [tuple(t.shape) for t in tensors_in(output)]
 
     def fixed(self) -> list[str]:

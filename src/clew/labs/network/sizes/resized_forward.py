@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from clew.labs.network.network_inputs import Feed
 from clew.labs.network.sizes.size_fits import Sizes
 from clew.labs.network.tensor_info import described
-from clew.labs.network.trace.op_tracer import Call, Trace
+from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall
 from clew.labs.network.trace.traced_forward import can_compute, for_real, without_computing
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
@@ -29,7 +29,7 @@ RESULT = None
 class Trials:
     """What was tried: sizes, and the shapes seen there. The first is what the user asked for."""
 
-    def __init__(self, model: nn.Module, feed: Feed, trace: Trace) -> None:
+    def __init__(self, model: nn.Module, feed: Feed, trace: ForwardTrace) -> None:
         self._model = model
         self._feed = feed
         self._run = self._runner(trace)
@@ -67,7 +67,7 @@ class Trials:
     def _taken(self) -> set[int]:
         return {n for p in self._model.parameters() for n in p.shape} | set(self._feed.sizes.values())
 
-    def _runner(self, trace: Trace) -> Callable[..., Trace] | None:
+    def _runner(self, trace: ForwardTrace) -> Callable[..., ForwardTrace] | None:
         """Without computing where that works; with values where it does not and they cost little."""
         model, given = self._model, (self._feed.args, self._feed.kwargs)
         if not trace.computed or without_computing(model, *given, ops=False).error is None:
@@ -78,7 +78,7 @@ class Trials:
     def _try(self, sizes: Sizes) -> bool:
         seen: Seen = {}
 
-        def note(call: Call, output: Any) -> None:
+        def note(call: ModuleCall, output: Any) -> None:
             seen[call.path, call.number] = [described(t).shape for t in tensors_in(output)]
 
         assert self._run is not None

@@ -33,13 +33,13 @@ _NOBODY: tuple[Callable[[], Any], int] = (lambda: None, INPUT)
 
 
 @dataclass
-class Call:
+class ModuleCall:
     """One call of a module."""
 
     index: int
     path: str
     module: nn.Module
-    parent: Call | None
+    parent: ModuleCall | None
     number: int  # 1 for the first call of this module
     inputs: tuple[TensorInfo, ...]
     file: str | None
@@ -68,7 +68,7 @@ class Op:
     kwargs: dict[str, Any]
     inputs: tuple[TensorInfo, ...]
     sources: tuple[int, ...]
-    call: Call | None
+    call: ModuleCall | None
     file: str | None
     line: int | None
     outputs: tuple[TensorInfo, ...] = ()
@@ -79,11 +79,11 @@ class Op:
 
 
 @dataclass
-class Trace:
+class ForwardTrace:
     """What was seen of one forward, all of it or up to where it failed."""
 
     ops: list[Op] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[ModuleCall] = field(default_factory=list)
     result: Any = None
     makers: tuple[int, ...] = ()  # ops that made the result
     outputs: tuple[TensorInfo, ...] = ()
@@ -102,7 +102,7 @@ class Trace:
                 waiting += [s for s in op.sources if s != INPUT and not self.ops[s].feeds_result]
 
 
-Save = tuple[Any, int, Call | None]  # storage, bytes, and whose call
+Save = tuple[Any, int, ModuleCall | None]  # storage, bytes, and whose call
 
 
 class Tracer(OpRecorder):
@@ -115,17 +115,17 @@ class Tracer(OpRecorder):
         *,
         ops: bool = True,
         aliases: dict[int, int] | None = None,
-        on_call: Callable[[Call, Any], None] | None = None,
+        on_call: Callable[[ModuleCall, Any], None] | None = None,
         fake: bool = False,
     ) -> None:
         super().__init__(journal.before_write)
-        self.trace = Trace()
+        self.trace = ForwardTrace()
         self._fake = fake  # tensors have no values
         self._with_ops = ops
         self._on_call = on_call
         self._paths = {id(m): p for p, m in root.named_modules()} if root is not None else {}
         self._numbers: dict[int, int] = {}
-        self.stack: list[Call] = []
+        self.stack: list[ModuleCall] = []
         self._made: dict[int, tuple[weakref.ref[Tensor], int]] = {}  # id of a tensor -> op
         self._views: dict[Any, int] = {}  # place of a tensor in memory -> op
         self.written: dict[int, int] = {}  # storage -> the op that wrote to it last
@@ -144,7 +144,7 @@ class Tracer(OpRecorder):
             for tensor in (*root.parameters(), *root.buffers()):
                 self._state.add(storage_key(tensor) or 0)
 
-    def watch(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Trace:
+    def watch(self, function: Callable[..., Any], args: Any, kwargs: Any) -> ForwardTrace:
         """Run the function; what it raises is kept, not raised."""
         trace = self.trace
         given = tensors_in((args, kwargs))
@@ -173,7 +173,7 @@ class Tracer(OpRecorder):
         self.settle()
         tensors = tensors_in(args)
         file, line = user_line()
-        call = Call(
+        call = ModuleCall(
             index=len(self.trace.calls),
             path=self.path(module),
             module=module,
@@ -212,7 +212,7 @@ class Tracer(OpRecorder):
         if self._on_call is not None:
             self._on_call(call, output)
 
-    def _end(self, call: Call) -> None:
+    def _end(self, call: ModuleCall) -> None:
         call.end_op = len(self.trace.ops)
 
     def _close_calls(self) -> None:
@@ -332,7 +332,7 @@ class Tracer(OpRecorder):
         given = self._given_bytes.get(storage)
         return storage_bytes(tensor) if given is None else given
 
-    def keep(self, storage: Any, size: int, call: Call | None) -> None:
+    def keep(self, storage: Any, size: int, call: ModuleCall | None) -> None:
         self.saves.append((storage, size, call))
         if storage not in self._saved:
             self._saved.add(storage)

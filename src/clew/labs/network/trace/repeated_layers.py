@@ -30,7 +30,7 @@ from clew.labs.network.trace.module_kinds import (
     plain,
     state_below,
 )
-from clew.labs.network.trace.op_tracer import Call, Op, Save, Tracer
+from clew.labs.network.trace.op_tracer import ModuleCall, Op, Save, Tracer
 from clew.labs.snapshot.inplace_writes import storage_key
 from clew.labs.snapshot.module_state import ObjectState
 from clew.measure.nested_tensors import map_tensors, tensors_in
@@ -42,14 +42,14 @@ _TRIES = 2  # of a kind that leaves more than its output
 
 
 @dataclass
-class Seen:
+class SeenLayer:
     """A call that was traced, and what is needed to note it again."""
 
     modules: list[nn.Module]
     state: list[Tensor]
     inputs: list[Tensor]
     sources: list[list[int]]
-    call: Call
+    call: ModuleCall
     calls: tuple[int, int]
     ops: tuple[int, int]
     writes: list[tuple[int, int]]
@@ -67,7 +67,7 @@ class Input:
 
 
 @dataclass
-class Made:
+class RepeatedOutput:
     """An output that was made inside."""
 
     tensor: Tensor
@@ -80,7 +80,7 @@ class Repeats:
 
     def __init__(self, root: nn.Module, tracer: Tracer) -> None:
         self._tracer = tracer
-        self._seen: dict[Hashable, Seen] = {}
+        self._seen: dict[Hashable, SeenLayer] = {}
         self._failed: dict[Hashable, int] = {}
         self._kinds = Kinds()
         for module in root.modules():
@@ -124,7 +124,7 @@ class Repeats:
     def _relations(self, tensors: list[Tensor]) -> Hashable:
         return _places([id(t) for t in tensors]), _places([storage_key(t) for t in tensors])
 
-    def _sources(self, seen: Seen, module: nn.Module, inputs: list[Tensor]) -> dict[int, int] | None:
+    def _sources(self, seen: SeenLayer, module: nn.Module, inputs: list[Tensor]) -> dict[int, int] | None:
         """Where the inputs came from then, and where they come from now; None if that is not one to one."""
         known = {INPUT: INPUT}
         for then, tensor in zip(seen.sources, inputs, strict=True):
@@ -162,7 +162,7 @@ class Repeats:
         births = len(tracer.births)
         output = forward(*args, **kwargs)
         tracer.settle()
-        seen = Seen(
+        seen = SeenLayer(
             modules,
             state,
             inputs,
@@ -193,7 +193,7 @@ class Repeats:
             self._failed[kind] = self._failed.get(kind, 0) + 1
         return output
 
-    def _template(self, seen: Seen, output: Any) -> Any:
+    def _template(self, seen: SeenLayer, output: Any) -> Any:
         """The output's nesting with what to make each tensor of."""
         places = {id(t): n for n, t in enumerate(seen.inputs)}
         known = {storage_key(t) for t in (*seen.inputs, *seen.state)}
@@ -210,12 +210,12 @@ class Repeats:
                 copy = tensor.clone()
             if _looks(copy) != _looks(tensor):
                 raise NotPlainError
-            return Made(copy, op, key)
+            return RepeatedOutput(copy, op, key)
 
         self._shape(output)  # or it holds what we can't build
         return map_tensors(output, keep)
 
-    def _closed(self, seen: Seen) -> bool:
+    def _closed(self, seen: SeenLayer) -> bool:
         """Whether it read and wrote nothing but its inputs, its state and what it made itself."""
         trace = self._tracer.trace
         (first, end), (start, stop) = seen.ops, seen.calls
@@ -235,7 +235,7 @@ class Repeats:
 
     # -- every other --
 
-    def _again(self, seen: Seen, module: nn.Module, inputs: list[Tensor], known: dict[int, int]) -> Any:
+    def _again(self, seen: SeenLayer, module: nn.Module, inputs: list[Tensor], known: dict[int, int]) -> Any:
         """Note what was noted then, for this module and these inputs; its output."""
         tracer, trace = self._tracer, self._tracer.trace
         first, shift = seen.ops[0], len(trace.ops) - seen.ops[0]
@@ -265,8 +265,8 @@ class Repeats:
         return output
 
     def _calls_again(
-        self, seen: Seen, module: nn.Module, shift: int, known: dict[int, int]
-    ) -> dict[int, Call]:
+        self, seen: SeenLayer, module: nn.Module, shift: int, known: dict[int, int]
+    ) -> dict[int, ModuleCall]:
         """By the id of the call then, that of now."""
         tracer, trace = self._tracer, self._tracer.trace
         twins = {id(a): b for a, b in zip(seen.modules, modules_below(module), strict=True)}
@@ -289,9 +289,9 @@ class Repeats:
         return self._tracer.parameters.get(id(tensor), id(tensor))
 
     def _output(
-        self, seen: Seen, inputs: list[Tensor], shift: int, storages: dict[int | None, int | None]
+        self, seen: SeenLayer, inputs: list[Tensor], shift: int, storages: dict[int | None, int | None]
     ) -> Any:
-        def make(part: Input | Made) -> Tensor:
+        def make(part: Input | RepeatedOutput) -> Tensor:
             if isinstance(part, Input):
                 return inputs[part.number]
             with self._unwatched():
@@ -300,7 +300,7 @@ class Repeats:
             storages[part.storage] = storage_key(tensor)
             return tensor
 
-        return map_tensors(seen.output, make, kinds=(Input, Made))
+        return map_tensors(seen.output, make, kinds=(Input, RepeatedOutput))
 
     @contextmanager
     def _unwatched(self) -> Iterator[None]:
@@ -322,7 +322,9 @@ def _moved(ops: tuple[int, ...], first: int, shift: int, known: dict[int, int]) 
     return tuple(op + shift if op >= first else known[op] for op in ops)
 
 
-def _line(old: Call | Op, outer: Call, calls: dict[int, Call]) -> tuple[str | None, int | None]:
+def _line(
+    old: ModuleCall | Op, outer: ModuleCall, calls: dict[int, ModuleCall]
+) -> tuple[str | None, int | None]:
     """A line inside the module is the same; one outside is where the module was called."""
     if (old.file, old.line) == (outer.file, outer.line):
         return calls[id(outer)].file, calls[id(outer)].line

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from clew.hooks.entry.user_line import LIBRARY, USER, kind_of
-from clew.labs.network.trace.op_tracer import Call, Trace, Tracer
+from clew.labs.network.trace.op_tracer import ForwardTrace, ModuleCall, Tracer
 from clew.labs.network.trace.repeated_layers import Repeats
 from clew.labs.snapshot.module_state import state_of
 from clew.labs.snapshot.snapshot import network_snapshot
@@ -34,7 +34,7 @@ WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "Distribut
 
 _CPU = torch.device("cpu")
 
-OnCall = Callable[[Call, Any], None]
+OnCall = Callable[[ModuleCall, Any], None]
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
@@ -54,7 +54,7 @@ def forward(
     *,
     compute: bool | None = None,
     ops: bool = True,
-) -> Trace:
+) -> ForwardTrace:
     """One forward of a module or function; `compute` None tries without computing first."""
     if compute is not True:
         trace = without_computing(target, args, kwargs, ops=ops)
@@ -80,8 +80,8 @@ def for_real(
     *,
     ops: bool = True,
     on_call: OnCall | None = None,
-    after: Callable[[Trace], None] | None = None,
-) -> Trace:
+    after: Callable[[ForwardTrace], None] | None = None,
+) -> ForwardTrace:
     """With values; the model is put back as it was. `after` runs while its state is still the forward's."""
     root = target if isinstance(target, nn.Module) else None
     with network_snapshot(root, tensors_in((args, kwargs))) as journal:
@@ -103,7 +103,7 @@ def without_computing(
     on_call: OnCall | None = None,
     convert: Callable[[Tensor], Any] | None = None,
     repeat: bool = True,
-) -> Trace:
+) -> ForwardTrace:
     """With tensors that have no values; layers that repeat are traced once, if `repeat`."""
     root = target if isinstance(target, nn.Module) else None
     fake = mode or FakeTensorMode(allow_non_fake_inputs=True)
@@ -206,7 +206,7 @@ def quiet_loggers() -> Iterator[None]:
             logger.disabled = disabled
 
 
-def within_the_forward(trace: Trace) -> Trace:
+def within_the_forward(trace: ForwardTrace) -> ForwardTrace:
     """Called where the forward was called: what is on the stack now is not in it."""
     outside = set(_library_lines(sys._getframe(1)))
     for call in trace.calls:

@@ -17,9 +17,9 @@ from typing import Any
 from clew.hooks.steps.pause import distributed
 from clew.labs.profiler.attempts.paired_rounds import LEAST_ROUNDS, spread, steps_of_half
 from clew.labs.profiler.attempts.step_changes import as_it_is
-from clew.labs.profiler.attempts.step_memory import Held, available, memory_of_step
+from clew.labs.profiler.attempts.step_memory import StepPeak, available, memory_of_step
 from clew.labs.profiler.attempts.trainee import SLOW, Trainee, trainee
-from clew.labs.snapshot.step_batch import Batch, joined
+from clew.labs.snapshot.step_batch import StepBatch, joined
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.records.facts.document_facts import BatchSizesFact
@@ -77,7 +77,7 @@ def _swept(
     return BatchSizes(tuple(rows), knee, why, current)
 
 
-def _samples(subject: Subject) -> Batch:
+def _samples(subject: Subject) -> StepBatch:
     """All samples that the program has trained with so far, in one batch."""
     first = subject.batch()
     if not first.size or all(dim is None for dim in first.dims):
@@ -85,7 +85,7 @@ def _samples(subject: Subject) -> Batch:
     return joined([b for b in subject.batches if _fits(b, first)])
 
 
-def _fits(batch: Batch, first: Batch) -> bool:
+def _fits(batch: StepBatch, first: StepBatch) -> bool:
     """Whether they can be joined: alike but for the number of samples."""
     pairs = zip(batch.tensors(), first.tensors(), first.dims, strict=True)
     return all(
@@ -99,10 +99,10 @@ class _Size:
     """One size at work."""
 
     size: int
-    batch: Batch | None = None  # once it is known that it can be trained with
+    batch: StepBatch | None = None  # once it is known that it can be trained with
     seconds: float = 0.0  # of one step, roughly
     taken: list[float] = field(default_factory=list)  # seconds per step, by round
-    held: Held = field(default_factory=Held)
+    held: StepPeak = field(default_factory=StepPeak)
     reason: str = ""
 
     def row(self) -> SizeRow:
@@ -126,7 +126,7 @@ class _Size:
 @dataclass
 class _Sweep:
     snapshot: Trainee
-    samples: Batch
+    samples: StepBatch
     until: float
     now: Callable[[], float]
     progress: Progress | None
@@ -188,7 +188,7 @@ class _Sweep:
             self.progress(number, count, f"batches of {size}", done)
 
 
-def sized(samples: Batch, size: int) -> Batch:
+def sized(samples: StepBatch, size: int) -> StepBatch:
     """So many samples, the same ones again where there are not enough."""
     return samples.rows([n % samples.size for n in range(size)])
 

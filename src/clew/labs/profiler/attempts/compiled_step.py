@@ -20,7 +20,7 @@ import torch
 from torch import nn
 
 from clew.hooks.entry.user_line import USER, kind_of
-from clew.labs.profiler.attempts.trainee import Trainee, Way
+from clew.labs.profiler.attempts.trainee import StepWay, Trainee
 from clew.records.tried_changes import Break
 
 BACKEND = "inductor"
@@ -82,7 +82,7 @@ class Compiled:
                 for model, _ in self._calls:
                     vars(model).pop("_compiled_call_impl", None)
 
-    def way(self, own: Way) -> Way:
+    def way(self, own: StepWay) -> StepWay:
         return replace(own, around=self.in_use)
 
 
@@ -161,7 +161,7 @@ def explained(trainee: Trainee, calls: Sequence[tuple[str, Any, Any]]) -> tuple[
     found: dict[tuple[str, str | None, int | None], Break] = {}
     ops = 0
     for name, args, kwargs in {name: (name, args, kwargs) for name, args, kwargs in calls}.values():
-        trainee.start(Way())
+        trainee.start(StepWay())
         with running_compiled():
             answer = dynamo.explain(trainee.subject.models[name])(*args, **kwargs)
         ops += int(answer.op_count)

@@ -29,10 +29,10 @@ from clew.labs.profiler.attempts.paired_rounds import (
     spread,
     steps_of_half,
 )
-from clew.labs.profiler.attempts.same_results import NOT_COMPARED, Comparison, evaluating, model_calls
-from clew.labs.profiler.attempts.step_changes import Change, as_it_is, changes
-from clew.labs.profiler.attempts.trainee import SLOW, Trainee, Way, trainee
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.profiler.attempts.same_results import NOT_COMPARED, ResultComparison, evaluating, model_calls
+from clew.labs.profiler.attempts.step_changes import StepChange, as_it_is, changes
+from clew.labs.profiler.attempts.trainee import SLOW, StepWay, Trainee, trainee
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.records.facts.document_facts import AttemptFact
@@ -101,14 +101,14 @@ class _Trial:
         """How long a step takes, and what it computes."""
         self._snapshot = snapshot
         self._own = as_it_is(snapshot.subject)
-        self._batches: Sequence[Batch] = snapshot.subject.batches
+        self._batches: Sequence[StepBatch] = snapshot.subject.batches
         self._tell("the unchanged step", 0, 1)
         snapshot.half(self._own, self._batches, 1, warm=False)  # the first one of a process is slow
         self._seconds = snapshot.half(self._own, self._batches, 1, warm=False)
         self._steps = steps_of_half(self._seconds)
-        self._comparison = Comparison(snapshot, self._own)
+        self._comparison = ResultComparison(snapshot, self._own)
 
-    def run(self, wanted: list[Change], *, evaluation: bool) -> None:
+    def run(self, wanted: list[StepChange], *, evaluation: bool) -> None:
         compile_too = not compiled_step.compiles_already()
         self._count = len(wanted) + evaluation + compile_too
         self._reserve = FOR_COMPILING * self._left if compile_too else 0.0
@@ -140,7 +140,7 @@ class _Trial:
 
     # -- the kinds of attempts --
 
-    def _changed(self, change: Change) -> Attempt:
+    def _changed(self, change: StepChange) -> Attempt:
         way = change.way(self._own)
         hopeless = self._far_slower(way)
         if hopeless is not None:
@@ -182,9 +182,9 @@ class _Trial:
             rest={"ops": ops, **note},
         )
 
-    def _warm_up(self, way: Way) -> float:
+    def _warm_up(self, way: StepWay) -> float:
         """Seconds that compiling takes: for the shapes that come, and once more if they change."""
-        shapes: dict[Any, Batch] = {}
+        shapes: dict[Any, StepBatch] = {}
         for batch in self._batches:
             shapes.setdefault(tuple(t.shape for t in batch.tensors()), batch)
         began = self.now()
@@ -192,7 +192,7 @@ class _Trial:
             self._snapshot.half(way, [batch], 1, warm=True)
         return max(self.now() - began - 2 * self._seconds * len(shapes), 0.0)
 
-    def _agreement(self, way: Way, once: float) -> tuple[dict[str, float], bool | None, dict[str, Any]]:
+    def _agreement(self, way: StepWay, once: float) -> tuple[dict[str, float], bool | None, dict[str, Any]]:
         """In another mode than it was timed in, it is compiled once more."""
         if self._comparison.note and once > self._left:
             return {}, None, {"compared": NOT_COMPARED}
@@ -200,7 +200,7 @@ class _Trial:
 
     # -- timing --
 
-    def _far_slower(self, way: Way) -> Attempt | None:
+    def _far_slower(self, way: StepWay) -> Attempt | None:
         """Bfloat16 on a processor without it takes twenty times as long: rounds of that are for nobody."""
         fastest = float("inf")
         for _ in range(3):
@@ -221,7 +221,7 @@ class _Trial:
 
         return measured(in_turn(before, after, self._steps, go_on=go_on))
 
-    def _half(self, way: Way) -> Half:
+    def _half(self, way: StepWay) -> Half:
         warm = self._seconds < SLOW
         return lambda steps: self._snapshot.half(way, self._batches, steps, warm=warm)
 

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.profiler.attempts.trainee import Trainee, Way
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.profiler.attempts.trainee import StepWay, Trainee
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
 LAST_BIT = 2.0**-23  # of a float32, relative
@@ -28,10 +28,10 @@ IN_EVALUATION = "compared in evaluation mode, because the step uses random numbe
 NOT_COMPARED = "not compared, because the step uses random numbers"
 
 
-class Comparison:
+class ResultComparison:
     """The step as it is, and how much of a difference rounding makes to it: others are held against it."""
 
-    def __init__(self, trainee: Trainee, way: Way) -> None:
+    def __init__(self, trainee: Trainee, way: StepWay) -> None:
         self._trainee, self._batch = trainee, trainee.subject.batch()
         self.note = ""
         self._evaluating = False
@@ -43,14 +43,14 @@ class Comparison:
                 self.note = NOT_COMPARED
         self._floor = differences(self._base, self._computed(way, jitter=True))
 
-    def of(self, way: Way) -> tuple[dict[str, float], bool | None]:
+    def of(self, way: StepWay) -> tuple[dict[str, float], bool | None]:
         """How far another way is off, and whether that is rounding."""
         if self.note == NOT_COMPARED:
             return {}, None
         found = differences(self._base, self._computed(way))
         return found, only_rounding(found, self._floor)
 
-    def _computed(self, way: Way, *, jitter: bool = False, seed: int = 0) -> Computed:
+    def _computed(self, way: StepWay, *, jitter: bool = False, seed: int = 0) -> Computed:
         with self._mode():
             return computed(self._trainee, way, self._batch, jitter=jitter, seed=seed)
 
@@ -58,7 +58,7 @@ class Comparison:
         models = list(self._trainee.subject.models.values())
         return evaluating(models) if self._evaluating else contextlib.nullcontext()
 
-    def _random(self, way: Way) -> bool:
+    def _random(self, way: StepWay) -> bool:
         other = self._computed(way, seed=1)
         return any(value > ALWAYS_SAME for value in differences(self._base, other).values())
 
@@ -85,7 +85,9 @@ class Computed:
     update: list[Tensor]
 
 
-def computed(trainee: Trainee, way: Way, batch: Batch, *, jitter: bool = False, seed: int = 0) -> Computed:
+def computed(
+    trainee: Trainee, way: StepWay, batch: StepBatch, *, jitter: bool = False, seed: int = 0
+) -> Computed:
     """One step from the first state on; `jitter` moves every parameter by its last bit before."""
     calls = model_calls(trainee, batch)
     with way.around():
@@ -121,9 +123,9 @@ def only_rounding(found: dict[str, float], floor: dict[str, float]) -> bool:
     return all(value <= max(ALWAYS_SAME, REACH * floor.get(name, 0.0)) for name, value in found.items())
 
 
-def model_calls(trainee: Trainee, batch: Batch) -> list[tuple[str, Any, Any]]:
+def model_calls(trainee: Trainee, batch: StepBatch) -> list[tuple[str, Any, Any]]:
     """What the outermost models are given in this step."""
-    trainee.start(Way())
+    trainee.start(StepWay())
     seen = trainee.snapshot.observe(batch)
     return [(name, _cut(args), _cut(kwargs)) for name, args, kwargs in seen.inputs]
 
@@ -133,7 +135,7 @@ def _cut(tree: Any) -> Any:
     return map_tensors(tree, lambda tensor: tensor.detach())
 
 
-def _outputs(trainee: Trainee, way: Way, calls: Sequence[tuple[str, Any, Any]]) -> list[Tensor]:
+def _outputs(trainee: Trainee, way: StepWay, calls: Sequence[tuple[str, Any, Any]]) -> list[Tensor]:
     found: list[Tensor] = []
     with torch.no_grad(), way.within():
         for name, args, kwargs in calls:

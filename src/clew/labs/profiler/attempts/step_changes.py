@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from clew.labs.profiler.attempts.trainee import Way
-from clew.labs.snapshot.step_batch import BOTH, INPUT, OTHER, Batch
+from clew.labs.profiler.attempts.trainee import StepWay
+from clew.labs.snapshot.step_batch import BOTH, INPUT, OTHER, StepBatch
 from clew.labs.snapshot.subject import Subject
 from clew.records.tried_changes import BFLOAT16, CHANNELS_LAST, FOREACH, FUSED, SET_TO_NONE, THREADS
 
@@ -26,36 +26,36 @@ CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
 
 
 @dataclass(frozen=True)
-class Change:
+class StepChange:
     """One thing to be changed; `way` makes the step with it."""
 
     name: str
     setting: str
-    way: Callable[[Way], Way]  # from the program's own
+    way: Callable[[StepWay], StepWay]  # from the program's own
     exact: bool = True  # whether it should compute the same, up to rounding
     rest: dict[str, Any] = field(default_factory=dict)
 
 
-def changes(subject: Subject, *, threads: bool = True) -> Iterator[Change]:
+def changes(subject: Subject, *, threads: bool = True) -> Iterator[StepChange]:
     """Those that make sense, the cheapest first."""
     if keeps_gradients(subject):
         setting = "optimizer.zero_grad(set_to_none=True)"
-        yield Change(SET_TO_NONE, setting, lambda own: replace(own, set_to_none=True))
+        yield StepChange(SET_TO_NONE, setting, lambda own: replace(own, set_to_none=True))
     yield from _of_optimizers(subject)
     if _channels_first(subject):
         setting = "model.to(memory_format=torch.channels_last), and its input"
-        yield Change(CHANNELS_LAST, setting, _channels_last(list(subject.models.values())))
+        yield StepChange(CHANNELS_LAST, setting, _channels_last(list(subject.models.values())))
     if not subject.autocast.enabled and _single_precision(subject):
         device = _device(subject)
         setting = f'with torch.autocast("{device}", dtype=torch.bfloat16):'
-        yield Change(BFLOAT16, setting, _in_bfloat16(device), exact=False)
+        yield StepChange(BFLOAT16, setting, _in_bfloat16(device), exact=False)
     if threads:
         yield from _of_threads(subject)
 
 
-def as_it_is(subject: Subject) -> Way:
+def as_it_is(subject: Subject) -> StepWay:
     """The program's own way."""
-    return Way(set_to_none=not keeps_gradients(subject))
+    return StepWay(set_to_none=not keeps_gradients(subject))
 
 
 def keeps_gradients(subject: Subject) -> bool:
@@ -68,12 +68,12 @@ def keeps_gradients(subject: Subject) -> bool:
 # ---- optimizers ----------------------------------------------------------------------------
 
 
-def _of_optimizers(subject: Subject) -> Iterator[Change]:
+def _of_optimizers(subject: Subject) -> Iterator[StepChange]:
     for flag in (FOREACH, FUSED):
         takers = [o for o in subject.optimizers if _would_take(o, flag)]
         if takers and len(takers) == len(subject.optimizers):
             kind = type(takers[0]).__name__
-            yield Change(flag, f"{kind}(…, {flag}=True)", _with_flag(flag))
+            yield StepChange(flag, f"{kind}(…, {flag}=True)", _with_flag(flag))
 
 
 def _would_take(optimizer: Optimizer, flag: str) -> bool:
@@ -84,7 +84,7 @@ def _would_take(optimizer: Optimizer, flag: str) -> bool:
     return known and not fast and not any(g.get("differentiable") or g.get("capturable") for g in groups)
 
 
-def _with_flag(flag: str) -> Callable[[Way], Way]:
+def _with_flag(flag: str) -> Callable[[StepWay], StepWay]:
     def change(optimizer: Optimizer) -> None:
         for group in optimizer.param_groups:
             group[FOREACH] = flag == FOREACH
@@ -103,8 +103,8 @@ def _channels_first(subject: Subject) -> bool:
     return any(not w.is_contiguous(memory_format=torch.channels_last) for w in kernels)
 
 
-def _channels_last(models: list[nn.Module]) -> Callable[[Way], Way]:
-    def feed(batch: Batch) -> Batch:  # in every step, as the program would have to
+def _channels_last(models: list[nn.Module]) -> Callable[[StepWay], StepWay]:
+    def feed(batch: StepBatch) -> StepBatch:  # in every step, as the program would have to
         return batch.map((INPUT, BOTH, OTHER), _last)
 
     def change(optimizer: Optimizer) -> None:
@@ -143,20 +143,20 @@ def _device(subject: Subject) -> str:
     return next((p.device.type for p in subject.parameters()), "cpu")
 
 
-def _in_bfloat16(device: str) -> Callable[[Way], Way]:
+def _in_bfloat16(device: str) -> Callable[[StepWay], StepWay]:
     return lambda own: replace(own, within=lambda: torch.autocast(device, torch.bfloat16))
 
 
 # ---- threads -------------------------------------------------------------------------------
 
 
-def _of_threads(subject: Subject) -> Iterator[Change]:
+def _of_threads(subject: Subject) -> Iterator[StepChange]:
     if _device(subject) != "cpu":
         return
     cores, now = usable_cores(), torch.get_num_threads()
     for number in sorted({cores, max(cores // 2, 1)} - {now}, reverse=True):
         rest = {"threads": now, "tried": number, "cores": cores}
-        yield Change(THREADS, f"torch.set_num_threads({number})", _with_threads(number), rest=rest)
+        yield StepChange(THREADS, f"torch.set_num_threads({number})", _with_threads(number), rest=rest)
 
 
 def usable_cores() -> int:
@@ -167,7 +167,7 @@ def usable_cores() -> int:
     return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
 
 
-def _with_threads(number: int) -> Callable[[Way], Way]:
+def _with_threads(number: int) -> Callable[[StepWay], StepWay]:
     return lambda own: replace(own, around=lambda: _threads(number))
 
 

@@ -10,16 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clew.labs.profiler.attempts.trainee import Trainee, Way
+from clew.labs.profiler.attempts.trainee import StepWay, Trainee
 from clew.labs.profiler.torch_trace.kineto_window import activities
 from clew.labs.profiler.torch_trace.trace_ranges import profiler_is_on
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 
 LIMIT, USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 
 
 @dataclass(frozen=True)
-class Held:
+class StepPeak:
     """Bytes at the height of a step."""
 
     tensors: int = 0  # all of them
@@ -27,7 +27,7 @@ class Held:
     process: int = 0
 
 
-def memory_of_step(trainee: Trainee, way: Way, batch: Batch) -> Held:
+def memory_of_step(trainee: Trainee, way: StepWay, batch: StepBatch) -> StepPeak:
     """One step to make gradients and optimizer state, then one that is looked at."""
     optimizers = trainee.start(way)
     trainee.step(batch, way, optimizers)
@@ -35,23 +35,23 @@ def memory_of_step(trainee: Trainee, way: Way, batch: Batch) -> Held:
     if any(t.is_cuda for t in trainee.subject.parameters()):
         return _on_device(trainee, way, batch, optimizers)
     if profiler_is_on():  # the program's own: its numbers are not to be disturbed
-        return Held(settled, 0, _process())
+        return StepPeak(settled, 0, _process())
     process = _after_forward(trainee, batch)
     with torch.profiler.profile(activities=activities(), profile_memory=True) as profiler:
         trainee.step(batch, way, optimizers)
     above = _height(profiler)
-    return Held(settled + above, above, process)
+    return StepPeak(settled + above, above, process)
 
 
-def _on_device(trainee: Trainee, way: Way, batch: Batch, optimizers: Any) -> Held:
+def _on_device(trainee: Trainee, way: StepWay, batch: StepBatch, optimizers: Any) -> StepPeak:
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     trainee.step(batch, way, optimizers)
     peak = torch.cuda.max_memory_allocated()
-    return Held(peak, peak - before, _process())
+    return StepPeak(peak, peak - before, _process())
 
 
-def _after_forward(trainee: Trainee, batch: Batch) -> int:
+def _after_forward(trainee: Trainee, batch: StepBatch) -> int:
     """Of the process while the activations wait for the backward."""
     loss = trainee.snapshot.loss(batch)
     held = _process()

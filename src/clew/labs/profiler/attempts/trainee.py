@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot, TrainingState, cloned_optimizer
 from clew.labs.snapshot.subject import Subject
 
@@ -27,7 +27,7 @@ SLOW = 0.5  # seconds of a step from which none is made just to warm up
 Around = Callable[[], AbstractContextManager[Any]]
 
 
-def as_given(batch: Batch) -> Batch:
+def as_given(batch: StepBatch) -> StepBatch:
     """The batch as it is."""
     return batch
 
@@ -37,13 +37,13 @@ def unchanged(optimizer: Optimizer) -> None:
 
 
 @dataclass(frozen=True)
-class Way:
+class StepWay:
     """One way of making the step: what is different from the program's own."""
 
     change: Callable[[Optimizer], None] = unchanged  # made to a clone of each optimizer
     around: Around = contextlib.nullcontext  # a stretch of steps
     within: Around = contextlib.nullcontext  # from the batch to the loss of one step
-    feed: Callable[[Batch], Batch] = as_given
+    feed: Callable[[StepBatch], StepBatch] = as_given
     set_to_none: bool = True  # what zero_grad does with gradients
 
 
@@ -61,7 +61,7 @@ class Trainee:
         self._base = TrainingState.take(list(self.subject.models.values()), self.subject.optimizers)
         self._parameters = self.subject.parameters()
 
-    def start(self, way: Way, seed: int = 0) -> list[Optimizer]:
+    def start(self, way: StepWay, seed: int = 0) -> list[Optimizer]:
         """All as before the first step; clones of the optimizers to go on with."""
         self._base.put()
         for tensor, _ in self._base.tensors:
@@ -72,7 +72,7 @@ class Trainee:
         self.snapshot.seed(seed)
         return clones
 
-    def step(self, batch: Batch, way: Way, optimizers: Sequence[Optimizer]) -> Tensor:
+    def step(self, batch: StepBatch, way: StepWay, optimizers: Sequence[Optimizer]) -> Tensor:
         """From clearing the gradients to the update; gives the loss."""
 
         def closure() -> Tensor:
@@ -93,7 +93,7 @@ class Trainee:
             optimizer.step()
         return loss
 
-    def half(self, way: Way, batches: Sequence[Batch], steps: int, *, warm: bool = True) -> float:
+    def half(self, way: StepWay, batches: Sequence[StepBatch], steps: int, *, warm: bool = True) -> float:
         """Seconds of a middling step among so many, from the first state on."""
         with way.around():
             optimizers = self.start(way)

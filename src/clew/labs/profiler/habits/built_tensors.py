@@ -27,7 +27,7 @@ DEEPEST = 4  # lists inside lists
 
 
 @dataclass
-class Line:
+class BuildingLine:
     """All calls from one line of the program."""
 
     calls: int = 0
@@ -42,7 +42,7 @@ class BuiltTensors:
 
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self._watcher = watcher
-        self._lines: dict[tuple[str, int, str, str], Line] = {}
+        self._lines: dict[tuple[str, int, str, str], BuildingLine] = {}
         self._note = guard.inner("observing", self._noted)
 
     def watch(self, patches: Patches) -> None:
@@ -75,7 +75,7 @@ class BuiltTensors:
         key = (file, number, kind, name)
         if key not in self._lines and len(self._lines) >= MOST_LINES:
             return
-        line = self._lines.setdefault(key, Line())
+        line = self._lines.setdefault(key, BuildingLine())
         line.calls += 1
         line.seconds += seconds
         if result.numel() > line.elements:

@@ -23,7 +23,7 @@ from clew.records.facts.profile_facts import EvaluationGraphFact
 
 
 @dataclass
-class Section:
+class GraphSection:
     """Where an evaluation runs its model."""
 
     file: str | None
@@ -44,7 +44,7 @@ class GraphsInEvaluation:
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
-        self._open: dict[int, Section] = {}
+        self._open: dict[int, GraphSection] = {}
         self._totals: dict[tuple[str, str | None, int | None], Total] = {}
         self._began = perf_counter()
 
@@ -65,7 +65,7 @@ class GraphsInEvaluation:
         if module.training:
             self._close(root)
         elif root.index not in self._open and root.trains_in_train_mode and _has_graph(output):
-            self._open[root.index] = Section(*user_line(), perf_counter())
+            self._open[root.index] = GraphSection(*user_line(), perf_counter())
 
     def backward(self, loss: Tensor | None) -> None:
         """Whatever was evaluated since the last forward in training mode may be what this is for."""

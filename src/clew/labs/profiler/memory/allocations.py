@@ -28,7 +28,7 @@ class Allocation:
 
 
 @dataclass(frozen=True)
-class Span:
+class ForwardSpan:
     """A range of the trace."""
 
     name: str
@@ -37,13 +37,13 @@ class Span:
 
 
 @dataclass
-class Trace:
+class AllocationTrace:
     """One step: what was allocated in it, what of before it was freed, and the ranges it went through."""
 
     born: list[Allocation] = field(default_factory=list)
     freed: list[tuple[int, int, float]] = field(default_factory=list)  # of before: address, size, when
-    modules: list[Span] = field(default_factory=list)
-    backwards: list[Span] = field(default_factory=list)
+    modules: list[ForwardSpan] = field(default_factory=list)
+    backwards: list[ForwardSpan] = field(default_factory=list)
     clearings: list[float] = field(default_factory=list)  # when an optimizer's zero_grad returned
     seconds: float = 0.0
 
@@ -57,9 +57,9 @@ class _Happening:
     phase: str
 
 
-def read_trace(tree: Iterable[Any], device: str) -> Trace:
+def read_trace(tree: Iterable[Any], device: str) -> AllocationTrace:
     """From torch's tree of events; only memory of this type of device counts."""
-    trace = Trace()
+    trace = AllocationTrace()
     happenings: list[_Happening] = []
     nodes = list(tree)
     start = min((node.start_time_ns for node in nodes), default=0)
@@ -94,16 +94,16 @@ def _walk(nodes: list[Any]) -> Iterator[tuple[Any, str, str]]:
         waiting += [(child, scope, phase) for child in reversed(node.children)]
 
 
-def _note_range(trace: Trace, node: Any, began: float, ended: float) -> None:
+def _note_range(trace: AllocationTrace, node: Any, began: float, ended: float) -> None:
     if node.name.startswith(MODULE):
-        trace.modules.append(Span(node.name, began, ended))
+        trace.modules.append(ForwardSpan(node.name, began, ended))
     elif node.name == BACKWARD:
-        trace.backwards.append(Span(node.name, began, ended))
+        trace.backwards.append(ForwardSpan(node.name, began, ended))
     elif node.name.startswith(_CLEARING):
         trace.clearings.append(ended)
 
 
-def _pair(trace: Trace, happenings: list[_Happening]) -> None:
+def _pair(trace: AllocationTrace, happenings: list[_Happening]) -> None:
     """Frees end what was allocated at their address; those of older memory are kept apart."""
     alive: dict[int, Allocation] = {}
     for one in happenings:
@@ -117,9 +117,9 @@ def _pair(trace: Trace, happenings: list[_Happening]) -> None:
             trace.freed.append((one.address, -one.size, one.time))
 
 
-def outermost(spans: list[Span], table: Mapping[str, Any]) -> list[Span]:
+def outermost(spans: list[ForwardSpan], table: Mapping[str, Any]) -> list[ForwardSpan]:
     """The calls of whole models: ranges of modules that train and are inside no other."""
-    found: list[Span] = []
+    found: list[ForwardSpan] = []
     for span in sorted(spans, key=lambda one: (one.began, -one.ended)):
         scope = table.get(span.name)
         trains = scope is None or scope.trains

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from clew.labs.profiler.memory.named_objects import Holder, Survey, container_kind, graph_size
+from clew.labs.profiler.memory.named_objects import Holder, ObjectSurvey, container_kind, graph_size
 from clew.labs.profiler.memory.source_mentions import Mentions, calls_of, mentions
 
 LEAST_RATE = 0.1  # items, or nodes of a graph, in each step
@@ -74,7 +74,7 @@ class Blame:
     harmless: bool = False
 
 
-def owner_of_growth(surveys: Sequence[Survey], slope: float | None, lengths: Sequence[int]) -> Blame:
+def owner_of_growth(surveys: Sequence[ObjectSurvey], slope: float | None, lengths: Sequence[int]) -> Blame:
     """The one to blame; `slope` is the process's, if that is clear, `lengths` those of the datasets."""
     owners, harmless = [], False
     for one in grown(surveys):
@@ -94,7 +94,7 @@ def _order(owner: Owner) -> tuple[Any, ...]:
     return owner.kind != GRAPH, owner.container == "tensor", owner.line is None, -owner.size
 
 
-def grown(surveys: Sequence[Survey]) -> list[_Growing]:
+def grown(surveys: Sequence[ObjectSurvey]) -> list[_Growing]:
     """What was there each time, and larger each time by as much for a step."""
     found = []
     for key, holder in surveys[-1].holders.items():

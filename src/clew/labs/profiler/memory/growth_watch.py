@@ -16,7 +16,7 @@ from clew.hooks.entry.guard import Guard
 from clew.hooks.steps.watcher import Watcher
 from clew.labs.profiler.memory.growth_owners import Owner, owner_of_growth
 from clew.labs.profiler.memory.growth_slope import Slope, steady_slope
-from clew.labs.profiler.memory.named_objects import Survey, take_survey
+from clew.labs.profiler.memory.named_objects import ObjectSurvey, take_survey
 from clew.labs.profiler.memory.process_memory import own_memory
 from clew.records.facts.step_facts import GrowthFact
 from clew.records.step_costs import Growth, ProcessMemory
@@ -51,7 +51,7 @@ class GrowthWatch:
         self._due = 0.0
         self._fit_at = FIRST_LOOK
         self._slope: Slope | None = None
-        self._surveys: list[Survey] = []
+        self._surveys: list[ObjectSurvey] = []
         self._survey_at = sys.maxsize
         self._rounds = 0
         self._owner: Owner | None = None

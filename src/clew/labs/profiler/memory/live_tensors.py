@@ -19,7 +19,7 @@ MOST_OBJECTS = 5_000_000  # of the garbage collector's that are looked through
 
 
 @dataclass(frozen=True)
-class Held:
+class LiveTensor:
     """A storage: its size, what it is, and the module that it belongs to."""
 
     size: int
@@ -33,7 +33,7 @@ class Holdings:
     """By the address of the storage; what is shared counts once."""
 
     device: str = "cpu"
-    held: dict[int, Held] = field(default_factory=dict)
+    held: dict[int, LiveTensor] = field(default_factory=dict)
 
     def add(self, tensor: Any, kind: str, root: str = "", module: str = "") -> None:
         """Note a tensor's storage, unless it is known or lives elsewhere."""
@@ -47,7 +47,7 @@ class Holdings:
         except (RuntimeError, NotImplementedError, TypeError, AttributeError):
             return  # without storage: one of a transform
         if address and size:
-            self.held.setdefault(address, Held(size, kind, root, module))
+            self.held.setdefault(address, LiveTensor(size, kind, root, module))
 
     def kind_of(self, address: int) -> str:
         known = self.held.get(address)

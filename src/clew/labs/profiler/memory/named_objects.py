@@ -52,7 +52,7 @@ class Holder:
 
 
 @dataclass
-class Survey:
+class ObjectSurvey:
     """Everything found at one moment, by identity of name."""
 
     step: int
@@ -64,13 +64,13 @@ class Survey:
 
 def take_survey(
     step: int, frame: FrameType | None, roots: Iterable[tuple[str, nn.Module]], keep: bool = False
-) -> Survey:
+) -> ObjectSurvey:
     """Look through what the running functions, the user's modules and the models hold.
 
     With `keep`, the things found are kept with their names: until the survey is let go.
     """
     began = perf_counter()
-    walk = _Walk(Survey(step), thread_time() + MOST_SECONDS, keep)
+    walk = _Walk(ObjectSurvey(step), thread_time() + MOST_SECONDS, keep)
     for root, module in roots:
         walk.start(Name(f"`{root}`", owner=module), module)
     modules = user_modules(frame)
@@ -134,7 +134,7 @@ def locals_of(frame: FrameType) -> list[tuple[Name, Any]]:
 class _Walk:
     """Breadth first, so that the shortest name of a thing is found."""
 
-    def __init__(self, survey: Survey, deadline: float, keep: bool) -> None:
+    def __init__(self, survey: ObjectSurvey, deadline: float, keep: bool) -> None:
         self.survey = survey
         self._keep = keep
         self._deadline = deadline

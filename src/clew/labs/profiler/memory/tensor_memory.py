@@ -23,8 +23,8 @@ from clew.labs.profiler.memory.allocations import (
     BACKWARD_PHASE,
     FORWARD_PHASE,
     Allocation,
-    Span,
-    Trace,
+    AllocationTrace,
+    ForwardSpan,
     outermost,
     read_trace,
 )
@@ -33,7 +33,7 @@ from clew.labs.profiler.torch_trace.kineto_window import THEIRS, Courtesy, activ
 from clew.labs.profiler.torch_trace.module_scopes import Scopes
 from clew.labs.profiler.torch_trace.profiler_stderr import QuietAllocator, quiet_start
 from clew.labs.profiler.torch_trace.trace_ranges import profiler_is_on
-from clew.records.step_costs import KINDS, Frame
+from clew.records.step_costs import KINDS, FlameFrame
 
 MOST_POINTS = 400  # of the timeline
 
@@ -54,7 +54,7 @@ class TensorMemory:
     peak: int
     kinds: Mapping[str, int]
     timeline: tuple[tuple[float, int], ...]
-    root: Frame
+    root: FlameFrame
     modules: Mapping[tuple[str, str], ModuleMemory] = field(default_factory=dict)  # by root and path
 
 
@@ -160,7 +160,7 @@ class _Piece:
 
 
 def split(
-    trace: Trace, step: int, before: Holdings, after: Holdings, table: Mapping[str, Any]
+    trace: AllocationTrace, step: int, before: Holdings, after: Holdings, table: Mapping[str, Any]
 ) -> TensorMemory:
     """Sort all memory of the step by kind and module, and find the moment with the most of it."""
     forwards = outermost(trace.modules, table)
@@ -180,7 +180,9 @@ def split(
     )
 
 
-def _older(trace: Trace, before: Holdings, after: Holdings, forwards: list[Span]) -> list[_Piece]:
+def _older(
+    trace: AllocationTrace, before: Holdings, after: Holdings, forwards: list[ForwardSpan]
+) -> list[_Piece]:
     """What was there when the step began. On the CPU its end is not told: it is worked out.
 
     Gradients go when they are cleared; variables of the last step as this one's take their names.
@@ -203,7 +205,9 @@ def _older(trace: Trace, before: Holdings, after: Holdings, forwards: list[Span]
     ]
 
 
-def _newer(trace: Trace, after: Holdings, forwards: list[Span], table: Mapping[str, Any]) -> list[_Piece]:
+def _newer(
+    trace: AllocationTrace, after: Holdings, forwards: list[ForwardSpan], table: Mapping[str, Any]
+) -> list[_Piece]:
     pieces = []
     for one in trace.born:
         kind, where = _judged(one, trace, after, forwards, table)
@@ -212,7 +216,11 @@ def _newer(trace: Trace, after: Holdings, forwards: list[Span], table: Mapping[s
 
 
 def _judged(
-    one: Allocation, trace: Trace, after: Holdings, forwards: list[Span], table: Mapping[str, Any]
+    one: Allocation,
+    trace: AllocationTrace,
+    after: Holdings,
+    forwards: list[ForwardSpan],
+    table: Mapping[str, Any],
 ) -> tuple[str, tuple[str, str]]:
     held = after.held.get(one.address) if one.died == np.inf else None
     if held is not None and held.kind != "other" and held.size <= one.size:
@@ -222,7 +230,7 @@ def _judged(
     return ("activations" if _kept(one, trace, forwards) else "other"), where
 
 
-def _kept(one: Allocation, trace: Trace, forwards: list[Span]) -> bool:
+def _kept(one: Allocation, trace: AllocationTrace, forwards: list[ForwardSpan]) -> bool:
     """Made by a forward, or between it and the backward (a loss), and still there when that begins."""
     if one.phase == BACKWARD_PHASE or not forwards or one.born < forwards[0].began:
         return False
@@ -258,7 +266,7 @@ def _thinned(times: Any, totals: Any) -> tuple[tuple[float, int], ...]:
 
 
 def _by_module(
-    trace: Trace, pieces: list[_Piece], times: Any, totals: Any, table: Mapping[str, Any]
+    trace: AllocationTrace, pieces: list[_Piece], times: Any, totals: Any, table: Mapping[str, Any]
 ) -> dict[tuple[str, str], ModuleMemory]:
     kept: dict[tuple[str, str], int] = defaultdict(int)
     for piece in pieces:
@@ -274,21 +282,21 @@ def _by_module(
     return {where: ModuleMemory(kept[where], peaks[where]) for where in {*kept, *peaks}}
 
 
-def _above(span: Span, moments: list[float], totals: Any) -> int:
+def _above(span: ForwardSpan, moments: list[float], totals: Any) -> int:
     """How much more there was during a range than at its beginning."""
     first = max(bisect_left(moments, span.began) - 1, 0)
     last = bisect_right(moments, span.ended)
     return int(np.max(totals[first:last], initial=totals[first]) - totals[first])
 
 
-def _tree(pieces: list[_Piece]) -> Frame:
+def _tree(pieces: list[_Piece]) -> FlameFrame:
     """Kinds, and in them the modules."""
     children = [_kind_frame(kind, [p for p in pieces if p.kind == kind]) for kind in KINDS]
     shown = tuple(child for child in children if child.value)
-    return Frame("tensors", float(sum(child.value for child in shown)), 0.0, children=shown)
+    return FlameFrame("tensors", float(sum(child.value for child in shown)), 0.0, children=shown)
 
 
-def _kind_frame(kind: str, pieces: list[_Piece]) -> Frame:
+def _kind_frame(kind: str, pieces: list[_Piece]) -> FlameFrame:
     several = len({piece.where[0] for piece in pieces if piece.where[0]}) > 1
     sizes: dict[tuple[str, ...], int] = defaultdict(int)
     for piece in pieces:
@@ -298,7 +306,7 @@ def _kind_frame(kind: str, pieces: list[_Piece]) -> Frame:
     return _branch(kind, (), sizes)
 
 
-def _branch(name: str, prefix: tuple[str, ...], sizes: Mapping[tuple[str, ...], int]) -> Frame:
+def _branch(name: str, prefix: tuple[str, ...], sizes: Mapping[tuple[str, ...], int]) -> FlameFrame:
     depth = len(prefix)
     inside = {key: size for key, size in sizes.items() if key[:depth] == prefix}
     names = dict.fromkeys(key[depth] for key in inside if len(key) > depth)
@@ -306,4 +314,4 @@ def _branch(name: str, prefix: tuple[str, ...], sizes: Mapping[tuple[str, ...], 
     own = inside.get(prefix, 0)
     value = own + sum(child.value for child in children)
     module = ".".join(prefix) if prefix else None
-    return Frame(name, float(value), float(own), module=module, children=children)
+    return FlameFrame(name, float(value), float(own), module=module, children=children)

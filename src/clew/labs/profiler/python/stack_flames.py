@@ -15,7 +15,7 @@ from types import CodeType
 from clew.hooks.entry.user_line import HIDDEN, USER, kind_of
 from clew.labs.profiler.python.stack_kinds import CLEW, REST, kind_of_stack, landmark, own_calls
 from clew.labs.profiler.python.stack_sampler import Call, Samples, Stack
-from clew.records.step_costs import PARTS, Frame, LineCost
+from clew.records.step_costs import PARTS, FlameFrame, LineCost
 
 SMALLEST = 0.001  # of the step: calls below this share are drawn as one
 MOST_LINES = 200
@@ -23,7 +23,7 @@ CLEARLY = 0.8  # of a line's time, to say of which kind it is
 _PLUMBING = {"_wrapped_call_impl", "_call_impl", "decorate_context", "profile_hook_step", "_use_grad"}
 
 
-def python_flame(samples: Samples) -> Frame | None:
+def python_flame(samples: Samples) -> FlameFrame | None:
     """The calls of a step as a tree, functions as nodes."""
     root = _Node()
     for stack, seconds, _ in samples.records:
@@ -70,16 +70,16 @@ class _Node:
             node.seconds += seconds
         node.own += seconds
 
-    def frame(self, key: _Key, scale: float, least: float) -> Frame:
+    def frame(self, key: _Key, scale: float, least: float) -> FlameFrame:
         """As plain data, children with the most time first."""
         shown = {k: n for k, n in self.children.items() if n.seconds >= least}
         ordered = sorted(shown.items(), key=lambda pair: -pair[1].seconds)
         children = [node.frame(k, scale, least) for k, node in ordered]
         small = sum(n.seconds for k, n in self.children.items() if k not in shown)
         if small:
-            children.append(Frame("…", small * scale, small * scale))
+            children.append(FlameFrame("…", small * scale, small * scale))
         name, file, line = key
-        return Frame(name, self.seconds * scale, self.own * scale, file, line, None, tuple(children))
+        return FlameFrame(name, self.seconds * scale, self.own * scale, file, line, None, tuple(children))
 
 
 # -- lines --

@@ -22,7 +22,7 @@ from clew.labs.profiler.torch_trace.torch_events import (
     OURS,
     SCOPE,
     STEP_MARK,
-    Row,
+    TraceEvent,
     node_name,
 )
 from clew.labs.profiler.torch_trace.trace_ranges import STEP
@@ -33,12 +33,12 @@ COMPILED = Scope("compiled code", "", "torch.compile")
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class CostPlace:
     """A module in the chain of those that were open: the same module elsewhere is another place."""
 
     scope: Scope
-    parent: Place | None = None
-    children: dict[str, Place] = field(default_factory=dict)
+    parent: CostPlace | None = None
+    children: dict[str, CostPlace] = field(default_factory=dict)
 
     def chain(self) -> list[Scope]:
         """From the outermost on."""
@@ -51,17 +51,17 @@ class Place:
 
 
 @dataclass(eq=False, slots=True)
-class Span:
+class EventSpan:
     """An event that something is known of."""
 
-    row: Row
+    row: TraceEvent
     part: str  # "forward", "backward", "optimizer", "data", "clew", "rest"
-    place: Place | None  # the module that it belongs to
+    place: CostPlace | None  # the module that it belongs to
     step: int  # number within the window; -1: in none
     main: bool  # on the training thread
-    parent: Span | None = None
-    op: Span | None = None  # the outermost op around it, or itself; of a node the op that made it
-    node: Span | None = None  # the node of the backward around it, or itself
+    parent: EventSpan | None = None
+    op: EventSpan | None = None  # the outermost op around it, or itself; of a node the op that made it
+    node: EventSpan | None = None  # the node of the backward around it, or itself
     inner: int = 0  # nanoseconds of what it encloses
     weights: bool = False  # a node that adds up the gradient of a parameter
 
@@ -76,7 +76,7 @@ class Traced:
 
     steps: list[int]  # numbers of its whole steps
     bounds: list[int]  # nanoseconds at which they begin, and the end of the last
-    spans: list[Span]
+    spans: list[EventSpan]
     evaluating: set[int] = field(default_factory=set)  # steps, by place, with forwards without gradients
 
     def duration(self, place: int) -> float:
@@ -84,7 +84,7 @@ class Traced:
         return (self.bounds[place + 1] - self.bounds[place]) * NS
 
 
-def attribute(rows: list[Row], table: Mapping[str, Scope]) -> Traced | None:
+def attribute(rows: list[TraceEvent], table: Mapping[str, Scope]) -> Traced | None:
     """All events of the whole steps; None if there is not one."""
     marks = [row for row in rows if row.kind == STEP_MARK]
     if len(marks) < 2:
@@ -102,18 +102,18 @@ class _Pass:
         self._table = table
         self._main = main
         self._trains = trains  # else forwards without gradients are what it is about
-        self._stacks: dict[int, list[Span]] = {}
-        self._tops: dict[str, Place] = {}  # the outermost modules
-        self._makers: dict[tuple[int, int], Span] = {}  # (thread, sequence number): the op of that node
-        self._last: dict[int, Span] = {}  # the node that a thread evaluated last
+        self._stacks: dict[int, list[EventSpan]] = {}
+        self._tops: dict[str, CostPlace] = {}  # the outermost modules
+        self._makers: dict[tuple[int, int], EventSpan] = {}  # (thread, sequence number): the op of that node
+        self._last: dict[int, EventSpan] = {}  # the node that a thread evaluated last
 
-    def run(self, rows: list[Row]) -> None:
+    def run(self, rows: list[TraceEvent]) -> None:
         for row in rows:
             if row.kind != STEP_MARK:
                 self._traced.spans.append(self._take(row))
         self._traced.spans = [span for span in self._traced.spans if span.step >= 0]
 
-    def _take(self, row: Row) -> Span:
+    def _take(self, row: TraceEvent) -> EventSpan:
         stack = self._stacks.setdefault(row.thread, [])
         while stack and stack[-1].row.end <= row.start:
             stack.pop()
@@ -124,28 +124,28 @@ class _Pass:
         stack.append(span)
         return span
 
-    def _span(self, row: Row, parent: Span | None) -> Span:
+    def _span(self, row: TraceEvent, parent: EventSpan | None) -> EventSpan:
         part = parent.part if parent is not None else "rest"
         place = parent.place if parent is not None else None
         step = bisect_right(self._traced.bounds, row.start) - 1
         if step >= len(self._traced.steps):
             step = -1
-        span = Span(row, part, place, step, row.thread == self._main, parent)
+        span = EventSpan(row, part, place, step, row.thread == self._main, parent)
         if parent is not None:
             span.op, span.node = parent.op, parent.node
         _MEANINGS.get(row.kind, _Pass._other)(self, span)
         return span
 
-    def _other(self, span: Span) -> None:
+    def _other(self, span: EventSpan) -> None:
         """A range that says nothing: what is in it belongs to what is around it."""
 
-    def _op(self, span: Span) -> None:
+    def _op(self, span: EventSpan) -> None:
         if span.op is None:
             span.op = span
         if span.row.sequence >= 0:
             self._makers[span.row.thread, span.row.sequence] = span  # the last one to have the number
 
-    def _scope(self, span: Span) -> None:
+    def _scope(self, span: EventSpan) -> None:
         scope = self._meant(span)
         if span.place is None and span.part in ("rest", "optimizer") and not scope.evaluates:
             span.part = "forward" if scope.trains else "rest"  # also of a closure that `step` calls
@@ -154,17 +154,17 @@ class _Pass:
         siblings = self._tops if span.place is None else span.place.children
         known = siblings.get(span.row.name)
         if known is None:
-            known = siblings[span.row.name] = Place(scope, span.place)
+            known = siblings[span.row.name] = CostPlace(scope, span.place)
         span.place, span.op = known, None
 
-    def _meant(self, span: Span) -> Scope:
+    def _meant(self, span: EventSpan) -> Scope:
         scope = self._table.get(span.row.name, COMPILED)
         if scope.evaluates and not self._trains:
             return replace(scope, evaluates=False, trains=True)
         inside = span.place is not None and span.place.scope.evaluates
         return replace(scope, evaluates=True, trains=False) if inside else scope
 
-    def _node(self, span: Span) -> None:
+    def _node(self, span: EventSpan) -> None:
         """Whose the node is; a gradient that is added up is its who computed it just before."""
         span.part, span.op, span.node = "backward", None, span
         maker = self._makers.get((span.row.forward_thread, span.row.sequence))
@@ -178,16 +178,16 @@ class _Pass:
         span.place = maker.place if maker is not None else None
         span.op = maker.op if maker is not None else None
 
-    def _engine(self, span: Span) -> None:
+    def _engine(self, span: EventSpan) -> None:
         span.part, span.place, span.op = "backward", None, None
 
-    def _optimizer(self, span: Span) -> None:
+    def _optimizer(self, span: EventSpan) -> None:
         span.part, span.place, span.op = "optimizer", None, None
 
-    def _data(self, span: Span) -> None:
+    def _data(self, span: EventSpan) -> None:
         span.part, span.place, span.op = "data", None, None
 
-    def _ours(self, span: Span) -> None:
+    def _ours(self, span: EventSpan) -> None:
         span.part, span.place, span.op = "clew", None, None
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from clew.hooks.entry.patches import INVISIBLE, invisible
 from clew.hooks.entry.user_line import HIDDEN, USER, kind_of, user_line
-from clew.labs.profiler.torch_trace.kineto_window import Detail
+from clew.labs.profiler.torch_trace.kineto_window import TraceDetail
 from clew.records.step_costs import Sync
 from clew.records.version import PACKAGE
 
@@ -188,7 +188,7 @@ def _to_host(tensor: Tensor, *args: Any, **kwargs: Any) -> bool:
     return str(target).startswith("cpu")
 
 
-def by_mask(details: Iterable[Detail], counted: Iterable[Sync]) -> tuple[Sync, ...]:
+def by_mask(details: Iterable[TraceDetail], counted: Iterable[Sync]) -> tuple[Sync, ...]:
     """Where no method is called: indexing by a mask and `torch.nonzero`, from torch's trace, without a line.
 
     How many elements a mask picks is known only once it has been read: torch runs `nonzero` for it.

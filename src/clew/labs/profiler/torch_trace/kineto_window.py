@@ -25,7 +25,7 @@ class CannotOpen(Exception):  # noqa: N818 - says what the matter is
 
 
 @dataclass
-class Detail:
+class TraceDetail:
     """What a window recorded: torch's own trace, not yet read."""
 
     profiler: Any  # torch.profiler.profile, stopped
@@ -120,12 +120,12 @@ class KinetoWindow:
             with named(f"{STEP}{step}"):
                 self._marks.append(step)
 
-    def stop(self) -> Detail | None:
+    def stop(self) -> TraceDetail | None:
         """End; what came after the last mark is left out. None if no step was whole."""
         self._close()
         if self._profiler is None or len(self._marks) < 2:
             return None
-        return Detail(self._profiler, self._scopes.table, self._marks[:-1])
+        return TraceDetail(self._profiler, self._scopes.table, self._marks[:-1])
 
     def _close(self) -> None:
         if self.closed:

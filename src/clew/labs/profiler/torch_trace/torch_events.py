@@ -15,7 +15,7 @@ _USER_SCOPE = 7  # of a range that the program, or torch's own Python code, has 
 
 
 @dataclass(slots=True)
-class Row:
+class TraceEvent:
     """One event; times in nanoseconds."""
 
     name: str
@@ -32,7 +32,7 @@ class Row:
         return self.end - self.start
 
 
-def rows_of(events: Iterable[Any]) -> list[Row]:
+def rows_of(events: Iterable[Any]) -> list[TraceEvent]:
     """The host's events, without those of memory; what encloses another comes first."""
     rows = []
     for event in events:
@@ -43,7 +43,7 @@ def rows_of(events: Iterable[Any]) -> list[Row]:
             continue
         start = event.start_ns()
         rows.append(
-            Row(
+            TraceEvent(
                 name,
                 kind_of(name, event),
                 start,
@@ -91,6 +91,6 @@ _PREFIXES = (
 )
 
 
-def node_name(row: Row) -> str:
+def node_name(row: TraceEvent) -> str:
     """`AddmmBackward0` of a node that the engine evaluates."""
     return row.name.removeprefix(_NODE).removeprefix("torch::autograd::")

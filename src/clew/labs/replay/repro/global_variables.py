@@ -16,12 +16,12 @@ from typing import Any
 from torch import nn
 
 from clew.labs.replay.repro.importable_names import SCRIPT, defined_in, own_file
-from clew.labs.replay.repro.saved_description import Description
+from clew.labs.replay.repro.saved_description import SavedDescription
 
 _ALWAYS = {"forward", "backward", "setup_context"}  # called by torch, by no name in the program
 
 
-def describe_globals(description: Description, recipe: ast.AST | None) -> dict[str, dict[str, Any]]:
+def describe_globals(description: SavedDescription, recipe: ast.AST | None) -> dict[str, dict[str, Any]]:
     """By file and name; only of the script itself, as imports bring the variables of other files."""
     script = sys.modules.get(SCRIPT)
     file = own_file(script)
@@ -43,7 +43,7 @@ def _from_source(name: str, file: str) -> bool:
     return name.startswith("__") or defined_in(file).get(name) == 1
 
 
-def _reached(description: Description, scope: dict[str, Any], used: set[str]) -> list[types.CodeType]:
+def _reached(description: SavedDescription, scope: dict[str, Any], used: set[str]) -> list[types.CodeType]:
     """The code of the script that the step may run, going from what the saved objects are."""
     found: dict[int, types.CodeType] = {}
     things: dict[int, Any] = {}

@@ -31,7 +31,7 @@ from clew.labs.replay.repro.saved_sources import (
     find_modules_in,
     why_undefined,
 )
-from clew.labs.replay.repro.saved_values import DERIVED, Values
+from clew.labs.replay.repro.saved_values import DERIVED, SavedValues
 
 FORMAT = 2
 STILL_WRONG, CANNOT_RUN, NOT_COVERED = 1, 2, 3  # exit codes
@@ -53,7 +53,7 @@ class SavedStep:
         self.data = _read(folder) if data is None else data
         numbers = self.data["roots"]
         given = {numbers[name]: model for name, model in (models or {}).items()}
-        self.values = Values(_load(folder) if tensors is None else tensors, finder or find, given)
+        self.values = SavedValues(_load(folder) if tensors is None else tensors, finder or find, given)
         self.values.know([self.data[part] for part in ("names", "calls", "globals") if part in self.data])
         if finder is None:
             find_modules_in(self.data.get("paths", []))

@@ -31,9 +31,9 @@ from clew.labs.replay.repro import rebuilt_step, repro_scripts
 from clew.labs.replay.repro.global_variables import describe_globals
 from clew.labs.replay.repro.importable_names import live
 from clew.labs.replay.repro.rebuilt_step import SavedStep
-from clew.labs.replay.repro.saved_description import Description, TooLargeError, unusable
+from clew.labs.replay.repro.saved_description import SavedDescription, TooLargeError, unusable
 from clew.labs.replay.repro.saved_step import statements_of
-from clew.labs.replay.step_replay import Answer, recipe_for
+from clew.labs.replay.step_replay import ReplayAnswer, recipe_for
 from clew.labs.snapshot.held_step import HeldStep
 from clew.labs.snapshot.inplace_writes import WriteJournal
 from clew.labs.snapshot.op_recorder import OpCall, OpRecorder
@@ -57,7 +57,7 @@ class ReproWriter:
         self._limit = limit
         self._done = False
 
-    def __call__(self, held: HeldStep, found: Answer) -> None:
+    def __call__(self, held: HeldStep, found: ReplayAnswer) -> None:
         if self._done:
             return
         self._done = True
@@ -77,7 +77,7 @@ class NothingToRunError(Exception):
     """Neither the code of the loss nor a call of a model is known."""
 
 
-def write(folder: Path, held: HeldStep, found: Answer, limit: int = LIMIT) -> dict[str, Any]:
+def write(folder: Path, held: HeldStep, found: ReplayAnswer, limit: int = LIMIT) -> dict[str, Any]:
     """Save a held step; gives what could not be saved of it, and whether it shows the failure."""
     made, refused = recipe_for(held)
     description, content = _described(held, made, limit)
@@ -99,9 +99,11 @@ def write(folder: Path, held: HeldStep, found: Answer, limit: int = LIMIT) -> di
     return {"missing": description.missing, "shown": data["shown"]["seen"], "reason": data["shown"]["reason"]}
 
 
-def _described(held: HeldStep, made: Recipe | None, limit: int) -> tuple[Description, dict[str, Any] | None]:
+def _described(
+    held: HeldStep, made: Recipe | None, limit: int
+) -> tuple[SavedDescription, dict[str, Any] | None]:
     """The objects of the step; nothing if the statements can't be run with what is left of them."""
-    description = Description(limit)
+    description = SavedDescription(limit)
     names = {} if made is None else _names(made, description)
     if any(unusable(value) for value in names.values()):
         return description, None
@@ -116,7 +118,7 @@ def _described(held: HeldStep, made: Recipe | None, limit: int) -> tuple[Descrip
     return description, content
 
 
-def _calls(held: HeldStep, description: Description, with_recipe: bool) -> list[dict[str, Any]]:
+def _calls(held: HeldStep, description: SavedDescription, with_recipe: bool) -> list[dict[str, Any]]:
     """What the models were given. With the statements at hand, that may be incomplete."""
     calls = []
     for call in held.calls:
@@ -133,7 +135,7 @@ def _calls(held: HeldStep, description: Description, with_recipe: bool) -> list[
     return calls
 
 
-def _names(made: Recipe, description: Description) -> dict[str, Any]:
+def _names(made: Recipe, description: SavedDescription) -> dict[str, Any]:
     """What the statements read from outside themselves."""
     described: dict[str, Any] = {}
     sure: set[str] = set()  # set by now, whatever the values are
@@ -163,13 +165,13 @@ def _recipe_json(made: Recipe, held: HeldStep) -> dict[str, Any]:
     return {"source": made.source, "file": made.file, "lines": lines}
 
 
-def _roots(held: HeldStep, description: Description) -> dict[str, int]:
+def _roots(held: HeldStep, description: SavedDescription) -> dict[str, int]:
     models = {**held.roots, **{call.name: call.module for call in held.calls}}
     numbers = {name: description.number_of(unwrap(module)) for name, module in models.items()}
     return {name: number for name, number in numbers.items() if number is not None}
 
 
-def _rng(rng: Rng, description: Description) -> dict[str, Any]:
+def _rng(rng: Rng, description: SavedDescription) -> dict[str, Any]:
     data: dict[str, Any] = {}
     if rng.torch is not None:
         data["torch"] = description.keep(rng.torch)
@@ -183,7 +185,7 @@ def _rng(rng: Rng, description: Description) -> dict[str, Any]:
     return data
 
 
-def _circumstances(held: HeldStep, found: Answer) -> dict[str, Any]:
+def _circumstances(held: HeldStep, found: ReplayAnswer) -> dict[str, Any]:
     from clew.labs.replay.replay_alarm import to_fact
 
     cast = held.autocast

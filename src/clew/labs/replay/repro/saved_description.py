@@ -39,7 +39,7 @@ class TooLargeError(Exception):
     """More bytes of tensors than may be written."""
 
 
-class Description:
+class SavedDescription:
     """Collects the tensors of everything that is described; equal objects stay one object."""
 
     def __init__(self, limit: int) -> None:

@@ -13,24 +13,24 @@ from clew.labs.replay.culprits import Mended, guilty, suspects
 from clew.labs.replay.microscope import BATCH, CONSTANT, Microscope
 from clew.labs.replay.repro.rebuilt_step import Again, SavedStep
 from clew.labs.replay.repro.saved_sources import CannotRebuild, definitions
-from clew.labs.replay.step_replay import Answer, is_mask
+from clew.labs.replay.step_replay import ReplayAnswer, is_mask
 from clew.labs.snapshot.finite_values import can_be_bad, is_bad
 from clew.labs.snapshot.users_step.loss_recipe import LOSS
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES
 from clew.measure.nested_tensors import tensors_in
 
 
-def replay_saved(folder: Path, models: dict[str, nn.Module] | None = None) -> tuple[Again, Answer]:
+def replay_saved(folder: Path, models: dict[str, nn.Module] | None = None) -> tuple[Again, ReplayAnswer]:
     """What running the step again gives, and which operation is to blame; raises `CannotRebuild`."""
     saved = _opened(folder, models)
     scope, again = _once(saved, frozenset())
     if not again.bad:
-        return again, Answer(None, again.problem or "")
+        return again, ReplayAnswer(None, again.problem or "")
     bad = [again.results[name] for name in again.bad]
     found = suspects(scope, bad, _batch_size(saved) or scope.batch)
     # Made anew for each trial: a run leaves its mark on buffers.
     culprit = guilty(found, lambda mended: bool(_once(_opened(folder, models), mended)[1].bad))
-    return again, Answer(culprit, "the operation that produced it was not found")
+    return again, ReplayAnswer(culprit, "the operation that produced it was not found")
 
 
 def _once(saved: SavedStep, mended: Mended) -> tuple[Microscope, Again]:

@@ -28,7 +28,7 @@ _SEQUENCES: dict[str, Any] = {
 }
 
 
-class Values:
+class SavedValues:
     """Makes each object once: what was one object is one again."""
 
     def __init__(

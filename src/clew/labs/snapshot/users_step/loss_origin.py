@@ -37,7 +37,7 @@ class Before:
 
 
 @dataclass(frozen=True)
-class Place:
+class LossPlace:
     """A function at work, or one that has returned: what its names stand for, and its statements."""
 
     scope: dict[str, Any]
@@ -45,19 +45,19 @@ class Place:
     file: str
     arguments: ast.arguments | None = None
     frame: FrameType | None = None  # None: it has returned
-    called: tuple[Place, Before, ast.Call] | None = None  # by whom, where that is known already
+    called: tuple[LossPlace, Before, ast.Call] | None = None  # by whom, where that is known already
 
 
 @dataclass(frozen=True)
-class Made:
+class LossMade:
     """The expression that is the loss, and what ran before it."""
 
-    place: Place
+    place: LossPlace
     before: Before
     loss: ast.expr
 
 
-def where_made(frame: FrameType, line: int) -> Made:
+def where_made(frame: FrameType, line: int) -> LossMade:
     """Where the loss of the `backward()` on this line was made; raises ImpureError."""
     place = place_of(frame)
     before = before_line(place.body, line)
@@ -74,15 +74,15 @@ def where_made(frame: FrameType, line: int) -> Made:
         name = loss.id if isinstance(loss, ast.Name) else ""
         loss = _argument(outer[2], place.arguments, name)
         place, before = outer[:2]
-    return Made(place, before, loss)
+    return LossMade(place, before, loss)
 
 
-def place_of(frame: FrameType) -> Place:
+def place_of(frame: FrameType) -> LossPlace:
     """A running function; raises ImpureError if its source is not there."""
     found = _definition(frame)
     arguments = found.args if isinstance(found, ast.FunctionDef) else None
     scope = {**frame.f_globals, **frame.f_locals}
-    return Place(scope, found.body, frame.f_code.co_filename, arguments, frame)
+    return LossPlace(scope, found.body, frame.f_code.co_filename, arguments, frame)
 
 
 def _definition(frame: FrameType) -> ast.Module | ast.FunctionDef:
@@ -150,7 +150,7 @@ def loss_expression(statement: ast.stmt) -> ast.expr:
 # -- from a function to the one that gave it the loss --
 
 
-def _is_argument(loss: ast.expr, place: Place, before: Before) -> bool:
+def _is_argument(loss: ast.expr, place: LossPlace, before: Before) -> bool:
     """Whether the loss came in as an argument and was not changed here."""
     if not isinstance(loss, ast.Name) or place.arguments is None:
         return False
@@ -162,7 +162,7 @@ def _positional(arguments: ast.arguments) -> list[ast.arg]:
     return arguments.posonlyargs + arguments.args
 
 
-def _caller(place: Place) -> tuple[Place, Before, ast.Call] | None:
+def _caller(place: LossPlace) -> tuple[LossPlace, Before, ast.Call] | None:
     """The function of the user's that called this one, and the call."""
     if place.frame is None:
         return None
@@ -226,7 +226,7 @@ def _has_line(function: Any, line: tuple[str | None, int | None]) -> bool:
     return code.co_filename == line[0] and any(number == line[1] for _, _, number in code.co_lines())
 
 
-def _users_function(place: Place, call: ast.Call) -> Any:
+def _users_function(place: LossPlace, call: ast.Call) -> Any:
     """The function of the user's own that is called there, if that is known."""
     target = Purity(place.scope).resolve(call.func)
     if not isinstance(target, (types.FunctionType, types.MethodType)):
@@ -236,7 +236,7 @@ def _users_function(place: Place, call: ast.Call) -> Any:
     return function if users else None
 
 
-def _entered(place: Place, before: Before) -> tuple[Place, Before] | None:
+def _entered(place: LossPlace, before: Before) -> tuple[LossPlace, Before] | None:
     """The function that is called in the statement, if it is the one that calls `backward()`."""
     for call in (node for node in ast.walk(before.statement) if isinstance(node, ast.Call)):
         function = _users_function(place, call)
@@ -251,7 +251,7 @@ def _entered(place: Place, before: Before) -> tuple[Place, Before] | None:
         scope = purity.scope_of(function, purity.resolve(call.func), definition, call)
         known = {name: value for name, value in scope.items() if value is not UNKNOWN}
         file = function.__code__.co_filename
-        inner = Place(known, definition.body, file, definition.args, None, (place, before, call))
+        inner = LossPlace(known, definition.body, file, definition.args, None, (place, before, call))
         return inner, before_line(definition.body, line)
     return None
 

@@ -21,7 +21,7 @@ from clew.hooks.collect_layers.trained_models import unwrap
 from clew.labs.snapshot.finite_values import is_bad
 from clew.labs.snapshot.users_step.loss_origin import (
     ELSEWHERE,
-    Made,
+    LossMade,
     before_line,
     loss_expression,
     place_of,
@@ -67,7 +67,7 @@ def recipe(frame: FrameType, line: int, earlier: Mapping[str, Any] | None = None
     """
     place = place_of(frame)
     before = before_line(place.body, line)
-    return _Builder(Made(place, before, loss_expression(before.statement)), earlier or {}).built()
+    return _Builder(LossMade(place, before, loss_expression(before.statement)), earlier or {}).built()
 
 
 def recipe_of(
@@ -79,10 +79,10 @@ def recipe_of(
     statement = before.statement
     if name is not None:
         variable = ast.copy_location(ast.Name(name, ast.Load()), statement)
-        return _Builder(Made(place, before, variable), earlier or {}).built()
+        return _Builder(LossMade(place, before, variable), earlier or {}).built()
     if not isinstance(statement, ast.Return) or statement.value is None:
         raise ImpureError("the function that called the model returns nothing there")
-    return _Builder(Made(place, before, statement.value), earlier or {}).built()
+    return _Builder(LossMade(place, before, statement.value), earlier or {}).built()
 
 
 def recipe_to_put_back(frame: FrameType, line: int, delivered: Any = None) -> Recipe:
@@ -99,7 +99,7 @@ class _Builder:
     """From what is known of a loss to a recipe."""
 
     def __init__(
-        self, made: Made, earlier: Mapping[str, Any], delivered: Any = None, *, puts_back: bool = False
+        self, made: LossMade, earlier: Mapping[str, Any], delivered: Any = None, *, puts_back: bool = False
     ) -> None:
         self._made = made
         self._earlier = earlier
@@ -220,7 +220,7 @@ def _is_bad(value: Any) -> bool:
     return any(is_bad(tensor) for tensor in tensors_in(value))
 
 
-def _named(made: Made, delivered: Any, slicer: Slicer) -> dict[str, Any]:
+def _named(made: LossMade, delivered: Any, slicer: Slicer) -> dict[str, Any]:
     """The loop's variables as the loader delivered them, where it was this loop that took the batch."""
     loop = made.before.loop
     if loop is None or delivered is None:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.snapshot.step_batch import TARGET, Batch, joined
+from clew.labs.snapshot.step_batch import TARGET, StepBatch, joined
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
@@ -45,7 +45,7 @@ class ModelCall:
         return self.module(*self.args, **self.kwargs)
 
 
-def few_samples(subject: Subject) -> Batch:
+def few_samples(subject: Subject) -> StepBatch:
     """Some samples of the first batch (or batches): as many as no size in model and data."""
     batch = _samples_along(subject, subject.batch())
     if batch.size < LEAST and len(subject.batches) > 1:
@@ -58,7 +58,7 @@ def few_samples(subject: Subject) -> Batch:
     return batch.rows(range(count))
 
 
-def _samples_along(subject: Subject, batch: Batch) -> Batch:
+def _samples_along(subject: Subject, batch: StepBatch) -> StepBatch:
     """Data may come time first: then the loader's batch size is that of another dimension."""
     count = getattr(subject.loader, "batch_size", None)
     if count in (None, batch.size):
@@ -69,14 +69,14 @@ def _samples_along(subject: Subject, batch: Batch) -> Batch:
     return replace(batch, dims=tuple(dims), size=count, indices=None)
 
 
-def _together(batches: list[Batch]) -> Batch | None:
+def _together(batches: list[StepBatch]) -> StepBatch | None:
     try:
         return joined(batches[:4])
     except RuntimeError:  # padded to other lengths
         return None
 
 
-def sizes_taken(subject: Subject, batch: Batch) -> set[int]:
+def sizes_taken(subject: Subject, batch: StepBatch) -> set[int]:
     """Sizes of parameters and of the data's other dimensions."""
     taken = {n for model in subject.models.values() for p in model.parameters() for n in p.shape}
     for tensor, dim in zip(batch.tensors(), batch.dims, strict=True):
@@ -84,7 +84,7 @@ def sizes_taken(subject: Subject, batch: Batch) -> set[int]:
     return taken
 
 
-def model_calls(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> list[ModelCall]:
+def model_calls(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> list[ModelCall]:
     """The calls that the step makes on this batch; without a step, the only model on the inputs."""
     if subject.step is None:
         return [_plain_call(subject, batch)]
@@ -95,7 +95,7 @@ def model_calls(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> list[
     ]
 
 
-def _plain_call(subject: Subject, batch: Batch) -> ModelCall:
+def _plain_call(subject: Subject, batch: StepBatch) -> ModelCall:
     given = tuple(batch.inputs)
     if not given:
         subject.need_step()
@@ -132,7 +132,7 @@ def sample_dim(tensor: Tensor, count: int) -> int | None:
     return dims[0] if len(dims) == 1 else None
 
 
-def samples_known(subject: Subject, batch: Batch) -> bool:
+def samples_known(subject: Subject, batch: StepBatch) -> bool:
     """Whether the first dimension surely holds the samples: data may also come time first."""
     count = getattr(subject.loader, "batch_size", None)
     if count is not None and all(sample_dim(t, count) is not None for t in subject.batch().inputs):

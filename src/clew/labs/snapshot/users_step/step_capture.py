@@ -22,13 +22,19 @@ from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.pause import distributed, unwatched
 from clew.labs.snapshot.failure import failure
 from clew.labs.snapshot.held_step import Autocast
-from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
+from clew.labs.snapshot.step_batch import INPUT, TARGET, StepBatch
 from clew.labs.snapshot.step_snapshot import TrainingState
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.labs.snapshot.users_step.sample_dims import sample_dims
-from clew.labs.snapshot.users_step.step_function import Happened, Step, Unknown, calling_frame, candidates
-from clew.labs.snapshot.users_step.tensor_roles import Flow
+from clew.labs.snapshot.users_step.step_function import (
+    Happened,
+    StepFunction,
+    Unknown,
+    calling_frame,
+    candidates,
+)
+from clew.labs.snapshot.users_step.tensor_roles import RoleFlow
 from clew.measure.nested_tensors import map_tensors, tensors_in
 from clew.measure.rng import Rng
 
@@ -70,8 +76,8 @@ class Capture:
         self._modules: dict[str, nn.Module] = {}
         self._initial: TrainingState | None = None
         self._optimizers: list[Optimizer] = []
-        self._step: Step | None = None  # that gives the loss again
-        self._reader: Step | None = None  # that knows where the data is
+        self._step: StepFunction | None = None  # that gives the loss again
+        self._reader: StepFunction | None = None  # that knows where the data is
         self._refused = ""
         self._autocast = Autocast()
         self._roles: tuple[str, ...] = ()
@@ -160,7 +166,7 @@ class Capture:
             reasons.append(reason)
         self._refused = reasons[0] if reasons else "the code that computes the loss was not found"
 
-    def _try(self, step: Step) -> str:
+    def _try(self, step: StepFunction) -> str:
         """Run it once more: why it is of no use, or nothing."""
         values = step.read(self._happened)
         if values is None:
@@ -181,9 +187,9 @@ class Capture:
                 return ""
         return reason
 
-    def _run_again(self, step: Step, taken: Taken, autocast: Autocast) -> str:
+    def _run_again(self, step: StepFunction, taken: Taken, autocast: Autocast) -> str:
         """On everything as it is now; what the program has just had must come out."""
-        flow = Flow(tensors_in(taken.values))
+        flow = RoleFlow(tensors_in(taken.values))
         subject = Subject(self._modules, optimizers=self._optimizers, autocast=autocast)
         try:
             with subject.snapshot():
@@ -233,7 +239,7 @@ class Capture:
         if len(self._taken) == ENOUGH and self._step is not None:
             self._confirm(self._step)
 
-    def _confirm(self, step: Step) -> None:
+    def _confirm(self, step: StepFunction) -> None:
         """A second batch: now what changes from step to step and was not seen would show."""
         with unwatched(self.watcher):
             reason = self._run_again(step, self._taken[-1], self._autocast)
@@ -310,7 +316,7 @@ class Capture:
         targets = [n for n, role in enumerate(self._roles) if role == TARGET]
         return listed and bool(targets) and all(dims[n] is None for n in targets)
 
-    def _batches(self) -> list[Batch]:
+    def _batches(self) -> list[StepBatch]:
         first = self._taken[0]
         several = len(self._taken) > 1
         constant = [
@@ -323,7 +329,7 @@ class Capture:
         if self._one_by_one(first.values, dims):
             dims = (None,) * len(dims)
         return [
-            Batch(taken.values, self._roles, dims, _size(tensors, dims, self._roles))
+            StepBatch(taken.values, self._roles, dims, _size(tensors, dims, self._roles))
             for taken, tensors in zip(self._taken, own, strict=True)
         ]
 

@@ -22,7 +22,7 @@ from clew.labs.snapshot.step_batch import BOTH, INPUT, TARGET
 from clew.labs.snapshot.users_step.loss_origin import frame_of
 from clew.labs.snapshot.users_step.loss_recipe import Recipe, recipe, recipe_of
 from clew.labs.snapshot.users_step.purity import ImpureError
-from clew.labs.snapshot.users_step.step_slots import Reading
+from clew.labs.snapshot.users_step.step_slots import SlotReading
 from clew.measure.nested_tensors import tensors_in
 
 MOST_FRAMES = 12  # of the user's that are looked at above `backward()`
@@ -47,7 +47,7 @@ class Happened:
         self.earlier.clear()
 
 
-class Step:
+class StepFunction:
     """A way to compute the loss again."""
 
     source: str
@@ -61,10 +61,10 @@ class Step:
 
 
 @dataclass
-class Written(Step):
+class Written(StepFunction):
     """Statements of the user's own."""
 
-    reading: Reading
+    reading: SlotReading
     frame: Callable[[Happened], FrameType | None]
 
     @property
@@ -85,7 +85,7 @@ class Written(Step):
 
 
 @dataclass
-class Recorded(Step):
+class RecordedStep(StepFunction):
     """One call of a model, whose output went straight into one loss function."""
 
     module: nn.Module
@@ -117,7 +117,7 @@ class Recorded(Step):
 
 
 @dataclass
-class Unknown(Step):
+class Unknown(StepFunction):
     """Where the loss can't be made again: still, what went into models and loss functions is known."""
 
     source: str = ""
@@ -147,7 +147,7 @@ def as_loss(value: Any) -> Any:
 
 def candidates(
     loss: Tensor, where: tuple[str | None, int | None], happened: Happened, optimised: frozenset[int]
-) -> Iterator[Step | ImpureError]:
+) -> Iterator[StepFunction | ImpureError]:
     """Ways to compute this loss again, the best first; and why one is not possible."""
     here = frame_of(where)
     if here is not None and where[1] is not None:
@@ -168,9 +168,9 @@ def candidates(
 
 def _attempt(
     make: Callable[[], Recipe], optimised: frozenset[int], find: Callable[[Happened], FrameType | None]
-) -> Step | ImpureError:
+) -> StepFunction | ImpureError:
     try:
-        return Written(Reading(make(), optimised), find)
+        return Written(SlotReading(make(), optimised), find)
     except ImpureError as error:
         return error
     except Exception as error:  # noqa: BLE001 - source that is out of the ordinary is a reason, no failure
@@ -209,7 +209,7 @@ def _name_of(loss: Tensor, frame: FrameType) -> str | None:
     return next((name for name, value in list(frame.f_locals.items()) if value is loss), None)
 
 
-def _recorded(loss: Tensor, happened: Happened) -> Step | ImpureError:
+def _recorded(loss: Tensor, happened: Happened) -> StepFunction | ImpureError:
     if len(happened.forwards) != 1 or len(happened.losses) != 1:
         return ImpureError(ELSEWHERE)
     module, args, kwargs, output = happened.forwards[0]
@@ -224,7 +224,7 @@ def _recorded(loss: Tensor, happened: Happened) -> Step | ImpureError:
     if has_graph(args) or has_graph((kwargs or {}).values()) or has_graph((target,)):
         return ImpureError("the model's input was itself computed with gradients")
     options = {k: v for k, v in named.items() if k not in ("input", "target")}
-    return Recorded(module, function, position, options, len(args), tuple(kwargs or {}), factor)
+    return RecordedStep(module, function, position, options, len(args), tuple(kwargs or {}), factor)
 
 
 def _factor(loss: Tensor, result: Any) -> float | None:

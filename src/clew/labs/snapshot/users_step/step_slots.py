@@ -26,7 +26,7 @@ _PLAIN = (bool, int, float, str)
 
 
 @dataclass(frozen=True)
-class Slot:
+class StepSlot:
     """A place in the step."""
 
     name: str  # as it is written: "x", "batch['ids']"
@@ -38,12 +38,12 @@ class Slot:
 
 
 @dataclass
-class Reading:
+class SlotReading:
     """A step whose data can be replaced."""
 
     made: Recipe
     optimised: frozenset[int] = frozenset()  # identities of parameters
-    slots: list[Slot] = field(default_factory=list)
+    slots: list[StepSlot] = field(default_factory=list)
     code: CodeType = field(init=False)
     _shells: dict[str, Any] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class Reading:
         tree = hoist.visit(copy.deepcopy(self.made.tree))
         for name in sorted((loaded(tree) - stored(tree)) | (loaded(tree) & self.made.earlier)):
             if name in self.made.namespace and self._is_data(name, self.made.namespace[name]):
-                self.slots.append(Slot(name, name, compile(name, "<clew>", "eval")))
+                self.slots.append(StepSlot(name, name, compile(name, "<clew>", "eval")))
         filename = self.made.code.co_filename
         self.code = compile(ast.fix_missing_locations(tree), filename, "exec")
 
@@ -143,7 +143,7 @@ def _refilled(mapping: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
 class _Hoist(ast.NodeTransformer):
     """Takes `self.x` and `data[i:i + 32]` out of the step: each is a place of its own."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: SlotReading) -> None:
         self._reading = reading
         self._inside = stored(reading.made.tree)
         self._known: dict[str, str] = {}
@@ -166,7 +166,7 @@ class _Hoist(ast.NodeTransformer):
         if not self._is_data(code, node):
             return None
         self._known[text] = identifier = f"__clew_{len(self._known)}__"
-        self._reading.slots.append(Slot(text, identifier, code))
+        self._reading.slots.append(StepSlot(text, identifier, code))
         return identifier
 
     def _is_data(self, code: CodeType, node: ast.Attribute | ast.Subscript) -> bool:

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader, Dataset
 
 from clew.labs.snapshot.held_step import Autocast
-from clew.labs.snapshot.step_batch import BOTH, INPUT, OTHER, TARGET, Batch
+from clew.labs.snapshot.step_batch import BOTH, INPUT, OTHER, TARGET, StepBatch
 from clew.labs.snapshot.step_snapshot import Seen
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.call_arguments import (
@@ -58,7 +58,7 @@ def subject_of(
         subject.reasons["optimizer"] = "no optimizer was given"
     run = step if step is not None else _made_step(model, loss_fn)
     subject.step = lambda batch: run(batch.values[BATCH])
-    seen = _tried(subject, Batch.of({BATCH: raw[0]}, {}))
+    seen = _tried(subject, StepBatch.of({BATCH: raw[0]}, {}))
     if step is None:
         subject.batches = [_by_form(model, b, has_loss=loss_fn is not None) for b in raw]
     else:
@@ -104,7 +104,7 @@ def _reading(output: Any, target: Any, loss_fn: Any) -> Reading:
     raise first
 
 
-def _tried(subject: Subject, batch: Batch) -> Seen:
+def _tried(subject: Subject, batch: StepBatch) -> Seen:
     """The first batch once: what can't be used is said at once and in one line."""
     with subject.snapshot() as snapshot:
         try:
@@ -189,10 +189,12 @@ def _autocast(device: torch.device | None) -> Autocast:
     return Autocast(kind, enabled, torch.get_autocast_dtype(kind) if enabled else None)
 
 
-def _by_form(model: nn.Module, raw: Any, *, has_loss: bool) -> Batch:
+def _by_form(model: nn.Module, raw: Any, *, has_loss: bool) -> StepBatch:
     parts = split(model, raw, has_loss=has_loss)
     fed, compared = {id(t) for t in tensors_in(parts.inputs)}, {id(t) for t in tensors_in(parts.target)}
-    return Batch.of({BATCH: raw}, {id(t): _role(id(t) in fed, id(t) in compared) for t in tensors_in(raw)})
+    return StepBatch.of(
+        {BATCH: raw}, {id(t): _role(id(t) in fed, id(t) in compared) for t in tensors_in(raw)}
+    )
 
 
 def _by_use(raw: Any, seen: Seen) -> list[str]:
@@ -207,10 +209,10 @@ def _by_use(raw: Any, seen: Seen) -> list[str]:
     return [_role(a, b) for a, b in zip(inputs, targets, strict=True)]
 
 
-def _alike(raw: Any, roles: Sequence[str]) -> Batch:
+def _alike(raw: Any, roles: Sequence[str]) -> StepBatch:
     found = tensors_in(raw)
     kinds = roles if len(found) == len(roles) else [OTHER] * len(found)
-    return Batch.of({BATCH: raw}, {id(t): role for t, role in zip(found, kinds, strict=True)})
+    return StepBatch.of({BATCH: raw}, {id(t): role for t, role in zip(found, kinds, strict=True)})
 
 
 def _same(mine: Tensor, other: Tensor) -> bool:

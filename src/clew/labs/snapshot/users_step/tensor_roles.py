@@ -20,7 +20,7 @@ from clew.labs.snapshot.step_batch import BOTH, INPUT, OTHER, TARGET
 from clew.measure.nested_tensors import tensors_in
 
 
-class Flow(TorchFunctionMode):
+class RoleFlow(TorchFunctionMode):
     """Follows the tensors of a batch while the step runs."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
@@ -38,7 +38,7 @@ class Flow(TorchFunctionMode):
                 self._storages[place] = self._storages.get(place, frozenset()) | {number}
 
     @contextmanager
-    def watching(self, models: Mapping[str, nn.Module]) -> Iterator[Flow]:
+    def watching(self, models: Mapping[str, nn.Module]) -> Iterator[RoleFlow]:
         """Enter the mode with the models' borders known."""
         handles = [m.register_forward_pre_hook(self._enter, with_kwargs=True) for m in models.values()]
         handles += [m.register_forward_hook(self._leave, always_call=True) for m in models.values()]

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clew.records.step_costs import Frame, Profile
+from clew.records.step_costs import FlameFrame, Profile
 from clew.render.number_text import own
 from clew.render.profile.recorded_profile import trace_file
 
@@ -23,7 +23,7 @@ class _Cost:
     own: float = 0.0
     total: float = 0.0
 
-    def add(self, frame: Frame, *, inside_itself: bool, times: float) -> None:
+    def add(self, frame: FlameFrame, *, inside_itself: bool, times: float) -> None:
         self.calls += 1
         self.own += own(frame) * times
         if not inside_itself:
@@ -52,14 +52,14 @@ def write_pstats(profile: Profile, run: Path, path: Path) -> bool:
     return True
 
 
-def stats_of(root: Frame, steps: int = 1) -> dict[Function, tuple[object, ...]]:
+def stats_of(root: FlameFrame, steps: int = 1) -> dict[Function, tuple[object, ...]]:
     """The dictionary that `pstats.Stats` loads.
 
     A sampler sees no calls: their number is that of the places in the tree. Times are those of all
     `steps`: pstats prints three digits of a second, too few for one step.
     """
     known: dict[Function, _Known] = {}
-    waiting: list[tuple[Frame, tuple[Function, ...]]] = [(root, ())]
+    waiting: list[tuple[FlameFrame, tuple[Function, ...]]] = [(root, ())]
     while waiting:
         frame, above = waiting.pop()
         name = (frame.file or "~", frame.line or 0, frame.name)

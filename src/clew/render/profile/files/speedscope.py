@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clew.records.step_costs import Frame, Profile
+from clew.records.step_costs import FlameFrame, Profile
 from clew.render.number_text import own
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -20,7 +20,7 @@ class _Frames:
     rows: list[dict[str, Any]] = field(default_factory=list)
     known: dict[tuple[str, str | None, int | None], int] = field(default_factory=dict)
 
-    def index(self, frame: Frame) -> int:
+    def index(self, frame: FlameFrame) -> int:
         key = (frame.name, frame.file, frame.line)
         if key not in self.known:
             self.known[key] = len(self.rows)
@@ -56,11 +56,11 @@ def speedscope(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _sampled(name: str, root: Frame, unit: str, frames: _Frames) -> dict[str, Any]:
+def _sampled(name: str, root: FlameFrame, unit: str, frames: _Frames) -> dict[str, Any]:
     """A stack for each frame that has something of its own, weighted with it."""
     samples: list[list[int]] = []
     weights: list[float] = []
-    waiting: list[tuple[Frame, list[int]]] = [(root, [])]
+    waiting: list[tuple[FlameFrame, list[int]]] = [(root, [])]
     while waiting:
         frame, above = waiting.pop()
         stack = [*above, frames.index(frame)]
