@@ -12,6 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from clew.api import extend
 from clew.api.attach import attach, config, ignore, log
 from clew.records.version import __version__
 
@@ -59,6 +60,7 @@ __all__ = [
     "describe",
     "describe_tensors",
     "examine",
+    "extend",
     "graph",
     "ignore",
     "log",

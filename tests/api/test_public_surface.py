@@ -18,6 +18,7 @@ def test_the_exported_names_are_exactly_these():
         "describe",
         "describe_tensors",
         "examine",
+        "extend",
         "graph",
         "ignore",
         "log",

@@ -11,9 +11,11 @@ from fake_run import FakeRun
 import clew
 from clew.checks import catalog, custom_checks
 from clew.checks.base import Check, sections
-from clew.checks.custom_checks import CannotRegister, from_fact, to_fact
+from clew.checks.custom_checks import CHECKS_OF_OTHERS, from_fact, to_fact
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask, judge
+from clew.records import extensions
+from clew.records.extensions import CannotRegister
 from clew.records.finding import Finding, Severity
 from clew.records.site import Site
 
@@ -22,8 +24,9 @@ LOSS = Site(op="backward", file="train.py", line=3, phase="train")
 
 @pytest.fixture(autouse=True)
 def nothing_stays_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(custom_checks, "_registered", {})
-    monkeypatch.setattr(custom_checks, "_installed", [])
+    monkeypatch.setattr(CHECKS_OF_OTHERS, "registered", {})
+    monkeypatch.setattr(CHECKS_OF_OTHERS, "_installed", {})
+    monkeypatch.setattr(CHECKS_OF_OTHERS, "_broken", {})
 
 
 def high_loss(run: RunView) -> Iterator[str]:
@@ -108,7 +111,7 @@ def test_what_it_said_is_read_where_the_check_is_not_there() -> None:
 
 
 def test_an_entry_point_that_can_not_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(custom_checks, "_installed", [("theirs", "could not be loaded: ImportError: no")])
+    monkeypatch.setattr(CHECKS_OF_OTHERS, "_broken", {"theirs": "could not be loaded: ImportError: no"})
     (entry,) = [n for n in judge(run(1).view()).not_judged if n.check == "theirs"]
     assert entry.reason == "could not be loaded: ImportError: no"
 
@@ -121,10 +124,8 @@ def test_an_installed_package_brings_its_checks(tmp_path: object, monkeypatch: p
         def load() -> object:
             return Pedantic
 
-    monkeypatch.setattr(custom_checks, "_installed", None)
-    monkeypatch.setattr(
-        custom_checks, "entry_points", lambda group: [Point] if group == "clew.checks" else []
-    )
+    monkeypatch.setattr(CHECKS_OF_OTHERS, "_installed", None)
+    monkeypatch.setattr(extensions, "entry_points", lambda group: [Point] if group == "clew.checks" else [])
     assert [c.name for c in custom_checks.own_checks()] == ["pedantic"]
 
 

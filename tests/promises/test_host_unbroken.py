@@ -18,11 +18,11 @@ from running import PROGRAMS, Ended, clew_run, start, wait
 import clew
 from clew.hooks.collect_layers.activations import Activations
 from clew.hooks.collect_loop.train_modes import Modes
-from clew.hooks.seams import loss_backward_seam
-from clew.hooks.steps import native_steps
+from clew.hooks.steps import light_recorder, native_steps
 from clew.hooks.steps.forward_calls import Forwards
-from clew.hooks.steps.light_recorder import PlainSteps
-from clew.hooks.steps.native_steps import Usual
+from clew.hooks.steps.full_recorder import FullRecorder
+from clew.hooks.steps.light_recorder import LightRecorder
+from clew.hooks.steps.native_steps import NativeSteps
 from clew.hooks.steps.watcher import Watcher
 from clew.measure.gradient_norm import GradientNorm
 from clew.store.read.run_folders import list_runs
@@ -56,25 +56,26 @@ PROBES = (
     "scale",
     "scaler",
     "scheduler",
+    "signals",
     "step",
     "structure",
     "unscale",
     "zero-grad",
 )
 # These work on steps between samples, on loaded weights and after an alarm: they fail in tests of their own.
-ALL_PROBES = tuple(sorted((*PROBES, "plain", "pretrained", "repro")))
+ALL_PROBES = tuple(sorted((*PROBES, "light", "pretrained", "repro")))
 METHODS = (
     (Activations, "function_output"),
     (Forwards, "enter"),
     (Forwards, "leave"),
     (Forwards, "_dropout_called"),
     (Modes, "were_set"),
-    (Watcher, "loss_called"),
+    (FullRecorder, "_loss"),
     (Watcher, "scaled"),
-    (Watcher, "before_backward"),
-    (Watcher, "after_backward"),
-    (Watcher, "before_step"),
-    (Watcher, "after_step"),
+    (FullRecorder, "_before_backward"),
+    (FullRecorder, "_after_backward"),
+    (FullRecorder, "_before_update"),
+    (FullRecorder, "_after_update"),
 )
 SCRIPT = "every_seam.py"
 
@@ -109,11 +110,11 @@ def test_training_survives_a_failing_probe_and_one_line_names_it(
     assert disturbed == undisturbed
     (line,) = said(capfd)
     assert line.startswith(f"clew: the {probe} probe failed")
-    assert "training goes on" in line
+    assert "training continues" in line
 
 
 def long_training() -> list[Any]:
-    """Steps enough for most of them to be plain ones; the parameters that come out."""
+    """Steps enough for most of them to be light ones; the parameters that come out."""
     torch.manual_seed(5)
     model = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
     optimizer = torch.optim.Adam(model.parameters())
@@ -125,14 +126,33 @@ def long_training() -> list[Any]:
     return [p.tolist() for p in model.parameters()]
 
 
-IN_PYTHON = ["forward", "number", "note_backward", "norm", "step_ended"]
-OF_THE_LIBRARY = ["enter", "derive", "update"]
+IN_PYTHON = [
+    "forward_entered",
+    "forward_left",
+    "backward_entered",
+    "number",
+    "backward_left",
+    "update_entered",
+    "norm",
+    "update_left",
+    "_end_step",
+    "gradients_zeroed",
+]
+OF_THE_LIBRARY = ["forward_entered", "forward_left", "backward_entered", "backward_left"]
+OF_THE_LIBRARY += ["update_entered", "update_left", "gradients_zeroed"]
 TAKEN_OVER = ["settle", "write", "round_off"]
 
 
-@pytest.mark.parametrize("name", [*IN_PYTHON, *OF_THE_LIBRARY, *TAKEN_OVER])
-def test_training_survives_a_failure_on_a_plain_step(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [(name, names) for names in (IN_PYTHON, OF_THE_LIBRARY, TAKEN_OVER) for name in names],
+)
+def test_training_survives_a_failure_on_a_light_step(
+    name: str,
+    names: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     undisturbed = long_training()
     calls = []
@@ -146,9 +166,9 @@ def test_training_survives_a_failure_on_a_plain_step(
 
         return fails_later
 
-    if name in IN_PYTHON:  # where the library notes steps, these are hardly called
+    if names is IN_PYTHON:  # where the library notes steps, these are hardly called
         monkeypatch.setattr(native_steps, "natives", lambda: None)
-    if name == "norm":  # only plain steps ask for it at once
+    if name == "norm":  # only light steps ask for it at once
         prepare = GradientNorm.__init__
 
         def prepared(self: GradientNorm, parameters: Any) -> None:
@@ -156,23 +176,23 @@ def test_training_survives_a_failure_on_a_plain_step(
             self.at_once = failing_later(self.at_once)
 
         monkeypatch.setattr(GradientNorm, "__init__", prepared)
-    elif name in OF_THE_LIBRARY:
-        make = Usual.__init__
+    elif names is OF_THE_LIBRARY:
+        make = NativeSteps.__init__
 
-        def made(self: Usual, holding: Any) -> None:
-            make(self, holding)
-            setattr(self, name, failing_later(getattr(self, name)))
+        def made(self: NativeSteps, *given: Any) -> None:
+            make(self, *given)
+            self.functions[name] = failing_later(self.functions[name])
 
-        monkeypatch.setattr(Usual, "__init__", made)
+        monkeypatch.setattr(NativeSteps, "__init__", made)
     else:
-        owner: Any = loss_backward_seam if name == "number" else PlainSteps
+        owner: Any = light_recorder if name == "number" else LightRecorder
         monkeypatch.setattr(owner, name, failing_later(getattr(owner, name)))
     with clew.attach(run_root=tmp_path, quiet=True) as session:
         assert long_training() == undisturbed
     assert len(calls) >= 3
     (line,) = said(capfd)
     assert "planted" in line
-    assert "training goes on" in line
+    assert "training continues" in line
     assert session.step >= 100
 
 
@@ -257,7 +277,7 @@ def test_an_interrupt_during_a_probe_reaches_the_program(
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Watcher, "before_step", interrupted)
+    monkeypatch.setattr(FullRecorder, "_before_update", interrupted)
     with pytest.raises(KeyboardInterrupt), clew.attach(run_root=tmp_path, quiet=True):
         train(epochs=1)
 
@@ -364,7 +384,7 @@ def test_a_stderr_that_takes_nothing_changes_neither_exit_code_nor_record(
 def test_an_unrecorded_run_is_not_announced_as_recorded(plain: Ended, tmp_path: Path) -> None:
     ended = wait(start([*clew_run(a_file(tmp_path)), SCRIPT]))
     assert (ended.code, ended.out) == (plain.code, plain.out)
-    assert "training goes on unrecorded" in ended.err.splitlines()[0]
+    assert "training continues without recording" in ended.err.splitlines()[0]
     assert "recording to" not in ended.err
     assert os.devnull not in ended.err
 
@@ -379,7 +399,7 @@ def test_a_failure_with_pages_of_text_is_one_line_and_the_first_is_all_that_quie
         raise NotImplementedError("Could not run 'aten::as_strided'" + "\nCPU: registered at x.cpp:1" * 60)
 
     monkeypatch.setattr(Modes, "were_set", failing)
-    monkeypatch.setattr(Watcher, "before_backward", failing)
+    monkeypatch.setattr(FullRecorder, "_before_backward", failing)
     with clew.attach(run_root=tmp_path, quiet=True) as session:
         assert outcome() == undisturbed
     (line,) = said(capfd)

@@ -55,7 +55,6 @@ class Watched:
         self.guard = Guard(lambda probe, error: self.incidents.append(f"{probe}: {error!r}"))
         self.watcher = Watcher(self.notes, self.guard)
         self.seams = Seams(self.watcher, self.guard)
-        self.watcher.between_steps.append(self.seams.between_steps)
 
 
 @contextmanager

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 from torch import Tensor, nn
 
 import clew
+from clew.records.network import Graph
 from clew.render.network.graph_files import write_graph
 
+SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "<img src=x onerror=alert(1)>"
 
 
@@ -37,81 +42,152 @@ class Net(nn.Module):
         return self._modules[EVIL](x)  # type: ignore[misc]
 
 
+def network() -> Graph:
+    return clew.graph(Net(), [torch.zeros(2, 4), torch.zeros(2, 4)])
+
+
 @pytest.fixture
-def page(browser: Browser, tmp_path: Path) -> Page:
-    write_graph(clew.graph(Net(), [torch.zeros(2, 4), torch.zeros(2, 4)]), tmp_path / "net.html")
-    page = browser.new_page(viewport={"width": 1200, "height": 1200})
+def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    """With the network off; what the browser complains about, or asks for, fails the test."""
+    write_graph(network(), tmp_path / "net.html")
+    context = browser.new_context(viewport={"width": 1200, "height": 1200}, offline=True)
+    page = context.new_page()
+    page.set_default_timeout(30_000)
     complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("dialog", lambda dialog: complaints.append(dialog.message))
+    page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else complaints.append(r.url))
     page.goto(f"file://{tmp_path}/net.html")
+    expect(field(page)).to_have_attribute("data-zoom", re.compile(r"\d"))
     yield page
-    page.close()
+    context.close()
     assert complaints == []
 
 
+def field(page: Page) -> Locator:
+    return page.locator(".graph .field")
+
+
+def boxes(page: Page) -> Locator:
+    return page.locator("ul[aria-label='Boxes of the graph'] button")
+
+
 def texts(page: Page) -> list[str]:
-    return [t.split("  ")[0] for t in page.locator("svg g > text:first-of-type").all_text_contents()]
+    return [text.split("  ")[0] for text in boxes(page).all_text_contents()]
 
 
-def open_or_close(page: Page, name: str) -> None:
-    box = page.locator("g.opens", has=page.locator(f"text:text-matches('^[+−] {name}')")).last
-    box.locator("> rect").click(position={"x": 4, "y": 4})
+def place(box: Locator) -> list[float]:
+    """Left, top, width and height in the drawing."""
+    return [float(n) for n in (box.get_attribute("data-place") or "").split(",")]
+
+
+def click(page: Page, name: str, dx: float = 12, dy: float = 12) -> None:
+    """On the canvas, at the sign of a box; all of the drawing is in sight and its width centred."""
+    canvas = field(page).bounding_box()
+    assert canvas is not None
+    zoom = float(field(page).get_attribute("data-zoom") or 0)
+    _, _, width, height = place(boxes(page).first)  # the model, around all
+    left, top, *_ = place(boxes(page).filter(has_text=name).last)
+    x = canvas["width"] / 2 + (left + dx - width / 2 - 16) * zoom
+    y = canvas["height"] / 2 + (top + dy - height / 2 - 16) * zoom
+    page.mouse.click(canvas["x"] + x, canvas["y"] + y)
 
 
 def test_it_opens_with_the_modules_of_the_model_and_a_box_for_each_input(page: Page) -> None:
-    assert texts(page)[1:] == ["left", "right", "mul", "+ blocks.0 ×3", f"+ {EVIL}", "output"]
+    assert texts(page) == ["Net", "left", "right", "mul", "blocks.0 ×3", EVIL, "output"]
+    expect(page.locator("h1")).to_have_text("Net")
+    expect(page.locator("#colour")).to_have_value("flops")
 
 
 def test_a_click_opens_a_module_and_another_closes_it(page: Page) -> None:
-    open_or_close(page, "blocks.0")
-    expect(page.locator("text", has_text="inner")).to_have_count(1)
-    open_or_close(page, "inner")
-    assert {"input", "− inner", "+ 0", "+ 1", "+ 2", "add"} <= set(texts(page))
-    open_or_close(page, "blocks.0")
-    assert "− inner" not in texts(page)
+    click(page, "blocks.0")
+    expect(boxes(page).filter(has_text="inner")).to_have_count(1)
+    page.get_by_role("button", name="Fit").click()
+    click(page, "inner")
+    expect(boxes(page).filter(has_text="ReLU")).to_have_count(1)
+    assert {"input", "inner", "0", "1", "2", "add"} <= set(texts(page))
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Collapse").first.click()
+    expect(boxes(page).filter(has_text="inner")).to_have_count(0)
 
 
-def test_every_text_is_inside_its_box_and_no_two_boxes_of_a_level_overlap(page: Page) -> None:
-    page.get_by_role("button", name="open all").click()
-    wrong = page.evaluate(
-        """() => {
-          const inside = (a, b) => a.left >= b.left && a.right <= b.right + 1 && a.bottom <= b.bottom + 1;
-          const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
-          const wrong = [];
-          for (const group of document.querySelectorAll("svg g")) {
-            const box = group.querySelector(":scope > rect").getBoundingClientRect();
-            for (const text of group.querySelectorAll(":scope > text"))
-              if (!inside(text.getBoundingClientRect(), box)) wrong.push(text.textContent);
-            for (const other of group.parentNode.querySelectorAll(":scope > g")) {
-              const its = other.querySelector(":scope > rect").getBoundingClientRect();
-              if (other !== group && meet(box, its)) wrong.push("overlap");
-            }
-          }
-          return wrong;
-        }"""
-    )
-    assert wrong == []
+def test_repeated_blocks_are_unfolded(page: Page) -> None:
+    click(page, "blocks.0", dx=40)
+    page.get_by_role("button", name="Show all 3 one by one").click()
+    expect(boxes(page).filter(has_text="blocks.2")).to_have_count(1)
 
 
-def test_no_line_runs_through_a_box(page: Page) -> None:
-    page.get_by_role("button", name="open all").click()
-    struck = page.evaluate(
-        """() => {
-          let struck = 0;
-          for (const path of document.querySelectorAll("svg path[fill=none]")) {
-            const boxes = [...path.parentNode.querySelectorAll(":scope > g")].map(g => {
-              const [x, y] = g.getAttribute("transform").match(/-?[\\d.]+/g).map(Number);
-              const r = g.querySelector(":scope > rect");
-              return [x, y, x + Number(r.getAttribute("width")), y + Number(r.getAttribute("height"))];
-            });
-            const length = path.getTotalLength();
-            for (let at = 0; at <= length; at += 3) {
-              const {x, y} = path.getPointAtLength(at);
-              if (boxes.some(b => x > b[0] + 1 && x < b[2] - 1 && y > b[1] + 1 && y < b[3] - 1)) struck++;
-            }
-          }
-          return struck;
-        }"""
-    )
-    assert struck == 0
+def test_the_panel_and_the_search_know_a_node_and_its_line(page: Page) -> None:
+    page.keyboard.press("/")
+    page.keyboard.type("blocks.1.inner.2")
+    page.get_by_label("Found in the graph").get_by_role("button").first.click()
+    page.locator("#find-node").fill("")
+    panel = page.locator(".graph aside")
+    expect(panel.locator("h3")).to_have_text("blocks.1.inner.2")
+    expect(panel).to_contain_text("2×4 float32")
+    expect(panel.locator(".where")).to_contain_text("test_model_page.py:")
+
+
+def test_under_the_pointer_is_what_is_known_of_a_box_and_of_a_line(page: Page) -> None:
+    canvas = field(page).bounding_box()
+    assert canvas is not None
+    middle = canvas["x"] + canvas["width"] / 2
+    found = []
+    for y in range(int(canvas["y"]) + 4, int(canvas["y"] + canvas["height"]) - 4, 6):
+        page.mouse.move(middle, y)
+        tip = page.get_by_role("tooltip")
+        found += tip.all_inner_texts()
+    assert any("blocks.0" in text and "params" in text for text in found)
+    assert "2×4 float32" in found  # of a line
+
+
+def test_no_two_boxes_of_a_level_overlap_and_each_is_inside_its_module(page: Page) -> None:
+    page.get_by_role("button", name="Expand all").click()
+    expect(boxes(page).filter(has_text="blocks.2")).to_have_count(1)
+    seen = [
+        (b.get_attribute("data-node"), b.get_attribute("data-module"), place(b)) for b in boxes(page).all()
+    ]
+    around = {node: rect for node, _, rect in seen}
+    for node, module, (x, y, w, h) in seen:
+        if module in around:
+            ax, ay, aw, ah = around[module]
+            assert ax <= x
+            assert ay <= y
+            assert x + w <= ax + aw + 0.2
+            assert y + h <= ay + ah + 0.2
+        for other, its, (ox, oy, ow, oh) in seen:
+            if other != node and its == module:
+                assert x + w <= ox or ox + ow <= x or y + h <= oy or oy + oh <= y
+
+
+@pytest.mark.parametrize("expand", [False, True])
+def test_boxes_stand_where_the_svg_has_them(page: Page, tmp_path: Path, expand: bool) -> None:
+    """There is one layout: who draws only makes room for what is open."""
+    write_graph(network(), tmp_path / "net.svg", expand=expand)
+    if expand:
+        page.get_by_role("button", name="Expand all").click()
+        expect(boxes(page).filter(has_text="blocks.2")).to_have_count(1)
+    drawn: list[tuple[float, ...]] = []
+
+    def walk(element: ElementTree.Element, x: float, y: float) -> None:
+        for group in element.findall(f"{SVG}g"):
+            dx, dy = map(float, re.findall(r"-?[\d.]+", group.attrib["transform"]))
+            rect = group.find(f"{SVG}rect")
+            assert rect is not None
+            size = (float(rect.attrib["width"]), float(rect.attrib["height"]))
+            drawn.append((x + dx, y + dy, *size))
+            walk(group, x + dx, y + dy)
+
+    walk(ElementTree.parse(tmp_path / "net.svg").getroot(), 0.0, 0.0)
+    shown = sorted(tuple(place(box)) for box in boxes(page).all())
+    assert len(shown) == len(drawn) > 5
+    assert shown == [pytest.approx(rect, abs=1.0) for rect in sorted(drawn)]
+
+
+def test_a_hostile_name_is_text(page: Page) -> None:
+    page.locator("#find-node").fill("img")
+    page.get_by_label("Found in the graph").get_by_role("button").first.click()
+    page.locator("#find-node").fill("")
+    expect(page.locator(".graph aside h3")).to_have_text(EVIL)
+    assert page.locator("img").count() == 0

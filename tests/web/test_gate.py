@@ -223,9 +223,9 @@ def test_a_failure_of_our_own_is_one_bad_answer(own, monkeypatch, capsys):
 
 
 def test_the_page_says_how_to_build_it_where_it_is_not_built(api, monkeypatch, tmp_path):
-    from clew.web import page
+    from clew.render import bundle
 
-    monkeypatch.setattr(page, "STATIC", tmp_path)
+    monkeypatch.setattr(bundle, "STATIC", tmp_path)
     answer = api.get("/")
     assert answer.status_code == 200
     assert "scripts/build-ui" in answer.text

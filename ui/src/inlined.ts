@@ -1,17 +1,13 @@
 // A report answers by itself: the requests of docs/api.md, from what was written into the file.
+import type { StoredSeries } from "./answers";
 import type { Query } from "./api";
 import type { Axis, SeriesAnswer, SeriesPart, SignalList, SignalRow } from "./types";
 
 export type Inlined = Record<string, unknown>;
 
-interface StoredSeries extends SeriesPart {
-  wall?: (number | null)[] | null;
-  epoch?: (number | null)[] | null;
-}
-
 export async function answerInlined<T>(stored: Inlined, path: string, query: Query): Promise<T> {
   const answer = find(stored, `api/v1/${path}`, query);
-  if (answer === undefined) throw new Error("this report does not hold that: open the run with `clew ui`");
+  if (answer === undefined) throw new Error("this report does not contain that: open the run with `clew ui`");
   return answer as T;
 }
 

@@ -1,5 +1,6 @@
 // What the server says has changed, as a number that grows: views put it into `useApi` and read again.
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { RunBrief } from "./answers";
 import { isReport, listen } from "./api";
 
 const PAUSE = 1000; // ms: often enough to feel live, seldom enough to read
@@ -46,11 +47,7 @@ export function useLive(path: string, isKnown: (data: unknown) => boolean = () =
   return live;
 }
 
-interface RowNews {
-  id: string;
-  version: number;
-  verdict: string | null;
-}
+type RowNews = Pick<RunBrief, "id" | "version" | "verdict">;
 
 /** Whether an event of `events` says nothing that these rows don't. */
 export function rowsAreKnown(data: unknown, rows: RowNews[] | undefined): boolean {

@@ -2,22 +2,37 @@ import { render } from "preact";
 import "./theme.css";
 import "uplot/dist/uPlot.min.css";
 import { inlined } from "./api";
+import type { RawGraph } from "./draw/graph_model";
 import { listenToKeys } from "./keys";
 import { Help } from "./parts/help";
 import { go, listenToAddress, usePlace } from "./state";
 import { startTheme } from "./theme";
-import type { RunList } from "./types";
+import type { PageInfo, RunList } from "./types";
 import { ComparePage } from "./views/compare_page";
+import { FlamePage } from "./views/flame_page";
+import { GraphPage } from "./views/graph_page";
 import { RunPage } from "./views/run_page";
 import { RunsPage } from "./views/runs";
 
 function App() {
   const place = usePlace();
+  const page = inlined?.["page"] as PageInfo | undefined;
+  if (page) return <OnlyPage page={page} />;
   return (
     <>
       {place.at === "runs" && <RunsPage />}
       {place.at === "run" && <RunPage key={place.run} id={place.run} tab={place.tab} />}
       {place.at === "compare" && <ComparePage key={place.params["runs"]} runs={(place.params["runs"] ?? "").split(",").filter(Boolean)} />}
+      <Help />
+    </>
+  );
+}
+
+/** A file that shows one thing, and no runs. */
+function OnlyPage({ page }: { page: PageInfo }) {
+  return (
+    <>
+      {page.shows === "graph" ? <GraphPage page={page} raw={inlined?.["graph"] as RawGraph} /> : <FlamePage page={page} raw={inlined?.["profile"]} />}
       <Help />
     </>
   );

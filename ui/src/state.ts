@@ -44,16 +44,25 @@ export function hrefTo(run: string, tab: Tab, params: Params = {}): string {
 }
 
 const listeners = new Set<(place: Place) => void>();
+let kept: string | null = null; // the place, where the address may not be changed: in a frame of a notebook
+
+function address(): string {
+  return kept ?? window.location.hash;
+}
 
 export function here(): Place {
-  return parse(window.location.hash);
+  return parse(address());
 }
 
 export function go(place: Place, options: { replace?: boolean } = {}): void {
   const hash = format(place);
-  if (hash === window.location.hash) return;
-  if (options.replace) window.history.replaceState(null, "", hash);
-  else window.history.pushState(null, "", hash);
+  if (hash === address()) return;
+  try {
+    if (options.replace) window.history.replaceState(null, "", hash);
+    else window.history.pushState(null, "", hash);
+  } catch {
+    kept = hash;
+  }
   tell();
 }
 

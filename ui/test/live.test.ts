@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowsAreKnown } from "../src/live";
 
-const rows = [{ id: "a", version: 3, verdict: "ready" }];
+const rows = [{ id: "a", version: 3, verdict: "ready" as const }];
 
 test("an event that tells what is on screen is no news", () => {
   assert.ok(rowsAreKnown({ runs: [{ id: "a", version: 3, verdict: "ready" }], gone: [] }, rows));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bars, type Frame, frameAt, hueOf, selfOf } from "../src/draw/flame";
+import { bars, beside, type Frame, frameAt, hueOf, selfOf, type Way } from "../src/draw/flame";
 import { robustTop, shares, stacked } from "../src/draw/stack";
 import type { SeriesPart } from "../src/types";
 
@@ -41,13 +41,25 @@ test("own time is what the children leave", () => {
   assert.equal(selfOf({ name: "x", value: 3, self: 0.5 }), 0.5);
 });
 
+test("what rounding leaves is no own time", () => {
+  assert.equal(selfOf({ name: "x", value: 0.3, children: [{ name: "a", value: 0.1 }, { name: "b", value: 0.2 - 1e-17 }] }), 0);
+});
+
+test("arrow keys lead to the caller, to the widest that is called, and to the neighbours", () => {
+  const shown = bars(root);
+  const named = (name: string) => shown.find((b) => b.frame.name === name)!;
+  const led = (name: string, way: Way) => beside(shown, named(name), way)?.frame.name;
+  assert.deepEqual([led("step", "ArrowDown"), led("backward", "ArrowLeft"), led("forward", "ArrowDown"), led("fc1", "ArrowRight"), led("fc2", "ArrowUp")], ["backward", "forward", "fc1", "fc2", "forward"]);
+  assert.deepEqual([led("step", "ArrowUp"), led("backward", "ArrowRight"), led("fc1", "ArrowDown")], [undefined, undefined, undefined]);
+});
+
 test("a name keeps its colour", () => {
   assert.equal(hueOf("forward"), hueOf("forward"));
   assert.notEqual(hueOf("forward"), hueOf("backward"));
 });
 
 const part = (steps: number[], mean: (number | null)[]): SeriesPart => ({
-  key: "k", signal: "s", site: {}, label: "s", unit: "s", exact: true, total: steps.length, x: steps, steps, mean,
+  key: "k", signal: "s", site: {}, label: "s", unit: "s", exact: true, total: steps.length, x: steps, steps, mean, marks: [],
 });
 
 test("parts of a step are stacked at the same steps, unknown ones as nothing", () => {

@@ -4,7 +4,7 @@ import { badPlaces, lastUpTo, nearest, placeOfStep, smoothed, tabled, usualTop }
 import type { SeriesPart } from "../src/types";
 
 function part(key: string, steps: number[], mean: (number | null)[], more: Partial<SeriesPart> = {}): SeriesPart {
-  return { key, signal: key, site: {}, label: key, unit: "", exact: true, total: steps.length, x: steps, steps, mean, ...more };
+  return { key, signal: key, site: {}, label: key, unit: "", exact: true, total: steps.length, x: steps, steps, mean, marks: [], ...more };
 }
 
 test("smoothing keeps a level line level, from the first point to the last", () => {

@@ -56,6 +56,7 @@ const nodes: RawNode[] = [
 
 test("a finding inside a folded block is seen on the block that stands for it, and on all around", () => {
   const model = modelOf({ name: "Net", nodes, edges: [] });
+  model.standIn.set(2, 1);
   const here: FindingHere = { index: 4, severity: "error", message: "", check: "", step: null };
   const found = findingsBelow(model, new Map([["blocks.1", [here]]]));
   assert.deepEqual([0, 1, 2].map((id) => found.get(id)?.map((f) => f.index)), [[4], [4], [4]]);

@@ -8,6 +8,7 @@ checks, store.
 - `data`: `clew.data`: what a loader delivers, seen, measured and judged, on what is handed over in a call
 - `describe`: `clew.describe` and `clew.describe_tensors`: what a person wants to know of a tensor
 - `examine`: `clew.examine`: the pre-flight of `clew check`, on what is handed over in a call
+- `extend`: `clew.extend`: every place where Clew can be extended, one function each
 - `faster`: `clew.try_faster` and `clew.batch_sizes`: `clew profile --try` and `--batch-sizes` on what is
   handed over
 - `forward_errors`: A forward that fails inside a public function: its exception carries the whole

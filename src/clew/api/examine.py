@@ -1,10 +1,10 @@
-"""`clew.examine`: the pre-flight of `clew check`, on what is handed over in a call.
+"""`clew.examine`: the experiments of `clew check` on objects that you pass.
 
     report = clew.examine(model, loss_fn, loader, optimizer)
     print(report)              # the table, and what failed
     assert report.ok
 
-The experiments run on the objects given and leave them bit by bit as they were.
+The experiments run on the given objects and leave them bit-identical.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from clew.render.run_summary import RunSummary
 from clew.render.verdict import preflight_answers as states
 from clew.render.verdict.preflight_answers import Answer, Preflight
 from clew.session.active_session import active
-from clew.session.activities.first_steps import untouched
+from clew.session.activities.first_steps import keep_loader_generators
 from clew.session.activities.preflight_experiments import PROOFS
 from clew.session.project_settings import project_thresholds
 
@@ -81,17 +81,17 @@ def examine(
     time_limit: float = TIME_LIMIT,
     progress: Progress | None = None,
 ) -> ExamineReport:
-    """Ask the network questions by trying something on a snapshot; raises CannotExamine.
+    """Run experiments on a snapshot of the network; raises CannotExamine.
 
     A batch is `(input, target)`, a dictionary with a target among its keys, or one tensor for an
-    autoencoder. Without `loss_fn` the model's own loss is taken, as models of transformers give it.
-    Everything else is said by `step(batch) -> loss`, which is your own code from batch to loss.
+    autoencoder. Without `loss_fn` the model's own loss is used, as transformers models return it. For
+    everything else pass `step(batch) -> loss`, your own code from batch to loss.
     """
     experiments = _chosen(only, skip)
     notes, began = Notes.of_project(), perf_counter()
-    with unseen(), untouched(batch_or_loader):
+    with unseen(), keep_loader_generators(batch_or_loader):
         subject = subject_of(model, loss_fn, batch_or_loader, optimizer, step=step)
-        subject.line = user_line(2)
+        subject.line = user_line()
         with as_in_training(model):
             _lend_optimizer(subject)
             run_experiments(
@@ -135,7 +135,7 @@ def unseen() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def as_in_training(model: nn.Module) -> Iterator[None]:
-    """A model that was left in evaluation mode is examined as training would have it."""
+    """A model in evaluation mode is examined in training mode."""
     if any(module.training for module in model.modules()):
         yield
         return
@@ -147,7 +147,7 @@ def as_in_training(model: nn.Module) -> Iterator[None]:
 
 
 def _lend_optimizer(subject: Subject) -> None:
-    """Where none was given, one that learns nearly anything stands in."""
+    """The optimizer to use where none was given: one that learns nearly anything."""
     if not subject.optimizers:
         subject.optimizers = [optim.Adam(subject.parameters(), lr=STAND_IN)]
 
@@ -204,7 +204,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class ExamineReport:
-    """What came of a pre-flight; printed, it is the table of `clew check`."""
+    """The result of the experiments; printed, it is the table of `clew check`."""
 
     preflight: Preflight
 
@@ -218,7 +218,7 @@ class ExamineReport:
 
     @property
     def unjudged(self) -> tuple[str, ...]:
-        """Those without an answer; `report[name].reason` says why."""
+        """Those without a result; `report[name].reason` says why."""
         return self.preflight.names(states.UNJUDGED)
 
     @property
@@ -254,7 +254,7 @@ class ExamineReport:
         render_preflight(self.preflight, self._summary(), stream=stream, width=width, full=full)
 
     def explain(self, name: str) -> str:
-        """The block of one failed experiment; empty for one that has not failed."""
+        """The report on one failed experiment; empty for one that did not fail."""
         from clew.render.verdict.preflight_terminal import render_answer
 
         paper = io.StringIO()
@@ -273,7 +273,7 @@ class ExamineReport:
         return fragment(self.preflight, self._summary())
 
     def to_html(self) -> str:
-        """A whole page, with plots and pictures in it."""
+        """A whole HTML page, with plots and images."""
         from clew.render.verdict.preflight_html import page
 
         return page(self.preflight, self._summary())

@@ -5,8 +5,8 @@
             train(batch)
     p.profile          # a clew.records.step_costs.Profile
 
-The first steps of the block are looked at in detail, then Python's stacks are sampled. A block in which
-no optimizer steps is taken as one step.
+The first steps of the block are profiled in detail, then Python's stacks are sampled. A block in which
+no optimizer steps counts as one step.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_TIMED = 100_000  # steps whose times are kept
 def profile(*, steps: int = 8, python: bool = True, quiet: bool = False, full: bool = False) -> Block:
     """Profile the steps of a `with` block; `steps` of them in detail at a time.
 
-    The profile is there as `.profile` after the block, and is printed unless `quiet`.
+    The profile is available as `.profile` after the block, and is printed unless `quiet`.
     """
     return Block(steps, python, quiet, full)
 
@@ -141,30 +141,13 @@ class Block:
         self.profile = self._assembled()
 
     def _assembled(self) -> Profile:
-        from clew.labs.profiler.profile_assembly import Found, assemble
-        from clew.labs.profiler.python.stack_flames import (
-            python_flame,
-            seconds_by_kind,
-            share_by_kind,
-            source_lines,
-        )
-        from clew.labs.profiler.torch_trace.roofline import roof
-        from clew.labs.profiler.window_contents import read
+        from clew.labs.profiler.profile_assembly import profile_of
         from clew.store.index.index_cache import cache_root
 
         assert self._lenses is not None
         assert self._windows is not None
-        seen = self._lenses.seen
-        found = Found(notes=[*self._notes, *self._windows.notes, *seen.notes])
-        if seen.in_detail:
-            found.roof = roof(cache_root() / "roof.json")
-            found.reading = read(seen.in_detail, found.roof)
-        found.timed = self._timed(found.reading)
-        if seen.stacks is not None:
-            found.python = python_flame(seen.stacks)
-            found.lines = source_lines(seen.stacks)
-            found.logging = share_by_kind(seconds_by_kind(seen.stacks)).get("logging", 0.0)
-        return assemble(found)
+        notes = [*self._notes, *self._windows.notes]
+        return profile_of(self._lenses.seen, self._timed, roof_file=cache_root() / "roof.json", notes=notes)
 
     def _timed(self, reading: Reading) -> Timed | None:
         """The steps of the block, by their parts as the windows saw them: as long as the others took."""
@@ -208,9 +191,13 @@ class Block:
         """As a notebook shows it: the flames."""
         from html import escape
 
+        from clew.render.bundle import BundleNotBuilt
         from clew.render.profile.flame_html import html_page
 
-        page = html_page(self.profile, "clew.profile")
+        try:
+            page = html_page(self.profile, "clew.profile")
+        except BundleNotBuilt as error:
+            return escape(f"{self!r}: {error}")
         if page is None:
             return escape(repr(self))
         style = "width:100%;height:480px;border:0"

@@ -1,4 +1,4 @@
-"""Checks of the user's own: registered in the process, or installed with a package.
+"""The user's own checks: registered in the process, or installed with a package.
 
 A function that takes a run and yields findings (or just sentences) is enough:
 
@@ -9,36 +9,26 @@ A function that takes a run and yields findings (or just sentences) is enough:
             if series.values[-1] > 10:
                 yield f"the loss is {series.values[-1]:.3g}"
 
-A package offers its checks under the entry point group `clew.checks`. What they say is recorded
-with the run (fact `custom_check`), so that a reader who does not have them sees it too.
+A package provides its checks under the entry point group `clew.checks`. Their findings are recorded with
+the run (fact `custom_check`), so that a reader who does not have the checks sees them too.
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, ClassVar, overload
 
 from clew.checks.base import Check
 from clew.checks.needs import Need
 from clew.checks.run_view import RunView
+from clew.records.extensions import NAME, CannotRegister, Extensions, must_be_named, name_of
 from clew.records.finding import Evidence, Exhibit, Finding, Severity
 from clew.records.site import Site
 from clew.records.verdict import NotJudged
 
-GROUP = "clew.checks"
-NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 Diagnose = Callable[[RunView], Any]
-
-_registered: dict[str, Check] = {}
-_installed: list[tuple[str, Check | str]] | None = None  # a check, or why it could not be loaded
-
-
-class CannotRegister(Exception):  # noqa: N818 - reads as what it is
-    """What was given is not a check, or its name is taken."""
 
 
 @overload
@@ -50,7 +40,7 @@ def register(
 def register(
     check: Any = None, *, name: str | None = None, needs: Sequence[Need] = (), severity: str = "warning"
 ) -> Any:
-    """Add a check of your own, as a decorator or a call; a class, an instance or a function.
+    """Add your own check, as a decorator or a call; a class, an instance or a function.
 
     A function's name becomes the check's (`loss_above_ten` is `loss-above-ten`), its docstring
     the documentation. Registering a name again replaces the check.
@@ -61,13 +51,13 @@ def register(
 
 
 def register_as(given: Any, name: str | None, needs: Sequence[Need], severity: str) -> Any:
-    """Register and hand back what was given, so that it stays usable where it is defined."""
+    """Register and return the object, so that it stays usable where it is defined."""
     check = as_check(given, name, needs, severity)
     from clew.checks.catalog import CHECKS
 
     if check.name in {kind.name for kind in CHECKS} or check.id in {kind.id for kind in CHECKS}:
         raise CannotRegister(f"{check.name} ({check.id}) is one of Clew's own checks; choose another name")
-    _registered[check.name] = check
+    CHECKS_OF_OTHERS.add(check.name, check)
     return given
 
 
@@ -78,18 +68,13 @@ def as_check(
     if isinstance(given, type) and issubclass(given, Check):
         given = given()
     if isinstance(given, Check):
-        _must_be_named(given.name)
+        must_be_named("a check", given.name)
         return given
     if not callable(given):
         raise CannotRegister(f"a check is a class, an instance or a function, not {type(given).__name__}")
-    wanted = name or str(getattr(given, "__name__", "")).replace("_", "-").lower()
-    _must_be_named(wanted)
+    wanted = name or name_of(given)
+    must_be_named("a check", wanted)
     return _from_function(given, wanted, tuple(needs), Severity(severity))
-
-
-def _must_be_named(name: str) -> None:
-    if not NAME.fullmatch(name):
-        raise CannotRegister(f"a check's name consists of lower-case words joined by hyphens, not {name!r}")
 
 
 @dataclass(frozen=True)
@@ -132,34 +117,28 @@ def _page(function: Diagnose) -> str:
     return text if "## " in text else f"## What it detects\n{text}"
 
 
+CHECKS_OF_OTHERS: Extensions[Check] = Extensions(
+    "clew.checks", lambda given, name: as_check(given, name if NAME.fullmatch(name) else None)
+)
+
+
 def own_checks() -> list[Check]:
     """All checks that are not Clew's: registered ones, then those of installed packages."""
-    installed = [c for _, c in _from_packages() if isinstance(c, Check) and c.name not in _registered]
-    return [*_registered.values(), *installed]
+    registered = CHECKS_OF_OTHERS.registered
+    installed = CHECKS_OF_OTHERS.installed().values()
+    return [*registered.values(), *(check for check in installed if check.name not in registered)]
 
 
 def broken() -> list[NotJudged]:
     """Entry points that could not be loaded."""
-    return [NotJudged(name, c) for name, c in _from_packages() if isinstance(c, str)]
-
-
-def _from_packages() -> list[tuple[str, Check | str]]:
-    global _installed
-    if _installed is None:
-        _installed = []
-        for point in entry_points(group=GROUP):
-            try:
-                _installed.append((point.name, as_check(point.load())))
-            except Exception as error:  # noqa: BLE001 - someone else's package must not break a verdict
-                _installed.append((point.name, f"could not be loaded: {type(error).__name__}: {error}"))
-    return _installed
+    return [NotJudged(name, reason) for name, reason in CHECKS_OF_OTHERS.broken().items()]
 
 
 # ---- what is recorded of them --------------------------------------------------------------
 
 
 def to_fact(check: Check, findings: Sequence[Finding], reason: str | None) -> dict[str, Any]:
-    """A check's answer, for readers who do not have the check."""
+    """A check's result, for readers who do not have the check."""
     from clew.checks.base import sections
 
     page, data = sections(check), findings_data(findings)

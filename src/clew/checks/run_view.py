@@ -35,7 +35,7 @@ class FactLike(Protocol):
 
 
 class RunSource(Protocol):
-    """What a run must offer; the store's `RunData` does."""
+    """What a run must provide; the store's `RunData` does."""
 
     @property
     def facts(self) -> Sequence[FactLike]: ...
@@ -53,7 +53,7 @@ ParameterKey = tuple[str, str, str]  # root, module, param
 
 
 class RunView:
-    """A reading of a run at one moment: make a new one when the run has grown."""
+    """A view of a run at one moment: create a new one when the run has grown."""
 
     def __init__(self, source: RunSource, ranks: Mapping[int, RunSource] | None = None) -> None:
         self._source = source
@@ -72,7 +72,7 @@ class RunView:
         return self._source
 
     def once(self, key: str, make: Callable[[RunView], Made]) -> Made:
-        """What `make` says of this view, asked once however many checks want to know it."""
+        """The result of `make` for this view, computed once for all checks."""
         if key not in self._memory:
             self._memory[key] = make(self)
         made: Made = self._memory[key]
@@ -85,7 +85,7 @@ class RunView:
 
     @property
     def steps(self) -> int:
-        """How many steps the run has seen."""
+        """How many steps the run has."""
         return max(self._source.last_step + 1, 0)
 
     @property
@@ -142,7 +142,7 @@ class RunView:
         return [kind for kind in self._facts if kind.startswith(prefix)]
 
     def experiment(self, name: str) -> Mapping[str, Any] | None:
-        """What the experiment of this name found; None if it was not made or could not be."""
+        """The result of the experiment of this name; None if it was not run or has no result."""
         facts = [f.data for f in self.facts(f"experiment.{name}") if f.data.get("status") == "done"]
         data = facts[-1].get("data") if facts else None
         return data if isinstance(data, Mapping) else None
@@ -155,7 +155,7 @@ class RunView:
         return tuple(Exhibit.from_json(e) for e in listed if isinstance(e, dict))
 
     def unanswered(self, name: str) -> str | None:
-        """Why the experiment of this name gave no answer, if it was tried and gave none."""
+        """Why the experiment of this name gave no result, if it was run and gave none."""
         facts = self.facts(f"experiment.{name}")
         if not facts or facts[-1].data.get("status") == "done":
             return None
@@ -164,7 +164,7 @@ class RunView:
         return f"{reason}; {hint}" if hint else str(reason)
 
     def profile(self) -> Profile | None:
-        """What the steps cost, if `clew profile` has looked."""
+        """The profile of the steps, if `clew profile` has recorded one."""
         facts = self.known(ProfileFact)
         return facts[-1].content if facts else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,11 +21,16 @@ from clew.cli.options import (
 )
 from clew.session.run_options import FAILED_ON
 
+if TYPE_CHECKING:
+    from clew.records.verdict import Verdict
+    from clew.render.run_summary import RunSummary
 
-@click.command("why", short_help="What is wrong with a run, on what evidence, and the fix.")
+
+@click.command("why", short_help="Report what is wrong with a run, the evidence, and the fix.")
 @click.argument("run", required=False)
-@all_flag("Leave nothing out.")
+@all_flag("Show everything.")
 @json_flag
+@click.option("--format", "form", metavar="NAME", help="Print in a format from an installed package.")
 @fail_on_option
 @ignore_option
 @folder_option
@@ -32,13 +38,14 @@ def command(
     run: str | None,
     full: bool,
     as_json: bool,
+    form: str | None,
     fail_on: str | None,
     ignore: tuple[str, ...],
     folder: Path | None,
 ) -> int:
-    """What is wrong with a run, on what evidence, and how to fix it.
+    """Report what is wrong with a run, the evidence, and how to fix it.
 
-    RUN is an id as clew runs lists it, its beginning, or a path; the newest run by default.
+    RUN is an ID from clew runs, the start of one, or a path; the newest run by default.
 
     \b
       clew why
@@ -56,13 +63,20 @@ def command(
     verdict = judge(RunView(reader.data, reader.ranks), ignore=asked)
     summary = summarise(reader, checks=verdict.asked)
     if summary.idle is not None and not verdict.findings:
-        raise Refusal(f"nothing to judge in {reader.path}: {summary.idle}")
-    if as_json:
-        from clew.render.verdict_json import dumps, verdict_json
-
-        sys.stdout.write(dumps(verdict_json(verdict, summary)))
+        raise Refusal(f"nothing to check in {reader.path}: {summary.idle}")
+    if form is not None or as_json:
+        sys.stdout.write(_rendered("json" if form is None else form, verdict, summary))
     else:
         from clew.render.verdict.verdict_terminal import render_verdict
 
         render_verdict(verdict, summary, stream=sys.stdout, full=full)
     return FAILED_ON if fails(verdict, fail_on) else 0
+
+
+def _rendered(form: str, verdict: Verdict, summary: RunSummary) -> str:
+    from clew.render.renderers import CannotRender, rendered
+
+    try:
+        return rendered(form.lower(), verdict, summary)
+    except CannotRender as error:
+        raise Refusal(str(error)) from error

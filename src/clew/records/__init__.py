@@ -7,6 +7,7 @@ Enter at `signals.py`, `facts/`, `finding.py`, `site.py`, `verdict.py`. May impo
 - `dataset_survey`: what a look through a dataset found, split by split: plain data for the checks and the
   screen
 - `errors`: what Clew's own functions raise when they are given something that they can't use
+- `extensions`: A place to extend: what was registered in this process, and what installed packages offer
 - `facts/`: one frozen dataclass for each kind of fact
 - `finding`: what a check found: how bad it is, where, on what evidence, and how to fix it
 - `loader_speed`: how fast data comes, what it weighs and what is wasted: plain data from `pipeline` to

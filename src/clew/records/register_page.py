@@ -22,7 +22,7 @@ def filled(page: str, made: Mapping[str, str]) -> str:
     for name, table in made.items():
         begin, end = re.search(rf"<!-- {name}: .*-->\n", page), page.find(f"<!-- end of {name} -->")
         if begin is None or end < begin.end():
-            raise ValueError(f"docs/signals.md has no place for the table of {name}")
+            raise ValueError(f"the page has no place for the table of {name}")
         page = page[: begin.end()] + table + page[end:]
     return page
 

@@ -2,6 +2,7 @@
 
 Enter at `verdict/verdict_terminal.py`. May import: records, store, checks.
 
+- `bundle`: the built page of the browser as one file, with style, code and data inlined
 - `columns`: A table on a screen: the columns that fit, one of them as wide as the rest leaves it
 - `cost_text`: times, shares and rates of a profile as a person reads them
 - `images`: pixels as they were recorded: checked, made smaller or larger, and put into a PNG file
@@ -11,6 +12,8 @@ Enter at `verdict/verdict_terminal.py`. May import: records, store, checks.
 - `plot_terminal`: A line drawn with characters: eight dots to each where the stream has braille, one star
   where not
 - `progress_line`: one line that says how far it is, drawn over itself on a terminal
+- `renderers`: formats of the user's own for a verdict: `clew why --format NAME`,
+  `clew.open_run(...).render(NAME)`
 - `rich_rng`: Rich draws names for its styles from Python's generator; the program's random numbers are
   not ours
 - `run_summary`: what a rendering says about the run itself, beside the verdict

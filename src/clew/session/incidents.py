@@ -21,7 +21,7 @@ class Incidents:
     def failed(self, probe: str, error: BaseException) -> None:
         """A probe raised and has been switched off."""
         text = in_short(error)
-        self.report(f"the {probe} probe failed and is off for this run; training goes on ({text})")
+        self.report(f"the {probe} probe failed and is off for this run; training continues ({text})")
         IncidentFact(probe, text).write(self._session.writer, self._session.step)
 
     def not_written(self, line: str) -> None:

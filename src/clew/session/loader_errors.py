@@ -1,4 +1,4 @@
-"""After an exception that came out of a DataLoader: which sample it was, said and recorded."""
+"""After an exception from a DataLoader: finds, reports and records which sample caused it."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Session:
         self.writer = LogWriter(
             rank_folder(self.path, self.rank),
             on_failure=self.incidents.not_written,
-            tap=self.judge.feed,
+            tap=self._written,
             after_flush=self.judge.look,
         )
         self.notes = UserNotes(self)
@@ -93,7 +93,7 @@ class Session:
         try:
             return create_run(root, self.meta, run_id=run_id, rank=self.rank)
         except CannotCreate as error:
-            self.incidents.report(f"{error}; training goes on unrecorded")
+            self.incidents.report(f"{error}; training continues without recording")
             self.recording = False
             return Path(os.devnull, "unrecorded")  # nothing can be written below this
 
@@ -110,7 +110,7 @@ class Session:
         return self._torch.seams
 
     def introduce(self, *things: Any) -> None:
-        """Name models and optimizers before they are seen at work."""
+        """Name models and optimizers before they are first used."""
         self._torch.introduce(*things)
 
     def pause(self) -> None:
@@ -122,7 +122,7 @@ class Session:
         self._torch.reattach()
 
     def probes(self) -> list[str]:
-        """The names of the probes, each of which can fail without harm."""
+        """The names of the probes, each of which may fail without harm."""
         return sorted(set(self.guard.names))
 
     def guarded(self, name: str, action: Callable[[], object]) -> None:
@@ -139,6 +139,12 @@ class Session:
         """The step that is open now."""
         return self.watcher.step if self.watcher is not None else 0
 
+    def _written(self, payload: bytes) -> None:
+        """A record is in the log. On the log's thread."""
+        self.judge.feed(payload)
+        for activity in self.activities:
+            activity.written(payload)
+
     def recorded(self) -> RunData:
         """All that was recorded so far; waits until it has been written."""
         self.writer.flush()
@@ -148,7 +154,7 @@ class Session:
 
     @property
     def verdict(self) -> Verdict:
-        """What the checks say: of the whole run once it is closed, else of what is known so far."""
+        """The verdict: on the whole run once it is closed, otherwise on what is known so far."""
         if self._verdict is None:
             if not self._closed:
                 return self.verdict_so_far()
@@ -162,9 +168,9 @@ class Session:
         return self.judge.verdict()
 
     def why_idle(self) -> str:
-        """Why there is nothing to judge."""
+        """Why there is nothing to check."""
         if self._torch.missing:
-            return "the script asks for torch, which is not installed here: pip install torch"
+            return "the script needs torch, which is not installed here: pip install torch"
         return "the script never imported torch" if self.watcher is None else NO_STEP
 
     # -- report --
@@ -217,6 +223,8 @@ class Session:
         self.writer.close(state, exit_code)
         with undrawn():
             self.guarded("report", lambda: report(self))
+        for activity in self.activities:
+            self.guarded(activity.name, activity.ended)
 
     def abandon(self) -> None:
         """This is a forked child: the run belongs to the parent."""
@@ -226,7 +234,7 @@ class Session:
         self.writer.abandon()
 
     def join(self) -> None:
-        """Somebody attaches again: it is closed when all have closed it."""
+        """Attach once more: the session is closed when every user has closed it."""
         self._joined += 1
 
     def __enter__(self) -> Session:

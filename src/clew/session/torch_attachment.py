@@ -49,7 +49,7 @@ class TorchAttachment:
         watcher = Watcher(session.writer, guard, budget=options.budget, every_step=options.every_step)
         self.watcher, self.seams = watcher, Seams(watcher, guard)
         watcher.limit = options.steps
-        watcher.between_steps += [self.seams.between_steps, session.judge.stop_if_asked]
+        watcher.between_steps.append(session.judge.stop_if_asked)
         for activity in session.activities:
             activity.wire(watcher, guard, self.seams)
         self.seams.install()
@@ -60,7 +60,7 @@ class TorchAttachment:
             session.say("probes: " + " ".join(session.probes()))
 
     def introduce(self, *things: Any) -> None:
-        """Name models and optimizers before they are seen at work."""
+        """Name models and optimizers before they are first used."""
         if self.watcher is None:
             self._named.extend(things)
             return

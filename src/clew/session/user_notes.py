@@ -46,6 +46,6 @@ class UserNotes:
         ConfigFact("user", dict(values)).write(session.writer, session.step)
 
     def ignore(self, check: str, where: str = "", why: str = "") -> None:
-        """Leave out a check, or its findings at some places, from here on and in later readings."""
+        """Ignore a check, or its findings at some places, from now on and when the run is read later."""
         rule = Rule(check.strip().lower(), where, why)
         IgnoreFact(**rule.to_json()).write(self._session.writer, self._session.step)

@@ -9,12 +9,12 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from clew.store.read.run_errors import RunError
+from clew.web.answer_shapes import GoneEvent, RunBrief, RunEvent, RunRow, RunsEvent
 from clew.web.runs.run_library import RunGone
 from clew.web.strict_json import dumps
 
@@ -22,7 +22,7 @@ EVERY = 1.0  # seconds between two looks
 SHARE = 0.05  # of the time that looking may take: a folder of thousands is looked at less often
 AWAKE = 15.0  # seconds after which a comment keeps proxies from closing the line
 
-Look = Callable[[], dict[str, dict[str, Any]]]
+Look = Callable[[], dict[str, RunRow]]
 
 
 class Ticker:
@@ -32,11 +32,11 @@ class Ticker:
         self._look = look
         self._listeners = 0
         self._task: asyncio.Task[None] | None = None
-        self._rows: dict[str, dict[str, Any]] = {}
+        self._rows: dict[str, RunRow] = {}
         self._turn = asyncio.Event()
         self.stopping = asyncio.Event()
 
-    async def changes(self) -> AsyncIterator[dict[str, dict[str, Any]]]:
+    async def changes(self) -> AsyncIterator[dict[str, RunRow]]:
         """The rows of all runs: now, and after each look."""
         self._listeners += 1
         try:
@@ -73,16 +73,16 @@ def stream(lines: AsyncIterator[str]) -> StreamingResponse:
     return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
 
 
-def event(name: str, data: dict[str, Any]) -> str:
+def event(name: str, data: RunsEvent | RunEvent | GoneEvent) -> str:
     return f"event: {name}\ndata: {dumps(data)}\n\n"
 
 
 async def all_runs(ticker: Ticker) -> AsyncIterator[str]:
     """Rows that changed, and ids that are gone."""
-    sent: dict[str, Any] = {}
+    sent: dict[str, int] = {}
     spoke = time.monotonic()
     async for rows in ticker.changes():
-        fresh = [_brief(row) for name, row in rows.items() if sent.get(name) != row["version"]]
+        fresh = [brief(row) for name, row in rows.items() if sent.get(name) != row["version"]]
         gone = sorted(sent.keys() - rows.keys())
         if fresh or gone or not sent:
             yield event("runs", {"runs": fresh, "gone": gone})
@@ -93,9 +93,9 @@ async def all_runs(ticker: Ticker) -> AsyncIterator[str]:
         sent = {name: row["version"] for name, row in rows.items()}
 
 
-async def one_run(ticker: Ticker, name: str, now: Callable[[], dict[str, Any]]) -> AsyncIterator[str]:
+async def one_run(ticker: Ticker, name: str, now: Callable[[], RunEvent]) -> AsyncIterator[str]:
     """How one run is, whenever that changes; `gone` if its folder disappears."""
-    sent: dict[str, Any] | None = None
+    sent: RunEvent | None = None
     spoke = time.monotonic()
     async for _ in ticker.changes():
         try:
@@ -113,5 +113,12 @@ async def one_run(ticker: Ticker, name: str, now: Callable[[], dict[str, Any]]) 
             spoke = time.monotonic()
 
 
-def _brief(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: row[key] for key in ("id", "state", "steps", "version", "verdict")}
+def brief(row: RunRow) -> RunBrief:
+    """What a row says that changes."""
+    return {
+        "id": row["id"],
+        "state": row["state"],
+        "steps": row["steps"],
+        "version": row["version"],
+        "verdict": row["verdict"],
+    }

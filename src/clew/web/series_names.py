@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import PurePath
+from typing import cast
 
 from clew.records.signal_types import Group
 from clew.records.signals import GROUPS
 from clew.records.site import Site
+from clew.web.answer_shapes import SiteJson
 
 RANKS = {group: rank for rank, group in enumerate(GROUPS)}
 
@@ -19,6 +21,11 @@ def series_key(rank: int, signal: str, site_key: str) -> str:
 
 def site_id(site_key: str) -> str:
     return _digest(site_key)
+
+
+def site_json(site: Site) -> SiteJson:
+    """The site as an answer has it."""
+    return cast(SiteJson, site.to_json())
 
 
 def _digest(text: str) -> str:

@@ -28,10 +28,10 @@ def rounded(values: Array, digits: int = DIGITS) -> list[float | None]:
     return [value if ok else None for value, ok in zip(short.tolist(), finite.tolist(), strict=True)]
 
 
-def marks(values: Array) -> list[list[Any]]:
+def marks(values: Array) -> list[tuple[int, str]]:
     """Where a value is not finite, and what it is instead."""
     bad = np.flatnonzero(~np.isfinite(values))
-    return [[int(i), _word(float(values[i]))] for i in bad]
+    return [(int(i), _word(float(values[i]))) for i in bad]
 
 
 def _word(value: float) -> str:

@@ -12,7 +12,7 @@ from clew.hooks.entry.guard import INJECT, Guard
 from clew.hooks.entry.patches import Patches
 from clew.hooks.seams.root_forward import Follower
 from clew.hooks.steps.optimizer_cycle import Cycle
-from clew.hooks.steps.sampling_budget import AIM, CREDIT, DENSE_STEPS, SPARSE_EVERY, Sampler
+from clew.hooks.steps.sampling_budget import AIM, CREDIT, DENSE_STEPS, SPARSE_EVERY, SamplingBudget
 from clew.hooks.steps.step_pattern import Pattern, fold
 
 
@@ -27,7 +27,7 @@ def drive(sampler, steps, cost, step_time):
 
 
 def test_first_steps_are_sampled_densely_and_later_ones_at_intervals():
-    taken = drive(Sampler(0.02), 200, cost=1e-4, step_time=0.01)
+    taken = drive(SamplingBudget(0.02), 200, cost=1e-4, step_time=0.01)
     assert taken[:DENSE_STEPS] == list(range(DENSE_STEPS))
     assert all(
         b - a >= min(SPARSE_EVERY, 0.2 * a)
@@ -36,13 +36,13 @@ def test_first_steps_are_sampled_densely_and_later_ones_at_intervals():
 
 
 def test_a_costly_sample_is_taken_only_as_often_as_the_budget_allows():
-    sampler = Sampler(0.02)
+    sampler = SamplingBudget(0.02)
     drive(sampler, 20_000, cost=0.05, step_time=0.01)
     assert sampler.spent <= CREDIT + 2 * 0.05 + 0.02 * sampler.elapsed
 
 
 def test_the_start_credit_gives_later_steps_only_a_few_samples():
-    sampler = Sampler(0.02)
+    sampler = SamplingBudget(0.02)
     taken = drive(sampler, 20_000, cost=1e-3, step_time=1e-3)
     later = [step for step in taken if step > DENSE_STEPS]
     assert len(later) * 1e-3 <= AIM * 0.02 * 20.0 + 35e-3
@@ -50,13 +50,13 @@ def test_the_start_credit_gives_later_steps_only_a_few_samples():
 
 
 def test_a_short_run_is_seen_to_its_end_though_its_budget_is_small():
-    taken = drive(Sampler(0.02), 240, cost=1e-2, step_time=2e-3)
+    taken = drive(SamplingBudget(0.02), 240, cost=1e-2, step_time=2e-3)
     assert len([step for step in taken if step > DENSE_STEPS]) >= 8
     assert taken[-1] > 180
 
 
 def test_sampling_goes_on_where_plain_steps_alone_use_up_the_budget():
-    sampler = Sampler(0.02)
+    sampler = SamplingBudget(0.02)
     taken = 0
     for step in range(20_000):
         sampled = sampler.wants(step)
@@ -66,11 +66,11 @@ def test_sampling_goes_on_where_plain_steps_alone_use_up_the_budget():
 
 
 def test_every_step_mode_samples_every_step():
-    assert drive(Sampler(0.02, every_step=True), 50, cost=1.0, step_time=0.001) == list(range(50))
+    assert drive(SamplingBudget(0.02, every_step=True), 50, cost=1.0, step_time=0.001) == list(range(50))
 
 
 def test_a_stopped_sampler_samples_no_more():
-    sampler = Sampler(0.02, every_step=True)
+    sampler = SamplingBudget(0.02, every_step=True)
     sampler.stop()
     assert drive(sampler, 5, cost=0.0, step_time=1.0) == []
 
@@ -206,11 +206,8 @@ def test_an_injected_fault_fires_at_the_third_call(monkeypatch):
 
 
 def test_a_follower_that_was_sent_elsewhere_follows_nothing():
-    follower = pickle.loads(pickle.dumps(Follower(SimpleNamespace(plain=None))))
-    assert follower.active is False
-    assert follower.wants() is False
-    assert follower.plain is None
-    assert follower.roots == {}
+    follower = pickle.loads(pickle.dumps(Follower(SimpleNamespace())))
+    assert follower.machine is None
 
 
 PROGRAM = """
@@ -252,7 +249,7 @@ def test_the_next_wanted_step_is_the_first_that_is_wanted():
     """Whatever was booked before: plain steps are noted up to there without asking again."""
     for seed in range(40):
         drawn = random.Random(seed)
-        sampler = Sampler(0.02, every_step=seed == 0)
+        sampler = SamplingBudget(0.02, every_step=seed == 0)
         sampler.also = range(0) if seed % 3 else range(150, 160)
         sampler.paused = seed == 1
         for step in range(drawn.randrange(300)):
@@ -266,14 +263,14 @@ def test_the_next_wanted_step_is_the_first_that_is_wanted():
 
 
 def test_plain_steps_booked_together_leave_what_they_leave_one_by_one():
-    one, many = Sampler(0.02), Sampler(0.02)
+    one, many = SamplingBudget(0.02), SamplingBudget(0.02)
     for sampler in (one, many):
         for step in range(60):
             sampler.account(step, step % 3 == 0, 1e-4, 2e-3)
     for step in range(60, 100):
         one.account(step, False, 5e-5, 1e-3)
-    many.account_plain(40, 40 * 5e-5, 40 * 1e-3)
+    many.account_light(40, 40 * 5e-5, 40 * 1e-3)
     assert many.spent == pytest.approx(one.spent)
     assert many.elapsed == pytest.approx(one.elapsed)
-    assert many._plain == pytest.approx(one._plain, rel=0.5)
+    assert many._light == pytest.approx(one._light, rel=0.5)
     assert many.next_wanted(100) == one.next_wanted(100)

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import clew
-from clew.hooks.entry.user_line import HIDDEN, LIBRARY, USER, kind_of
+from clew.hooks.entry.patches import invisible
+from clew.hooks.entry.user_line import HIDDEN, LIBRARY, USER, kind_of, user_line
 
 HOME = os.path.join(os.sep, "home", "ada")
 
@@ -32,3 +33,19 @@ HOME = os.path.join(os.sep, "home", "ada")
 )
 def test_a_file_is_the_users_a_librarys_or_nobodys(path: str, kind: int) -> None:
     assert kind_of(path) == kind
+
+
+def deeper(frames: int) -> tuple[str | None, int | None]:
+    """`user_line`, asked through this many frames of Clew's."""
+    ask = user_line
+    for _ in range(frames):
+        ask = invisible(lambda ask=ask: ask())
+    return ask()
+
+
+@pytest.mark.parametrize("frames", [0, 1, 5])
+def test_the_line_is_the_same_through_any_number_of_our_frames(frames: int) -> None:
+    code = deeper.__code__
+    file, line = deeper(frames)
+    assert file == code.co_filename
+    assert line == code.co_firstlineno + 5

@@ -10,7 +10,7 @@ from torch import nn
 import clew
 from clew.api.open_run import open_run
 from clew.hooks.steps import light_recorder
-from clew.hooks.steps.sampling_budget import Sampler
+from clew.hooks.steps.sampling_budget import SamplingBudget
 from clew.hooks.steps.watcher import Watcher
 from clew.store.write.log_writer import LogWriter
 
@@ -83,7 +83,7 @@ def test_what_has_waited_is_written_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(LogWriter, "nudge", lambda self: nudges.append(1))
     with clew.attach(run_root=tmp_path, quiet=True):
         train(Net())
-    assert len(nudges) > STEPS / 4  # of the plain steps among them
+    assert len(nudges) > STEPS / 4  # of the light steps among them
 
 
 def test_all_is_counted_soon_after_anything_new_and_ever_more_rarely(tmp_path):
@@ -96,9 +96,9 @@ def test_all_is_counted_soon_after_anything_new_and_ever_more_rarely(tmp_path):
 
 
 def test_all_is_counted_also_on_steps_that_are_only_noted(tmp_path, monkeypatch):
-    """In one writing that begins with such a step: 16, as the first plain one is written alone."""
+    """In one writing that begins with such a step: 16, as the first light one is written alone."""
     monkeypatch.setattr(light_recorder, "WAIT", 3600.0)
-    monkeypatch.setattr(Sampler, "next_wanted", lambda self, step: step if step < 15 else sys.maxsize)
+    monkeypatch.setattr(SamplingBudget, "next_wanted", lambda self, step: step if step < 15 else sys.maxsize)
     counted = []
     original = Watcher._take_inventory
 
@@ -117,13 +117,13 @@ def test_notes_wait_for_a_given_time_and_no_longer(tmp_path, monkeypatch, wait):
     """A slow step must not wait for many others before it is in the log: the process may be killed."""
     monkeypatch.setattr(light_recorder, "WAIT", wait)
     written = []
-    original = light_recorder.PlainSteps.write
+    original = light_recorder.LightRecorder.write
 
     def write(self) -> None:
         written.append(self.steps)
         original(self)
 
-    monkeypatch.setattr(light_recorder.PlainSteps, "write", write)
+    monkeypatch.setattr(light_recorder.LightRecorder, "write", write)
     with clew.attach(run_root=tmp_path, quiet=True):
         train(Net())
     assert (max(written) <= 1) is (wait == 0.0)

@@ -14,7 +14,10 @@ from torch import Tensor, nn
 
 import clew
 from clew.records.network import Graph, Node
+from clew.render import bundle
+from clew.render.bundle import BundleNotBuilt
 from clew.render.network.graph_files import GraphFormatError, render_tree, write_graph
+from clew.render.network.graph_layout import MOST, layout_json
 from clew.render.network.graph_levels import Level, Levels
 from clew.render.network.node_boxes import Colour
 
@@ -303,16 +306,23 @@ def test_html_needs_nothing_else_and_opens_collapsed(tmp_path: Path) -> None:
     text = (tmp_path / "net.html").read_text(encoding="utf-8")
     parser = _Resources()
     parser.feed(text)
-    assert parser.fetched == []
-    match = re.search(r"const data = (\{.*\}), open", text)
+    assert parser.fetched == ["data:,"]  # an empty icon, or a browser asks for one
+    match = re.search(r'id="clew-data">(.*?)</script>', text, re.S)
     assert match is not None
-    data = json.loads(match.group(1))
-    (opened,) = data["open"]
-    assert len(data["levels"][str(opened)]["nodes"]) == 8
-    shown = {node[2].split()[0] for level in data["levels"].values() for node in level["nodes"]}
-    assert "blocks.0" in shown
-    assert "blocks.1" not in shown  # nobody could open it
-    assert "@DATA@" not in text
+    layout = json.loads(match.group(1))["graph"]["layout"]
+    (opened,) = layout["first"]
+    assert len(layout["levels"][str(opened)]["nodes"]) == 8
+    names = [layout["boxes"][box][3].split("  ")[0] for box in layout["levels"][str(opened)]["boxes"]]
+    assert "blocks.0 ×6" in names
+    assert "blocks.1" not in names  # it is drawn when the blocks are unfolded
+    names = [layout["boxes"][box][3].split("  ")[0] for box in layout["unfolded"][str(opened)]["boxes"]]
+    assert {"blocks.0", "blocks.5"} <= set(names)
+
+
+def test_what_looks_the_same_is_written_once() -> None:
+    small, large = (layout_json(clew.graph(GPT(layers=n), (2, 5))) for n in (4, 24))
+    assert len(small["grids"]) + 1 >= len(large["grids"])  # but for the outermost level, unfolded
+    assert len(large["levels"]) > 3 * len(small["levels"])
 
 
 def test_a_name_can_not_break_out_of_the_page(tmp_path: Path) -> None:
@@ -356,4 +366,16 @@ def test_a_graph_of_ten_thousand_ops_is_written(tmp_path: Path) -> None:
     graph = clew.graph(deep, (2, 3))
     assert len(graph.nodes) == 10_002
     write_graph(graph, tmp_path / "deep.html")
-    assert (tmp_path / "deep.html").stat().st_size < 200_000
+    layout = layout_json(graph)
+    assert len(layout["levels"][""]["nodes"]) == 3  # input, the loop, output
+    assert layout["unfolded"][""]["more"] == 10_002 - MOST
+    assert len(json.dumps(layout)) < 300_000
+
+
+def test_without_the_browsers_page_that_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "STATIC", tmp_path)
+    with pytest.raises(BundleNotBuilt, match=r"^the page is not built: run scripts/build-ui"):
+        write_graph(Graph("net", (), ()), tmp_path / "net.html")
+    assert not (tmp_path / "net.html").exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from xml.etree import ElementTree
@@ -10,11 +12,14 @@ from xml.etree import ElementTree
 import pytest
 
 from clew.records.network import Edge, Graph, Node
-from clew.render.network.box_places import placed, pressed
+from clew.render.network.box_places import fit, grid_of, pressed
 from clew.render.network.box_rows import ranks_of, rows_of
+from clew.render.network.graph_layout import layout_json
+from clew.render.network.graph_levels import Levels
 from clew.render.network.graph_loops import loops_of
 from clew.render.network.graph_svg import svg
 from clew.render.network.node_boxes import Colour, box_width, text_width
+from clew.render.network.recorded_graph import read_graph
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -71,12 +76,107 @@ def test_boxes_of_a_row_never_overlap(seed: int) -> None:
     boxes = 14
     rows = rows_of(boxes, some_edges(boxes, seed))
     widths = [float(Random(seed + n).randint(40, 300)) for n in range(boxes)]
-    places = placed(rows, widths, [40.0] * boxes)
+    places = fit(grid_of(rows, widths), widths, [40.0] * boxes)
     for row in rows.rows:
         spans = [
             (places.x[p] - w / 2, places.x[p] + w / 2) for p in row for w in [widths[p] if p < boxes else 0.0]
         ]
         assert all(one[1] < other[0] for one, other in pairwise(spans))
+
+
+def test_columns_stay_columns_when_a_box_is_opened() -> None:
+    rows = rows_of(4, [(0, 1), (1, 2), (2, 3), (0, 3)])
+    widths = [100.0] * 4
+    grid = grid_of(rows, widths)
+    closed = fit(grid, widths, [40.0] * 4)
+    opened = fit(grid, [100.0, 100.0, 700.0, 100.0], [40.0, 40.0, 500.0, 40.0])
+    for places in (closed, opened):
+        assert places.x[1] == places.x[2]  # a single file
+        assert places.x[4] == places.x[5]  # the passages beside it
+        assert places.x[0] == places.x[3]
+    assert opened.x[5] - opened.x[2] >= 350 + 12
+    assert opened.bottoms[2] - opened.tops[2] == 500
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_opened_boxes_of_a_row_never_overlap(seed: int) -> None:
+    boxes = 14
+    rows = rows_of(boxes, some_edges(boxes, seed))
+    grid = grid_of(rows, [60.0] * boxes)
+    widths = [float(Random(seed + n).choice([60, 60, 400, 900])) for n in range(boxes)]
+    places = fit(grid, widths, [40.0] * boxes)
+    for row in rows.rows:
+        wide = [widths[p] if p < boxes else 0.0 for p in row]
+        spans = [(places.x[p] - w / 2, places.x[p] + w / 2) for p, w in zip(row, wide, strict=True)]
+        assert all(one[1] + 11.9 < other[0] for one, other in pairwise(spans))
+
+
+def module(number: int, parent: int | None, name: str, kind: str, hidden: bool) -> Node:
+    return Node(number, parent, "module", name, kind, f"{parent}.{name}", (), hidden=hidden)
+
+
+def repeats(between: bool) -> Graph:
+    """Three layers recorded as repeats of the first, with or without an op after each."""
+    nodes = [module(n, None, f"layers.{n}", "Linear", n > 0) for n in range(3)]
+    nodes[0] = replace(nodes[0], repeat=3)
+    nodes += [Node(10 + 2 * n, n, "op", "addmm", "", "", (), hidden=n > 0) for n in range(3)]
+    nodes += [Node(11 + 2 * n, None, "op", f"op{n}", "", "", ()) for n in range(3)] if between else []
+    order = sorted(node.id for node in nodes if node.id >= 10)
+    return Graph("net", tuple(nodes), tuple(Edge(a, b) for a, b in pairwise(order)))
+
+
+def test_repeats_with_ops_between_them_are_drawn_one_by_one() -> None:
+    shown = [(n.label, n.repeat) for n in Levels(repeats(between=False)).level(None).nodes]
+    assert shown == [("layers.0", 3)]
+    shown = [(n.label, n.repeat) for n in Levels(repeats(between=True)).level(None).nodes]
+    assert shown == [("layers.0", 1), ("op0", 1), ("layers.1", 1), ("op1", 1), ("layers.2", 1), ("op2", 1)]
+
+
+def test_a_repeat_that_is_not_drawn_has_all_its_parts_inside_when_it_is_unfolded() -> None:
+    nodes = [module(n, None, f"blocks.{n}", "Block", n > 0) for n in range(2)]
+    for n in range(2):
+        first = 10 * n + 2
+        nodes += [module(first + k, n, name, name, n > 0) for k, name in enumerate("ab")]
+        nodes += [Node(first + 2 + k, first + k, "op", "add", "", "", (), hidden=n > 0) for k in range(2)]
+    graph = Graph("net", tuple(nodes), (Edge(4, 5), Edge(5, 14), Edge(14, 15)))
+    assert [n.label for n in Levels(graph).level(1).nodes] == ["a", "b"]
+    layout = layout_json(graph)
+    assert layout["stands_in"] == {"1": 0}
+    assert layout["unfolded"][""]["nodes"] == [0, 1]
+    assert layout["levels"]["1"]["nodes"] == [12, 13]
+
+
+def test_a_recorded_graph_is_read_back_as_it_was() -> None:
+    graph = repeats(between=True)
+    assert read_graph(json.loads(json.dumps(graph.to_json()))) == graph
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"nodes": [{"id": 0, "parent": 1, "kind": "op"}, {"id": 1, "parent": 0, "kind": "op"}]},  # in circles
+        {"nodes": [{"id": 0, "parent": 7, "kind": "op"}]},  # inside what is not there
+        {
+            "nodes": [{"id": 0, "parent": None, "kind": "op"}, {"id": 0, "parent": None, "kind": "op"}]
+        },  # twice
+        {"nodes": [{"id": "0", "parent": None, "kind": "op"}]},
+        {"nodes": [{"id": -3, "parent": None, "kind": "op"}]},
+        {"nodes": []},
+        {},
+        [],
+        None,
+    ],
+)
+def test_a_damaged_graph_has_no_layout(damage: object) -> None:
+    assert read_graph(damage) is None
+
+
+def test_what_is_odd_in_a_recorded_graph_is_left_out() -> None:
+    node = {"id": 0, "parent": None, "kind": "op", "label": 3, "flops": "x", "outputs": [{"shape": "y"}, 5]}
+    edges = [{"source": 0, "target": 9}, {"source": None}, 3, {"source": 0, "target": 0}]
+    graph = read_graph({"nodes": [node], "edges": edges})
+    assert graph == Graph("", (Node(0, None, "op", "", "", "", ()),), (Edge(0, 0),))
+    assert layout_json(graph)["levels"][""]["nodes"] == [0]
 
 
 def picture(boxes: int, edges: list[tuple[int, int]]) -> Graph:

@@ -37,7 +37,7 @@ def test_without_a_graph_there_are_the_modules_and_how_to_get_one(tmp_path):
 
 
 def test_a_graph_that_could_not_be_had_says_why(tmp_path):
-    reason = "run again, its forward failed: RuntimeError: only once"
+    reason = "running its forward again failed: RuntimeError: only once"
     run = answer(tmp_path, {"root": "net", "written": False, "reason": reason})
     assert asked(tmp_path, run)["missing"].endswith(reason)
 
@@ -50,3 +50,23 @@ def test_a_recorded_graph_comes_as_it_is(tmp_path):
     found = asked(tmp_path, run)
     assert found["graphs"] == [graph]
     assert found["missing"] is None
+
+
+def test_each_graph_has_a_layout_unless_it_is_damaged(tmp_path):
+    run = answer(tmp_path, {"root": "net", "written": True, "path": "traces/graph.json", "nodes": 1})
+    (run / "traces").mkdir()
+    node = {"id": 0, "parent": None, "kind": "op", "label": "add", "type": "", "path": "", "outputs": []}
+    for name, parent in (("graph.json", None), ("graph-2.json", 0)):
+        graph = {
+            "version": 1,
+            "root": name,
+            "name": "Net",
+            "nodes": [{**node, "parent": parent}],
+            "edges": [],
+        }
+        (run / "traces" / name).write_text(json.dumps(graph))
+    found = asked(tmp_path, run)
+    roots = [graph["root"] for graph in found["graphs"]]
+    layouts = dict(zip(roots, found["layouts"], strict=True))
+    assert layouts["graph-2.json"] is None  # inside itself
+    assert layouts["graph.json"]["levels"][""]["nodes"] == [0]

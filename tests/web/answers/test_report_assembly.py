@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from web_parts import HOSTILE, make_run
 
-from clew.web import page
-from clew.web.answers import report_file
+from clew.render import bundle
 from clew.web.answers.desk import Desk
 from clew.web.answers.report_file import ReportError, build_report
 from clew.web.runs.run_library import Shelf
@@ -37,8 +36,7 @@ def small_page(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("static")
     for name, text in SMALL.items():
         (folder / name).write_text(text)
-    monkeypatch.setattr(page, "STATIC", folder)
-    monkeypatch.setattr(report_file, "STATIC", folder)
+    monkeypatch.setattr(bundle, "STATIC", folder)
 
 
 def built(paths: list[Path], limit: int = 10_000_000, notes: str = "", title: str = "t") -> str:

@@ -1,4 +1,5 @@
 // Histograms of different ranges put onto one axis, so that they can be seen side by side.
+import type { PowerHistograms, SignedHistograms } from "../answers";
 
 export interface Bins {
   low: number;
@@ -49,22 +50,8 @@ export function rebinned(bins: Bins, low: number, high: number, count: number): 
   return result;
 }
 
-// ---- the API's answer ----
-
-export interface HistogramAnswer {
-  stats?: string[];
-  stat?: string;
-  label?: string;
-  kind?: "log2" | "linear";
-  kinds?: string[];
-  edges?: number[];
-  lo?: number[];
-  hi?: number[];
-  steps?: number[];
-  counts?: number[][];
-  exact?: boolean;
-  missing?: string;
-}
+/** Histograms of either kind, or why there are none. */
+export type HistogramAnswer = Partial<Omit<PowerHistograms, "kind"> & Omit<SignedHistograms, "kind">> & { kind?: "log2" | "linear"; missing?: string };
 
 /** What is drawn: rows of shares on one axis. */
 export interface Drawn {
@@ -76,7 +63,8 @@ export interface Drawn {
 }
 
 export function drawn(data: HistogramAnswer, bins = 96): Drawn {
-  const [steps, counts] = [data.steps ?? [], data.counts ?? []];
+  const steps = data.steps ?? [];
+  const counts = (data.counts ?? []).map((shares) => shares.map((share) => share ?? 0));
   if (data.kind === "linear") {
     const all: Bins[] = counts.map((shares, i) => ({ low: data.lo?.[i] ?? 0, high: data.hi?.[i] ?? 0, shares }));
     const [low, high] = commonRange(all);

@@ -1,28 +1,10 @@
 // Runs side by side as tables: what they are called, what differs, how they are sorted and placed.
 import { digits } from "../format";
-import type { RunRow, Severity } from "../types";
+import type { CompareAnswer, MetricRow, RunRow } from "../answers";
 import type { Value } from "./parallel";
 
-export interface MetricCell {
-  last: number | null;
-  min: number | null;
-  max: number | null;
-  mean_tail: number | null;
-  std_tail: number | null;
-  tail: number;
-  step: number;
-}
-
-export interface Compared {
-  runs: RunRow[];
-  config: { name: string; values: unknown[]; same: boolean }[];
-  metrics: { name: string; values: (MetricCell | null)[]; spread: { min: number; max: number; mean: number; std: number; n: number } | null }[];
-  findings: { check: string; id: string; runs: ({ severity: Severity; message: string; root: boolean; index: number } | null)[] }[];
-  signals: { signal: string; label: string; unit: string; place: number | null; keys: (string | null)[] }[];
-  versions: { name: string; values: unknown[]; same: boolean }[];
-}
-
-export type Metric = Compared["metrics"][number];
+export type Compared = CompareAnswer;
+export type Metric = MetricRow;
 
 /** How to call a run among these: by its name, and by the end of its id where that is not enough. */
 export function namesOf(runs: Pick<RunRow, "id" | "name">[]): string[] {

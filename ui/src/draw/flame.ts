@@ -50,6 +50,24 @@ export function bars(root: Frame, zoom: number[] = [], least = 0.0005): Bar[] {
   return found;
 }
 
+export type Way = "ArrowUp" | "ArrowDown" | "ArrowLeft" | "ArrowRight";
+
+/** The bar that an arrow key leads to: its caller, the widest that it calls, or its neighbour in the same row. */
+export function beside(shown: Bar[], bar: Bar, way: Way): Bar | undefined {
+  const row = (depth: number) => shown.filter((b) => b.depth === depth).sort((a, b) => a.left - b.left);
+  if (way === "ArrowUp") return shown.find((b) => b.depth === bar.depth - 1 && samePath(b.path, bar.path.slice(0, -1)));
+  if (way === "ArrowDown")
+    return row(bar.depth + 1)
+      .filter((b) => samePath(b.path.slice(0, -1), bar.path))
+      .sort((a, b) => b.width - a.width)[0];
+  const level = row(bar.depth);
+  return level[level.indexOf(bar) + (way === "ArrowRight" ? 1 : -1)];
+}
+
+export function samePath(a: number[], b: number[]): boolean {
+  return a.length === b.length && a.every((step, i) => step === b[i]);
+}
+
 /** A colour that stays with a name: neighbours differ, and the same function is the same everywhere. */
 export function hueOf(name: string): number {
   let hash = 2166136261;
@@ -58,6 +76,6 @@ export function hueOf(name: string): number {
 }
 
 export function selfOf(frame: Frame): number {
-  if (typeof frame.self === "number") return frame.self;
-  return Math.max(0, frame.value - (frame.children ?? []).reduce((sum, child) => sum + child.value, 0));
+  const own = typeof frame.self === "number" ? frame.self : frame.value - (frame.children ?? []).reduce((sum, child) => sum + child.value, 0);
+  return own > frame.value * 1e-9 ? own : 0; // what rounding leaves is nothing
 }

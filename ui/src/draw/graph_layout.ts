@@ -1,22 +1,40 @@
-// Layout of one module at a time, innermost first. Modules that look the same are laid out once: the result
-// is kept by structure, and an expanded stack of equal blocks costs as much as one of them.
-import * as dagre from "@dagrejs/dagre";
-import { type GraphNode, isModule, type Model, shownChildren, type Sight, TOP, wiringOf } from "./graph_model";
+// Boxes and lines of all that is open, innermost level first, each level made to fit what is open in it.
+import { fit, type Places } from "./graph_grid";
+import { type Box, type GraphNode, isModule, type Level, levelOf, type Model, type Sight, TOP } from "./graph_model";
 
 export interface Placed {
   id: number;
+  module: number; // whose level it stands in
+  place: number; // in that level
   x: number; // left, in the layout's own coordinates
   y: number;
   width: number;
   height: number;
   open: boolean;
   folded: boolean; // stands for its repeats
+  first: string; // what is written in it
+  second: string;
 }
 
+/** Down from a box or a passage to its row's end, over to the column where it ends, and on through a passage. */
 export interface Line {
-  points: [number, number][];
-  source: number | null; // null: comes from outside of the module
-  target: number | null;
+  module: number;
+  from: number; // places of the level
+  to: number;
+  x1: number;
+  begin: number;
+  low: number;
+  x2: number;
+  end: number;
+  through: number; // as `end`, or how far down a passage leads
+  arrow: boolean;
+  tensor: string;
+}
+
+export interface Note {
+  x: number;
+  y: number;
+  text: string;
 }
 
 export interface Layout {
@@ -24,211 +42,141 @@ export interface Layout {
   height: number;
   boxes: Placed[]; // outer ones before what is inside them
   lines: Line[];
-  runs: number; // how many modules were really laid out
+  notes: Note[]; // how many boxes of a level are left out
 }
 
-interface Flat {
-  width: number;
-  height: number;
-  places: [number, number][]; // centre of each child
-  routes: [number, number][][]; // of each edge
-}
+// As in src/clew/render/network/node_boxes.py.
+export const LINE = 15; // px of a line of text
+const [PAD, HEAD] = [16, 34]; // around the boxes inside an open one; for its title
 
-export type Cache = Map<string, Flat>;
-
-export const HEAD = 26; // px of an expanded module's title
-const PAD = 14;
-const MOST_FOR_DAGRE = 120; // children: beyond, it takes seconds, and nobody sees crossings anyway
-const GAP = { nodes: 22, ranks: 26 };
-
-/** Width and height of a box; of an expanded one only the width counts, which its title needs. */
-export type Measure = (node: GraphNode, folded: boolean, open: boolean) => [number, number];
-
-/** Without a canvas: by the number of letters. */
-export const byLetters: Measure = (node) => {
-  const letters = Math.max(node.label.length, node.kind === "module" ? node.type.length : 0, 3);
-  return [Math.min(230, 34 + letters * 7.2), node.kind === "module" ? 44 : 28];
-};
-
-export function layout(model: Model, sight: Sight, cache: Cache, measure: Measure = byLetters): Layout {
-  const made = new Layouter(model, sight, cache, measure);
-  const size = made.size(TOP);
-  made.place(TOP, 0, 0);
-  return { width: size[0], height: size[1], boxes: made.boxes, lines: made.lines, runs: made.runs };
+export function layout(model: Model, sight: Sight): Layout {
+  const made = new Layouter(model, sight);
+  const whole = made.inside(TOP, 0);
+  made.place(TOP, whole, 0, 0);
+  return { width: whole.width, height: whole.height, boxes: made.boxes, lines: made.lines, notes: made.notes };
 }
 
 interface Inside {
-  shown: number[];
-  folded: boolean[];
-  sizes: [number, number][];
-  edges: [number | null, number | null][]; // by place in `shown`; null is the border
-  flat: Flat;
+  level: Level;
+  folded: boolean;
+  opened: (Inside | null)[]; // of each box: what is inside it, if it is open
+  places: Places;
+  width: number;
+  height: number;
 }
 
 class Layouter {
   boxes: Placed[] = [];
   lines: Line[] = [];
-  runs = 0;
-  private insides = new Map<number, Inside>();
+  notes: Note[] = [];
 
   constructor(
     private model: Model,
     private sight: Sight,
-    private cache: Cache,
-    private measure: Measure,
   ) {}
 
-  size(module: number): [number, number] {
-    const { flat } = this.inside(module);
-    return module === TOP ? [flat.width, flat.height] : [flat.width + 2 * PAD, flat.height + HEAD + PAD];
-  }
-
-  private inside(module: number): Inside {
-    const known = this.insides.get(module);
-    if (known) return known;
-    const { shown, standIn } = shownChildren(this.model, module, this.sight);
-    const folded = shown.map((id) => (this.model.nodes.get(id)!.repeat ?? 1) > 1 && !this.sight.unfolded.has(id));
-    const sizes = shown.map((id, i) => {
-      const node = this.model.nodes.get(id)!;
-      if (!this.isOpen(node)) return this.measure(node, folded[i]!, false);
-      const [width, height] = this.size(id);
-      return [Math.max(width, this.measure(node, folded[i]!, true)[0]), height] as [number, number];
-    });
-    const edges = this.edges(module, shown, standIn);
-    const made = { shown, folded, sizes, edges, flat: this.flat(sizes, edges) };
-    this.insides.set(module, made);
-    return made;
+  /** A level and all that is open in it; at least as wide as the title needs. */
+  inside(module: number, least: number): Inside {
+    const { level, folded } = levelOf(this.model, module, this.sight);
+    const opened = level.nodes.map((id, i) => (this.isOpen(this.model.nodes.get(id)!) ? this.inside(id, level.boxes[i]!.title) : null));
+    const size = (side: "width" | "height") => level.boxes.map((box, i) => (opened[i] ?? box)[side]);
+    const places = fit(level.grid, size("width"), size("height"));
+    const width = Math.max(places.width + 2 * PAD, least);
+    return { level, folded, opened, places, width, height: above(module) + places.height + PAD + (level.more ? LINE : 0) };
   }
 
   private isOpen(node: GraphNode): boolean {
     return isModule(node) && this.sight.open.has(node.id);
   }
 
-  private edges(module: number, shown: number[], standIn: Map<number, number>): [number | null, number | null][] {
-    const wiring = wiringOf(this.model, module);
-    const index = new Map(shown.map((id, i) => [id, i]));
-    const place = (id: number) => index.get(standIn.get(id) ?? id)!;
-    const seen = new Map<string, [number | null, number | null]>();
-    const add = (a: number | null, b: number | null) => void (a !== b && seen.set(`${a}>${b}`, [a, b]));
-    for (const [a, b] of wiring.between) add(place(a), place(b));
-    for (const child of wiring.entering) add(null, place(child));
-    for (const child of wiring.leaving) add(place(child), null);
-    return [...seen.values()].filter(([a, b]) => a === null || b === null || !seen.has(`${b}>${a}`) || a < b);
-  }
-
-  private flat(sizes: [number, number][], edges: [number | null, number | null][]): Flat {
-    const key = `${sizes.map(([w, h]) => `${Math.round(w)}x${Math.round(h)}`).join()}|${edges.map(([a, b]) => `${a ?? ""}>${b ?? ""}`).join()}`;
-    const known = this.cache.get(key);
-    if (known) return known;
-    this.runs += 1;
-    const made = sizes.length > MOST_FOR_DAGRE ? byRanks(sizes, edges) : byDagre(sizes, edges);
-    this.cache.set(key, made);
-    return made;
-  }
-
-  /** Put the children where they belong, now that it is known where the module itself is. */
-  place(module: number, left: number, top: number): void {
-    const { shown, folded, sizes, edges, flat } = this.inside(module);
-    shown.forEach((id, i) => {
-      const [[width, height], [x, y]] = [sizes[i]!, flat.places[i]!];
-      const node = this.model.nodes.get(id)!;
-      const open = this.isOpen(node);
-      const box = { id, x: left + x - width / 2, y: top + y - height / 2, width, height, open, folded: folded[i]! };
+  /** Put the boxes where they belong, now that it is known where the module itself is. */
+  place(module: number, inside: Inside, left: number, top: number): void {
+    const { level, folded, opened, places, width, height } = inside;
+    const [x, y] = [left + (width - places.width) / 2, top + above(module)];
+    level.nodes.forEach((id, i) => {
+      const inner = opened[i]!;
+      const size: Box | Inside = inner ?? level.boxes[i]!;
+      const { first, second } = level.boxes[i]!;
+      const repeats = folded && (this.model.nodes.get(id)!.repeat ?? 1) > 1;
+      const box = { id, module, place: i, x: x + places.x[i]! - size.width / 2, y: y + places.tops[places.row[i]!]!, width: size.width, height: size.height, open: inner !== null, folded: repeats, first, second };
       this.boxes.push(box);
-      if (open) {
-        const inner = this.inside(id).flat.width;
-        this.place(id, box.x + (width - inner) / 2, box.y + HEAD);
-      }
+      if (inner) this.place(id, inner, box.x, box.y);
     });
-    edges.forEach(([a, b], i) => {
-      const points = flat.routes[i]!.map(([x, y]): [number, number] => [left + x, top + y]);
-      const end = (k: number | null) => (k === null ? null : shown[k]!);
-      this.lines.push({ points, source: end(a), target: end(b) });
-    });
+    level.grid.lines.forEach((_, n) => this.lines.push(this.line(module, inside, n, x, y)));
+    if (level.more) this.notes.push({ x: left + PAD, y: top + height - 8, text: `\u2026 and ${level.more.toLocaleString("en-US")} more` });
+  }
+
+  private line(module: number, { level, opened, places }: Inside, n: number, x: number, y: number): Line {
+    const [from, to, off] = level.grid.lines[n]!;
+    const [a, b] = [places.row[from]!, places.row[to]!];
+    const back = a > b; // up again, which only a graph with a cycle has
+    const low = back ? places.tops[a]! : places.bottoms[a]!;
+    const box = from < level.nodes.length ? (opened[from] ?? level.boxes[from]!) : null;
+    const begin = back || !box ? low : places.tops[a]! + box.height;
+    const end = back ? places.bottoms[b]! : places.tops[b]!;
+    const arrow = to < level.nodes.length;
+    const through = !back && !arrow ? places.bottoms[b]! : end;
+    const [x1, x2] = [x + places.x[from]!, x + places.x[to]! + (back ? 0 : off)];
+    return { module, from, to, x1, x2, begin: y + begin, low: y + low, end: y + end, through: y + through, arrow, tensor: level.tensors[n] ?? "" };
   }
 }
 
-type Ends = [number | null, number | null];
-
-function byDagre(sizes: [number, number][], edges: Ends[]): Flat {
-  const graph = new dagre.graphlib.Graph();
-  graph.setGraph({ rankdir: "TB", nodesep: GAP.nodes, ranksep: GAP.ranks, marginx: 2, marginy: 8 });
-  graph.setDefaultEdgeLabel(() => ({}));
-  sizes.forEach(([width, height], i) => graph.setNode(String(i), { width, height }));
-  const inner = edges.filter((e): e is [number, number] => e[0] !== null && e[1] !== null);
-  const [above, beneath] = [needsPort(edges, inner, 0), needsPort(edges, inner, 1)];
-  if (above) graph.setNode("in", { width: 1, height: 1 });
-  if (beneath) graph.setNode("out", { width: 1, height: 1 });
-  for (const [a, b] of edges) {
-    if (a === null ? !above : b === null && !beneath) continue;
-    graph.setEdge(a === null ? "in" : String(a), b === null ? "out" : String(b));
-  }
-  dagre.layout(graph);
-  const places = sizes.map((_, i): [number, number] => {
-    const { x, y } = graph.node(String(i)) as { x: number; y: number };
-    return [x, y];
-  });
-  const label = graph.graph() as { width?: number; height?: number };
-  const [width, height] = [label.width || 60, label.height || 30];
-  const routes = edges.map(([a, b]): [number, number][] => {
-    if (a === null ? !above : b === null && !beneath) return border(a, b, places, sizes, height);
-    const label = graph.edge(a === null ? "in" : String(a), b === null ? "out" : String(b)) as { points?: { x: number; y: number }[] } | undefined;
-    const points = (label?.points ?? []).map(({ x, y }): [number, number] => [x, y]);
-    if (a === null) return [[points[0]?.[0] ?? 0, 0], ...points];
-    return b === null ? [...points, [points[points.length - 1]?.[0] ?? 0, height]] : points;
-  });
-  return { width, height, places, routes };
+function above(module: number): number {
+  return module === TOP ? PAD : HEAD;
 }
 
-/** Whether lines over a border need a place of their own there: straight down they would run through other boxes. */
-function needsPort(edges: Ends[], inner: [number, number][], side: 0 | 1): boolean {
-  const over = edges.filter((e) => e[side] === null).map((e) => e[1 - side]!);
-  return over.length > 1 || over.some((child) => inner.some((e) => e[1 - side] === child));
-}
-
-/** From the module's upper border down to a child, or from a child to the lower border. */
-function border(a: number | null, b: number | null, places: [number, number][], sizes: [number, number][], height: number): [number, number][] {
-  const child = a ?? b;
-  if (child === null) return [];
-  const [x, y] = places[child]!;
-  const half = sizes[child]![1] / 2;
-  return a === null ? [[x, 0], [x, y - half]] : [[x, y + half], [x, height]];
-}
-
-/** For modules with very many children: each one rank below the last that it needs, in the order in which they ran. */
-function byRanks(sizes: [number, number][], edges: Ends[]): Flat {
-  const ranks = new Array<number>(sizes.length).fill(0);
-  const forward = edges.filter((e): e is [number, number] => e[0] !== null && e[1] !== null && e[0] < e[1]).sort((p, q) => p[0] - q[0]);
-  for (const [a, b] of forward) ranks[b] = Math.max(ranks[b]!, ranks[a]! + 1);
-  const rows: number[][] = [];
-  ranks.forEach((rank, i) => (rows[rank] ??= []).push(i));
-  const filled = rows.map((row) => row ?? []);
-  const widths = filled.map((row) => row.reduce((sum, i) => sum + sizes[i]![0] + GAP.nodes, -GAP.nodes));
-  const width = Math.max(...widths, 60);
-  const places = new Array<[number, number]>(sizes.length);
-  let y = 8;
-  filled.forEach((row, rank) => {
-    const tall = Math.max(...row.map((i) => sizes[i]![1]), 0);
-    let x = (width - widths[rank]!) / 2;
-    for (const i of row) {
-      places[i] = [x + sizes[i]![0] / 2, y + tall / 2];
-      x += sizes[i]![0] + GAP.nodes;
-    }
-    y += tall + GAP.ranks;
-  });
-  const routes = edges.map(([a, b]): [number, number][] => {
-    if (a === null || b === null) return border(a, b, places, sizes, y);
-    const [[ax, ay], [bx, by]] = [places[a]!, places[b]!];
-    return [[ax, ay + sizes[a]![1] / 2], [bx, by - sizes[b]![1] / 2]];
-  });
-  return { width, height: y, places, routes };
-}
-
-/** The innermost box at a place; only those of an expanded module's title count for the module itself. */
+/** The innermost box at a place. */
 export function boxAt(layout: Layout, x: number, y: number): Placed | null {
   for (let i = layout.boxes.length - 1; i >= 0; i -= 1) {
     const box = layout.boxes[i]!;
     if (x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + box.height) return box;
   }
   return null;
+}
+
+/** The line that passes a place within `near`. */
+export function lineAt(layout: Layout, x: number, y: number, near: number): Line | null {
+  const passes = (line: Line) => {
+    const [top, bottom] = [Math.min(line.begin, line.end), Math.max(line.end, line.through)];
+    if (y < top - near || y > bottom + near) return false;
+    if (line.end < line.low) return Math.abs(x - curveAt(line, y)) <= near;
+    return y <= line.low ? Math.abs(x - line.x1) <= near : y >= line.end ? Math.abs(x - line.x2) <= near : Math.abs(x - curveAt(line, y)) <= near;
+  };
+  return layout.lines.find(passes) ?? null;
+}
+
+/** Where the curve of a line is at a height between its two ends. */
+function curveAt({ low, end, x1, x2 }: Line, y: number): number {
+  let [from, to] = [0, 1];
+  const height = (t: number) => low + (end - low) * (1.5 * t * (1 - t) + t ** 3); // controls lie halfway down
+  for (let turn = 0; turn < 20; turn += 1) {
+    const middle = (from + to) / 2;
+    if (Math.abs(height(middle) - low) < Math.abs(y - low)) from = middle;
+    else to = middle;
+  }
+  return x1 + (x2 - x1) * (3 * from ** 2 * (1 - from) + from ** 3);
+}
+
+/** The lines that lead to and from a box, all the way through passages. */
+export function linesOf(layout: Layout, box: Placed): Set<Line> {
+  const isBox = isBoxOf(layout, box.module);
+  const level = layout.lines.filter((line) => line.module === box.module);
+  const found = new Set<Line>();
+  for (const [near, far] of [["from", "to"], ["to", "from"]] as const) {
+    const waiting = [box.place];
+    while (waiting.length) {
+      const at = waiting.pop()!;
+      for (const line of level) {
+        if (line[near] !== at || found.has(line)) continue;
+        found.add(line);
+        if (!isBox(line[far])) waiting.push(line[far]);
+      }
+    }
+  }
+  return found;
+}
+
+function isBoxOf(layout: Layout, module: number): (place: number) => boolean {
+  const places = new Set(layout.boxes.filter((b) => b.module === module).map((b) => b.place));
+  return (place) => places.has(place);
 }

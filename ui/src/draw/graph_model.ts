@@ -1,6 +1,7 @@
-// The graph as a tree of modules: who is inside whom, which edges belong to which module, what is folded.
-// An edge belongs to the innermost module that holds both of its ends; on the way there it passes through
-// the borders of the modules around each end. So a module can be laid out by itself.
+// The graph as a tree of modules, with the levels that Python has laid out: who is inside whom, what is drawn
+// of a module when it is expanded, and what is drawn once for several that are alike.
+import type { GraphAnswer as Answered, GraphModel, GraphModule } from "../answers";
+import type { Grid } from "./graph_grid";
 
 export interface Tensor {
   shape: number[];
@@ -31,28 +32,57 @@ export interface RawGraph {
   root?: string;
   nodes: RawNode[];
   edges: { source: number; target: number; tensor?: Tensor | null }[];
+  layout?: RawLayout | null;
 }
 
-export interface ModuleRow {
-  path: string;
-  class: string;
-  file: string | null;
-  line: number | null;
-  order: number | null;
-  parameters: number;
+/** Made by src/clew/render/network/graph_layout.py: what levels have in common is in tables, named by number. */
+export interface RawLayout {
+  first: number[]; // modules that are open at first
+  levels: Record<string, RawLevel>; // by module; "" is the outermost level
+  unfolded: Record<string, RawLevel>; // where something is drawn once for several: all of them, one by one
+  stands_in: Record<string, number>; // what is not drawn, and what is drawn for it
+  repeats: Record<string, number>;
+  grids: Grid[];
+  boxes: RawBox[];
+  tensors: string[];
 }
+
+export interface RawLevel {
+  grid: number;
+  nodes: number[]; // below zero: one of the ports
+  boxes: number[];
+  tensors: number[]; // of each line of the grid
+  ports: { id: number; kind: string; label: string; outputs: Tensor[] }[];
+  more: number; // that are not drawn
+}
+
+export type RawBox = [width: number, height: number, title: number, first: string, second: string];
+
+/** What a node looks like: two lines of text, the size while it is closed, the width of its title when open. */
+export interface Box {
+  width: number;
+  height: number;
+  title: number;
+  first: string;
+  second: string;
+}
+
+/** What is drawn of a module when it is open. */
+export interface Level {
+  grid: Grid;
+  nodes: number[];
+  boxes: Box[];
+  tensors: string[];
+  more: number;
+}
+
+export type ModuleRow = Omit<GraphModule, "trainable" | "order"> & { order: number | null };
 
 export interface GraphNode extends RawNode {
   children: number[]; // in the order in which they ran
   depth: number;
   count: number; // nodes at and below it
-}
-
-/** Edges of one module: between two of its children, and over its border. */
-export interface Wiring {
-  between: [number, number][];
-  entering: number[]; // children that get something from outside
-  leaving: number[]; // children that give something to outside
+  port?: boolean; // where tensors enter or leave a module: drawn, but no part of the graph
 }
 
 export const TOP = -1; // stands above the outermost nodes
@@ -61,28 +91,73 @@ export interface Model {
   name: string;
   nodes: Map<number, GraphNode>;
   tops: number[];
-  wiring: Map<number, Wiring>; // by module; TOP for the outermost level
+  levels: Map<number, Level>; // by module; TOP for the outermost
+  unfolded: Map<number, Level>;
+  standIn: Map<number, number>; // what is not drawn, and what is drawn for it
+  first: number[];
   traced: boolean; // edges are tensors; otherwise only the order is known
 }
 
 export function modelOf(raw: RawGraph): Model {
-  const model = tree(raw.name, raw.nodes, firstOps(raw.nodes));
-  for (const { source, target } of raw.edges) wire(model, source, target);
+  const layout = raw.layout ?? null;
+  const nodes = layout ? insideOf(raw.nodes, layout) : raw.nodes;
+  const model = tree(raw.name, nodes, firstOps(nodes));
   model.traced = true;
+  if (layout) addLayout(model, layout);
+  else addColumns(model, false); // a damaged file: what is there is still shown
   return model;
+}
+
+/** Inputs and outputs are drawn inside the model: nearest to their use. */
+function insideOf(nodes: RawNode[], layout: RawLayout): RawNode[] {
+  const holders = new Map<number, number | null>();
+  for (const levels of [layout.levels, layout.unfolded])
+    for (const [holder, level] of Object.entries(levels)) for (const id of level.nodes) holders.set(id, holder === "" ? null : Number(holder));
+  return nodes.map((node) => ({ ...node, parent: holders.get(node.id) ?? node.parent }));
+}
+
+function addLayout(model: Model, layout: RawLayout): void {
+  for (const [hidden, shown] of Object.entries(layout.stands_in)) model.standIn.set(Number(hidden), shown);
+  for (const [id, repeat] of Object.entries(layout.repeats)) model.nodes.get(Number(id))!.repeat = repeat;
+  model.first = layout.first;
+  let ports = TOP;
+  const levelOf = (holder: number, raw: RawLevel): Level => {
+    const named = new Map<number, number>();
+    for (const port of raw.ports) {
+      named.set(port.id, (ports -= 1));
+      const depth = (model.nodes.get(holder)?.depth ?? -1) + 1;
+      model.nodes.set(ports, { ...port, id: ports, parent: holder, type: "", path: "", children: [], depth, count: 0, port: true });
+    }
+    return {
+      grid: layout.grids[raw.grid]!,
+      nodes: raw.nodes.map((id) => named.get(id) ?? id),
+      boxes: raw.boxes.map((number) => boxOf(layout.boxes[number]!)),
+      tensors: raw.tensors.map((number) => layout.tensors[number] ?? ""),
+      more: raw.more,
+    };
+  };
+  for (const [holder, raw] of Object.entries(layout.levels)) model.levels.set(moduleOf(holder), levelOf(moduleOf(holder), raw));
+  for (const [holder, raw] of Object.entries(layout.unfolded)) model.unfolded.set(moduleOf(holder), levelOf(moduleOf(holder), raw));
+}
+
+function moduleOf(holder: string): number {
+  return holder === "" ? TOP : Number(holder);
+}
+
+function boxOf([width, height, title, first, second]: RawBox): Box {
+  return { width, height, title, first, second };
 }
 
 /** Who is inside whom; children in the order of `starts`. */
 export function tree(name: string, raw: RawNode[], starts: Map<number, number>): Model {
-  const nodes = new Map<number, GraphNode>(raw.map((n) => [n.id, { ...n, children: [], depth: 0, count: 1 }]));
+  const nodes = new Map<number, GraphNode>(raw.map((n) => [n.id, { ...n, repeat: 1, children: [], depth: 0, count: 1 }]));
   const tops: number[] = [];
   const order = [...raw].sort((a, b) => (starts.get(a.id) ?? a.id) - (starts.get(b.id) ?? b.id));
   for (const { id, parent } of order) {
     const above = parent === null ? undefined : nodes.get(parent);
     (above ? above.children : tops).push(id);
   }
-  foldOnlyNeighbours(nodes, tops);
-  const model: Model = { name, nodes, tops, wiring: new Map(), traced: false };
+  const model: Model = { name, nodes, tops, levels: new Map(), unfolded: new Map(), standIn: new Map(), first: [], traced: false };
   const waiting: [number, number][] = tops.map((id) => [id, 0]);
   const down: number[] = [];
   while (waiting.length) {
@@ -97,22 +172,6 @@ export function tree(name: string, raw: RawNode[], starts: Map<number, number>):
     node.count = 1 + node.children.reduce((sum, child) => sum + nodes.get(child)!.count, 0);
   }
   return model;
-}
-
-/** Repeats with something between them (a function called after each) are drawn one by one: folded, the lines
- * to what is between would run in circles. */
-function foldOnlyNeighbours(nodes: Map<number, GraphNode>, tops: number[]): void {
-  for (const children of [tops, ...[...nodes.values()].map((n) => n.children)]) {
-    let head: GraphNode | null = null;
-    for (const id of children) {
-      const node = nodes.get(id)!;
-      if (node.hidden && head) head.repeat = (head.repeat ?? 1) + 1;
-      else {
-        head = (node.repeat ?? 1) > 1 || node.hidden ? node : null;
-        if (head) [head.repeat, head.hidden] = [1, false];
-      }
-    }
-  }
 }
 
 /** When each node began: a module with the first op inside it. Inputs come first, the output last. */
@@ -139,24 +198,37 @@ export function pathUp(model: Model, id: number): number[] {
   return up;
 }
 
-export function wiringOf(model: Model, module: number): Wiring {
-  let found = model.wiring.get(module);
-  if (!found) model.wiring.set(module, (found = { between: [], entering: [], leaving: [] }));
-  return found;
+export function childrenOf(model: Model, module: number): number[] {
+  return module === TOP ? model.tops : (model.nodes.get(module)?.children ?? []);
 }
 
-function wire(model: Model, source: number, target: number): void {
-  if (!model.nodes.has(source) || !model.nodes.has(target)) return;
-  const [from, to] = [pathUp(model, source), pathUp(model, target)];
-  while (from.length && to.length && from[from.length - 1] === to[to.length - 1]) {
-    from.pop();
-    to.pop();
+/** Without a layout: the children of each module one below the other, in the order in which they ran. */
+export function addColumns(model: Model, chained: boolean): void {
+  for (const module of [TOP, ...[...model.nodes.values()].filter((n) => n.children.length).map((n) => n.id)]) {
+    const children = childrenOf(model, module);
+    const shown = children.filter((id) => !model.standIn.has(id));
+    model.levels.set(module, column(model, shown, chained, true));
+    if (shown.length < children.length) model.unfolded.set(module, column(model, children, chained, false));
   }
-  const [a, b] = [from[from.length - 1], to[to.length - 1]];
-  if (a === undefined || b === undefined) return; // one holds the other: nothing to draw
-  wiringOf(model, model.nodes.get(a)!.parent ?? TOP).between.push([a, b]);
-  from.slice(0, -1).forEach((child, i) => wiringOf(model, from[i + 1]!).leaving.push(child));
-  to.slice(0, -1).forEach((child, i) => wiringOf(model, to[i + 1]!).entering.push(child));
+}
+
+function column(model: Model, nodes: number[], chained: boolean, folded: boolean): Level {
+  const lines = chained ? nodes.slice(1).map((_, i): [number, number, number] => [i, i + 1, 0]) : [];
+  return {
+    grid: { rows: nodes.map((_, i) => [i]), x: nodes.map(() => 0), lines },
+    nodes,
+    boxes: nodes.map((id) => byLetters(model.nodes.get(id)!, folded)),
+    tensors: lines.map(() => ""),
+    more: 0,
+  };
+}
+
+function byLetters(node: GraphNode, folded: boolean): Box {
+  const times = folded && (node.repeat ?? 1) > 1 ? ` \u00d7${node.repeat}` : "";
+  const first = `${node.label}${times}${node.type !== node.label ? `  ${node.type}` : ""}`;
+  const second = node.parameters ? `${node.parameters.toLocaleString("en-US")} params` : "";
+  const width = Math.max(60, 7.2 * Math.max(first.length + 2, second.length) + 16);
+  return { width, height: second ? 40 : 25, title: 7.2 * (first.length + second.length + 5) + 16, first, second };
 }
 
 // ---- what is in sight ----
@@ -166,20 +238,20 @@ export interface Sight {
   unfolded: ReadonlySet<number>; // first ones of repeats that are drawn one by one
 }
 
-/** The children of a module that are drawn, and who stands for those that are folded away. */
-export function shownChildren(model: Model, module: number, sight: Sight): { shown: number[]; standIn: Map<number, number> } {
-  const children = module === TOP ? model.tops : (model.nodes.get(module)?.children ?? []);
-  const shown: number[] = [];
-  const standIn = new Map<number, number>();
-  let first = -1;
-  for (const id of children) {
-    const node = model.nodes.get(id)!;
-    if (!node.hidden) first = (node.repeat ?? 1) > 1 ? id : -1;
-    if (node.hidden && first >= 0 && !sight.unfolded.has(first)) standIn.set(id, first);
-    else shown.push(id);
-  }
-  return { shown, standIn };
+/** What is drawn of a module: its repeats are all folded, or all drawn one by one. */
+export function levelOf(model: Model, module: number, sight: Sight): { level: Level; folded: boolean } {
+  const apart = model.unfolded.get(module);
+  const heads = apart ? headsIn(model, module) : null;
+  if (apart && [...sight.unfolded].some((id) => heads!.has(id))) return { level: apart, folded: false };
+  return { level: model.levels.get(module) ?? NOTHING, folded: true };
 }
+
+/** What is drawn once for several, in a module. */
+export function headsIn(model: Model, module: number): Set<number> {
+  return new Set(childrenOf(model, module).flatMap((id) => model.standIn.get(id) ?? []));
+}
+
+const NOTHING: Level = { grid: { rows: [], x: [], lines: [] }, nodes: [], boxes: [], tensors: [], more: 0 };
 
 export function isModule(node: GraphNode): boolean {
   return node.kind === "module" && node.children.length > 0;
@@ -194,16 +266,17 @@ function holdsModules(model: Model, id: number): boolean {
 export function firstSight(model: Model, most = 26): Sight {
   const open = new Set<number>();
   const sight: Sight = { open, unfolded: new Set() };
-  let count = shownChildren(model, TOP, sight).shown.length;
-  let ready = shownChildren(model, TOP, sight).shown.filter((id) => isModule(model.nodes.get(id)!));
+  const shown = (module: number) => levelOf(model, module, sight).level.nodes;
+  let count = shown(TOP).length;
+  let ready = shown(TOP).filter((id) => isModule(model.nodes.get(id)!));
   while (ready.length) {
     ready.sort((a, b) => model.nodes.get(a)!.depth - model.nodes.get(b)!.depth || model.nodes.get(b)!.count - model.nodes.get(a)!.count);
     const id = ready.shift()!;
-    const { shown } = shownChildren(model, id, sight);
-    if (open.size && count + shown.length - 1 > most) continue;
+    const inside = shown(id);
+    if (open.size && count + inside.length - 1 > most) continue;
     open.add(id);
-    count += shown.length - 1;
-    ready = [...ready, ...shown.filter((child) => holdsModules(model, child))];
+    count += inside.length - 1;
+    ready = [...ready, ...inside.filter((child) => holdsModules(model, child))];
   }
   return sight;
 }
@@ -213,25 +286,15 @@ export function revealing(model: Model, id: number, sight: Sight): Sight {
   const open = new Set(sight.open);
   const unfolded = new Set(sight.unfolded);
   for (const at of pathUp(model, id)) {
-    const node = model.nodes.get(at)!;
     if (at !== id) open.add(at);
-    if (node.hidden) unfolded.add(headOf(model, at));
+    const head = model.standIn.get(at);
+    if (head !== undefined) unfolded.add(head);
   }
   return { open, unfolded };
 }
 
-/** The first of the repeat that a node belongs to. */
-export function headOf(model: Model, id: number): number {
-  const parent = model.nodes.get(id)?.parent ?? null;
-  const siblings = parent === null ? model.tops : model.nodes.get(parent)!.children;
-  let at = siblings.indexOf(id);
-  while (at > 0 && model.nodes.get(siblings[at]!)!.hidden) at -= 1;
-  return siblings[at] ?? id;
-}
-
 export function everything(model: Model): Sight {
-  const all = [...model.nodes.values()];
-  return { open: new Set(all.filter(isModule).map((n) => n.id)), unfolded: new Set(all.filter((n) => (n.repeat ?? 1) > 1).map((n) => n.id)) };
+  return { open: new Set([...model.nodes.values()].filter(isModule).map((n) => n.id)), unfolded: new Set(model.standIn.values()) };
 }
 
 /** Nodes whose label, type or path has all the words; modules first, then by how little else is in the name. */
@@ -242,20 +305,19 @@ export function searched(model: Model, text: string, most = 60): GraphNode[] {
     const all = `${n.path} ${n.label} ${n.type}`.toLowerCase();
     return words.every((word) => all.includes(word));
   };
-  const found = [...model.nodes.values()].filter(fits);
+  const found = [...model.nodes.values()].filter((n) => !n.port && fits(n));
   found.sort((a, b) => Number(b.kind === "module") - Number(a.kind === "module") || a.path.length - b.path.length || a.id - b.id);
   return found.slice(0, most);
 }
 
 // ---- the API's answer ----
 
-export interface GraphAnswer {
-  models?: { root: string; class: string; file: string | null; line: number | null; modules: ModuleRow[] }[];
+/** With the files that it holds as this page reads them. */
+export type GraphAnswer = Partial<Omit<Answered, "models" | "graphs" | "layouts">> & {
+  models?: (Omit<GraphModel, "modules"> & { modules: ModuleRow[] })[];
   graphs?: RawGraph[];
-  health?: Record<string, { severity: string; checks: string[] }>;
-  time?: Record<string, number> | null;
-  missing?: string | null;
-}
+  layouts?: (RawLayout | null)[]; // of each graph
+};
 
 export interface Choice {
   root: string;
@@ -264,7 +326,8 @@ export interface Choice {
 }
 
 export function choicesOf(data: GraphAnswer): Choice[] {
-  const graphs = new Map((data.graphs ?? []).map((g) => [g.root ?? g.name, g]));
+  const laid = (data.graphs ?? []).map((g, i): RawGraph => ({ ...g, layout: data.layouts?.[i] ?? null }));
+  const graphs = new Map(laid.map((g) => [g.root ?? g.name, g]));
   const listed = (data.models ?? []).map((m) => ({ root: m.root, graph: graphs.get(m.root) ?? null, rows: m.modules ?? [] }));
   const known = new Set(listed.map((c) => c.root));
   const others = [...graphs].filter(([root]) => !known.has(root)).map(([root, graph]) => ({ root, graph, rows: [] }));

@@ -1,5 +1,5 @@
 // Without a recorded graph: the modules by their paths, in the order in which they ran.
-import { type Model, type ModuleRow, type RawNode, tree, wiringOf } from "./graph_model";
+import { addColumns, type Model, type ModuleRow, type RawNode, tree } from "./graph_model";
 
 export function modelOfModules(name: string, rows: ModuleRow[]): Model {
   const raw: RawNode[] = [];
@@ -33,15 +33,13 @@ export function modelOfModules(name: string, rows: ModuleRow[]): Model {
     const begins = row.order ?? 1e9 + i;
     for (let at: number | null = id; at !== null; at = raw[at]!.parent) starts.set(at, Math.min(starts.get(at) ?? Infinity, begins));
   });
-  fold(raw);
+  const standIn = fold(raw);
   const model = tree(name, raw, starts);
-  for (const node of [...model.nodes.values()]) chain(model, node.id, node.children);
+  model.standIn = standIn;
+  for (const head of standIn.values()) model.nodes.get(head)!.repeat! += 1;
   addUp(model);
+  addColumns(model, true);
   return model;
-}
-
-function chain(model: Model, module: number, children: number[]): void {
-  children.slice(1).forEach((child, i) => wiringOf(model, module).between.push([children[i]!, child]));
 }
 
 /** Parameters of a module are those of all below it; rows count a module's own. */
@@ -53,8 +51,9 @@ function addUp(model: Model): void {
   }
 }
 
-/** Equal siblings in a row whose names are numbers are drawn as the first of them, times their number. */
-export function fold(raw: RawNode[]): void {
+/** Equal siblings in a row whose names are numbers are drawn as the first of them: of each other one, the first. */
+export function fold(raw: RawNode[]): Map<number, number> {
+  const standIn = new Map<number, number>();
   const children = new Map<number | null, RawNode[]>();
   for (const node of raw) children.set(node.parent, [...(children.get(node.parent) ?? []), node]);
   const signs = new Map<number, string>();
@@ -71,10 +70,9 @@ export function fold(raw: RawNode[]): void {
     for (const node of siblings) {
       const numbered = /(^|\.)\d+$/.test(node.label) && (children.get(node.id)?.length ?? 0) > 0;
       const stem = node.label.replace(/\d+$/, "");
-      if (first && numbered && stem === first.label.replace(/\d+$/, "") && sign(first) === sign(node)) {
-        first.repeat = (first.repeat ?? 1) + 1;
-        node.hidden = true;
-      } else first = numbered ? node : null;
+      if (first && numbered && stem === first.label.replace(/\d+$/, "") && sign(first) === sign(node)) standIn.set(node.id, first.id);
+      else first = numbered ? node : null;
     }
   }
+  return standIn;
 }

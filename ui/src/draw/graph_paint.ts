@@ -1,7 +1,7 @@
 // Boxes and lines of a laid-out graph, of which only what is in sight is drawn.
 import { colour } from "../theme";
 import { fitted } from "./canvas";
-import { HEAD, type Layout, type Line, type Measure, type Placed } from "./graph_layout";
+import { type Layout, LINE, type Line, linesOf, type Note, type Placed } from "./graph_layout";
 import type { GraphNode, Model } from "./graph_model";
 
 export interface Camera {
@@ -16,39 +16,12 @@ export interface Look {
   mark: (node: GraphNode) => string | null; // severity of a finding at it
 }
 
-const SANS = '600 12.5px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
-const SMALL = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
-
-/** Sizes from the very fonts that are drawn with. */
-export function measureWith(context: CanvasRenderingContext2D): Measure {
-  const known = new Map<string, number>();
-  const width = (font: string, text: string) => {
-    const key = `${font}\n${text}`;
-    let size = known.get(key);
-    if (size === undefined) {
-      context.font = font;
-      known.set(key, (size = context.measureText(text).width));
-    }
-    return size;
-  };
-  return (node, folded, open) => {
-    if (open) return [width(SANS, `\u2212 ${node.label}  ${node.type}`) + (folded ? 70 : 40), 0];
-    const wide = Math.max(width(SANS, node.label), width(SMALL, below(node)));
-    const extra = (folded ? 34 : 0) + (node.kind === "module" ? 24 : 0);
-    return [Math.min(250, Math.max(64, wide + 26 + extra)), node.kind === "module" ? 44 : below(node) ? 40 : 28];
-  };
-}
+const FONT = '500 11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif'; // Python has measured for 11 px
+const LEFT = 8; // px before a text
 
 export function shapeText(node: { outputs: { shape: number[] }[] }): string {
   const shape = node.outputs[0]?.shape;
   return shape ? (shape.length ? shape.join("\u00d7") : "scalar") : "";
-}
-
-/** The second line of a box. */
-function below(node: GraphNode): string {
-  const shape = shapeText(node);
-  const type = node.kind === "module" && node.type !== node.label ? node.type : "";
-  return [type, shape].filter(Boolean).join("  ");
 }
 
 export function paintGraph(
@@ -69,9 +42,12 @@ export function paintGraph(
   const boxes = layout.boxes.filter(inSight);
   const paper = new Palette();
   for (const box of boxes) if (box.open) paintOpen(context, box, model.nodes.get(box.id)!, look, paper, box.id === chosen, camera.zoom);
-  const near = (p: [number, number]) => p[0] > sight.left - 200 && p[0] < sight.right + 200 && p[1] > sight.top - 200 && p[1] < sight.bottom + 200;
-  for (const line of layout.lines) if (line.points.some(near) || line.points.length > 2) paintLine(context, line, paper, model.traced, chosen);
+  const passes = (l: Line) => Math.min(l.x1, l.x2) < sight.right && Math.max(l.x1, l.x2) > sight.left && Math.min(l.begin, l.end) < sight.bottom && Math.max(l.low, l.through) > sight.top;
+  const from = layout.boxes.find((box) => box.id === chosen);
+  const near = from ? linesOf(layout, from) : new Set<Line>();
+  for (const line of layout.lines) if (passes(line)) paintLine(context, line, paper, model.traced, near.has(line));
   for (const box of boxes) if (!box.open) paintBox(context, box, model.nodes.get(box.id)!, look, paper, box.id === chosen, camera.zoom);
+  for (const note of layout.notes) paintNote(context, note, paper);
   context.restore();
 }
 
@@ -98,15 +74,24 @@ function paintOpen(context: CanvasRenderingContext2D, box: Placed, node: GraphNo
   context.lineWidth = chosen ? 2.5 : 1.2;
   context.stroke();
   if (zoom < 0.2) return;
-  context.fillStyle = paper.get("soft");
-  context.font = SANS;
+  context.font = FONT;
   context.textBaseline = "middle";
-  const type = node.type && node.type !== node.label ? `  ${node.type}` : "";
-  const times = box.folded ? `  \u00d7${node.repeat}` : "";
   const mark = look.mark(node);
-  const left = mark ? 22 : 10;
-  context.fillText(fitted(context, `\u2212 ${node.label}${type}${times}`, box.width - left - 10), box.x + left, box.y + HEAD / 2 + 1);
-  if (mark) paintMarkAt(context, mark, box.x + 12, box.y + HEAD / 2, paper);
+  const left = mark ? 22 : LEFT;
+  const head = fitted(context, `\u2212 ${box.first}`, box.width - left - LEFT);
+  context.fillStyle = paper.get("ink");
+  context.fillText(head, box.x + left, box.y + LINE);
+  const beside = left + context.measureText(head).width + 10;
+  context.fillStyle = paper.get("soft");
+  if (box.second) context.fillText(fitted(context, box.second, box.width - beside - LEFT), box.x + beside, box.y + LINE);
+  if (mark) paintMarkAt(context, mark, box.x + 12, box.y + LINE, paper);
+}
+
+function paintNote(context: CanvasRenderingContext2D, note: Note, paper: Palette): void {
+  context.font = FONT;
+  context.textBaseline = "alphabetic";
+  context.fillStyle = paper.get("soft");
+  context.fillText(note.text, note.x, note.y);
 }
 
 function paintBox(context: CanvasRenderingContext2D, box: Placed, node: GraphNode, look: Look, paper: Palette, chosen: boolean, zoom: number): void {
@@ -114,7 +99,7 @@ function paintBox(context: CanvasRenderingContext2D, box: Placed, node: GraphNod
   const round = node.kind === "module" ? 7 : 14;
   if (box.folded)
     for (const shift of [6, 3]) {
-      rounded(context, box.x + shift, box.y - shift, box.width, box.height, round);
+      rounded(context, box.x + shift, box.y + shift, box.width, box.height, round); // below: above, arrows end
       context.fillStyle = paper.get("card");
       context.fill();
       context.strokeStyle = paper.get("faint");
@@ -136,25 +121,15 @@ function paintBox(context: CanvasRenderingContext2D, box: Placed, node: GraphNod
 }
 
 function paintText(context: CanvasRenderingContext2D, box: Placed, node: GraphNode, ink: string): void {
-  const second = below(node);
-  const expandable = node.children.length > 0;
   context.fillStyle = ink;
   context.textBaseline = "middle";
-  context.font = SANS;
-  const label = `${expandable ? "+ " : ""}${node.label}`;
-  const badge = box.folded ? `\u00d7${node.repeat}` : "";
-  const room = box.width - 18 - (badge ? 34 : 0);
+  context.font = FONT;
+  const first = node.children.length > 0 ? `+ ${box.first}` : box.first;
   const middle = box.y + box.height / 2;
-  context.fillText(fitted(context, label, room), box.x + 10, second ? middle - 8 : middle);
-  if (badge) {
-    context.textAlign = "right";
-    context.fillText(badge, box.x + box.width - 9, second ? middle - 8 : middle);
-    context.textAlign = "left";
-  }
-  if (!second) return;
-  context.font = SMALL;
+  context.fillText(fitted(context, first, box.width - LEFT - 4), box.x + LEFT, box.second ? middle - LINE / 2 : middle);
+  if (!box.second) return;
   context.globalAlpha = 0.8;
-  context.fillText(fitted(context, second, box.width - 18), box.x + 10, middle + 9);
+  context.fillText(fitted(context, box.second, box.width - LEFT - 4), box.x + LEFT, middle + LINE / 2);
   context.globalAlpha = 1;
 }
 
@@ -179,37 +154,32 @@ function paintMarkAt(context: CanvasRenderingContext2D, severity: string, x: num
   context.stroke();
 }
 
-function paintLine(context: CanvasRenderingContext2D, line: Line, paper: Palette, traced: boolean, chosen: number | null): void {
-  const { points } = line;
-  const [first, last] = [points[0], points[points.length - 1]];
-  if (!first || !last) return;
-  const near = chosen !== null && (line.source === chosen || line.target === chosen);
+function paintLine(context: CanvasRenderingContext2D, line: Line, paper: Palette, traced: boolean, near: boolean): void {
+  const { x1, begin, low, x2, end, through } = line;
+  const middle = (low + end) / 2;
   context.beginPath();
-  context.moveTo(...first);
-  for (let i = 1; i < points.length - 1; i += 1) {
-    const [a, b] = [points[i]!, points[i + 1]!];
-    context.quadraticCurveTo(a[0], a[1], (a[0] + b[0]) / 2, (a[1] + b[1]) / 2);
-  }
-  context.lineTo(...last);
+  context.moveTo(x1, begin);
+  context.lineTo(x1, low);
+  context.bezierCurveTo(x1, middle, x2, middle, x2, end);
+  context.lineTo(x2, through);
   context.strokeStyle = near ? paper.get("accent") : paper.get("faint");
   context.lineWidth = near ? 2.2 : 1.2;
   if (!traced) context.setLineDash([2, 4]);
   context.stroke();
   context.setLineDash([]);
-  if (!traced || line.target === null) return;
-  const before = points[points.length - 2] ?? first;
-  const angle = Math.atan2(last[1] - before[1], last[0] - before[0]);
+  if (!traced || !line.arrow) return;
+  const up = end < low ? -1 : 1;
   context.beginPath();
-  context.moveTo(...last);
-  context.lineTo(last[0] - 7 * Math.cos(angle - 0.4), last[1] - 7 * Math.sin(angle - 0.4));
-  context.lineTo(last[0] - 7 * Math.cos(angle + 0.4), last[1] - 7 * Math.sin(angle + 0.4));
+  context.moveTo(x2, end);
+  context.lineTo(x2 - 3.5, end - 7 * up);
+  context.lineTo(x2 + 3.5, end - 7 * up);
   context.fillStyle = context.strokeStyle;
   context.fill();
 }
 
 /** All of it in the canvas, but never larger than life, nor too small to read; a tall graph begins at its top. */
 export function fitting(layout: Layout, width: number, height: number): Camera {
-  const whole = Math.min((width - 40) / layout.width, (height - 40) / layout.height, 1.15);
+  const whole = Math.min((width - 40) / layout.width, (height - 40) / layout.height, 1.3);
   const zoom = Math.max(whole, Math.min(0.85, (width - 40) / layout.width));
   const tall = layout.height * zoom > height - 40;
   return { zoom, x: layout.width / 2 - width / 2 / zoom, y: tall ? -16 / zoom : layout.height / 2 - height / 2 / zoom };

@@ -1,6 +1,6 @@
 // What is coloured, marked and expanded: of the model's nodes, by what is asked for.
 import type { FindingHere } from "../parts/findings_at";
-import { type GraphNode, headOf, type Model, type Sight } from "./graph_model";
+import { type GraphNode, headsIn, levelOf, type Model, type Sight, TOP } from "./graph_model";
 
 export type By = "health" | "time" | "memory" | "parameters" | "flops" | "kind";
 
@@ -19,7 +19,7 @@ export function findingsBelow(model: Model, here: Map<string, FindingHere[]>): M
     const own = node.kind === "module" ? here.get(node.path) : undefined;
     if (!own) continue;
     for (let at: number | null = node.id; at !== null; at = model.nodes.get(at)?.parent ?? null) {
-      const head = model.nodes.get(at)?.hidden ? headOf(model, at) : at;
+      const head = model.standIn.get(at) ?? at;
       for (const id of new Set([at, head])) {
         const known = found.get(id) ?? [];
         found.set(id, [...known, ...own.filter((f) => !known.some((k) => k.index === f.index))]);
@@ -35,10 +35,12 @@ export function toggled(sight: Sight, id: number): Sight {
   return { ...sight, open };
 }
 
-export function unfolding(sight: Sight, id: number): Sight {
-  const unfolded = new Set(sight.unfolded);
-  if (!unfolded.delete(id)) unfolded.add(id);
-  return { ...sight, unfolded };
+/** Draw the repeats beside a node one by one, or folded again. */
+export function unfolding(model: Model, sight: Sight, id: number): Sight {
+  const module = model.nodes.get(id)?.parent ?? TOP;
+  if (levelOf(model, module, sight).folded) return { ...sight, unfolded: new Set([...sight.unfolded, id]) };
+  const heads = headsIn(model, module);
+  return { ...sight, unfolded: new Set([...sight.unfolded].filter((head) => !heads.has(head))) };
 }
 
 export function writtenSight(sight: Sight): string {

@@ -179,7 +179,7 @@ function processOf(data: Row): Process {
 }
 
 function growthOf(data: Row): string {
-  return (number(data["slope"]) ?? 0) > 0 ? text(data["owner"]) || "something that could not be named" : "";
+  return (number(data["slope"]) ?? 0) > 0 ? text(data["owner"]) || "owner unknown" : "";
 }
 
 function aboutOf(data: Row): string {
@@ -214,7 +214,8 @@ function frameAlone(raw: unknown): Frame | null {
   const value = number(data["value"]);
   if (value === null || typeof data["name"] !== "string") return null;
   const made: Frame = { name: data["name"], value, file: text(data["file"]) || null, line: number(data["line"]), module: text(data["module"]) || null, children: [] };
-  return made;
+  const own = number(data["own"]); // where frames too small to see were left out, what is left does not tell it
+  return own === null ? made : { ...made, self: own };
 }
 
 function row(value: unknown): Row {

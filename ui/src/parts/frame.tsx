@@ -2,15 +2,21 @@
 import type { ComponentChildren } from "preact";
 import { switchTheme, useTheme } from "../theme";
 
-export function Frame({ crumb, tabs, right, children }: { crumb?: ComponentChildren; tabs?: ComponentChildren; right?: ComponentChildren; children: ComponentChildren }) {
+interface Props {
+  crumb?: ComponentChildren;
+  tabs?: ComponentChildren;
+  right?: ComponentChildren;
+  alone?: boolean; // the file shows one thing: there are no runs to go back to
+  children: ComponentChildren;
+}
+
+export function Frame({ crumb, tabs, right, alone, children }: Props) {
   return (
     <>
       <header class="top">
         <div class="inner">
           <div class="line">
-            <a class="brand" href="#/" title="All runs">
-              <Ball /> Clew
-            </a>
+            {alone ? <Brand /> : <Brand href="#/" title="All runs" />}
             <div class="crumb grow">{crumb}</div>
             {right}
             <ThemeSwitch />
@@ -23,6 +29,14 @@ export function Frame({ crumb, tabs, right, children }: { crumb?: ComponentChild
       </header>
       <main class="page">{children}</main>
     </>
+  );
+}
+
+function Brand(link: { href?: string; title?: string }) {
+  return (
+    <a class="brand" {...link}>
+      <Ball /> Clew
+    </a>
   );
 }
 

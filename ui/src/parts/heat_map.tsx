@@ -1,5 +1,6 @@
 // The heat map itself: canvas, labels, marks of findings, pointer and keyboard.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { LayerRow } from "../answers";
 import { Canvas, fitted, pointOn } from "../draw/canvas";
 import { AXIS, cellAt, cellWidth, columnAt, type HeatShape, labelledColumns, labelledRows, pixels, rowHeightFor, visibleRows } from "../draw/heat";
 import { fromHex, type Scale } from "../draw/scale";
@@ -10,19 +11,7 @@ import type { FindingHere } from "./findings_at";
 import { worst } from "./findings_at";
 import { Tip, type TipAt } from "./tip";
 
-export interface HeatLayer {
-  site: string;
-  key: string;
-  module: string | null;
-  param: string | null;
-  op: string | null;
-  root: string | null;
-  class: string | null;
-  label: string;
-  file: string | null;
-  line: number | null;
-  numel: number | null;
-}
+export type HeatLayer = LayerRow;
 
 interface Props {
   data: Layers;
@@ -155,7 +144,7 @@ function CellTip({ data, rows, findings, cell, bad }: Props & { cell: { row: num
             {data.exact ? "" : " and after"}
           </dd>
           <dt>{data.stats.find((s) => s.stat === data.stat)?.label ?? data.stat}</dt>
-          <dd class="num">{value === null || value === undefined ? (wrong ? "not finite" : "not recorded") : withUnit(value, data.unit)}</dd>
+          <dd class="num">{value === null || value === undefined ? (wrong ? "non-finite" : "not recorded") : withUnit(value, data.unit)}</dd>
           {range && range[0] !== undefined && (
             <>
               <dt>range</dt>
@@ -166,7 +155,7 @@ function CellTip({ data, rows, findings, cell, bad }: Props & { cell: { row: num
           )}
           {wrong && (
             <>
-              <dt>not finite</dt>
+              <dt>non-finite</dt>
               <dd class="num">{plural(wrong, "value")}</dd>
             </>
           )}

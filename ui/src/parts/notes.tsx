@@ -1,12 +1,8 @@
 // The author's notes on a run: Markdown, kept beside the run, drawn as nodes.
 import { useState } from "preact/hooks";
 import { asError, isReport, ofRun, put, useApi } from "../api";
+import type { NotesAnswer } from "../answers";
 import { Markdown } from "./markdown";
-
-interface NotesAnswer {
-  markdown: string;
-  modified: number | null;
-}
 
 export function Notes({ id }: { id: string }) {
   const notes = useApi<NotesAnswer>(ofRun(id, "notes"));
@@ -38,7 +34,7 @@ export function Notes({ id }: { id: string }) {
         text ? (
           <Markdown text={text} />
         ) : (
-          <p class="faint">{notes.error ? notes.error.message : "What you found out, for whoever opens this run next. Markdown."}</p>
+          <p class="faint">{notes.error ? notes.error.message : "Your notes on this run, in Markdown."}</p>
         )
       ) : (
         <form

@@ -96,7 +96,7 @@ function useParts(signal: Compared["signals"][number], data: Compared, axis: Axi
   const runs = data.runs.map((r) => r.id).join();
   useEffect(() => {
     const stop = new AbortController();
-    const nothing = (key: string): SeriesPart => ({ key, signal: signal.signal, site: {}, label: signal.label, unit: signal.unit, exact: true, total: 0, x: [], steps: [], mean: [] });
+    const nothing = (key: string): SeriesPart => ({ key, signal: signal.signal, site: {}, label: signal.label, unit: signal.unit, exact: true, total: 0, x: [], steps: [], mean: [], marks: [] });
     const asked = data.runs.map(async (run, i) => {
       const key = signal.keys[i];
       if (!key) return nothing(run.id);

@@ -1,7 +1,7 @@
 // The model: expanded where one wants to look, folded where it repeats, coloured by what one asks.
 import { useMemo } from "preact/hooks";
 import { ofRun, useApi } from "../api";
-import { choicesOf, type GraphAnswer, type Model, modelOf } from "../draw/graph_model";
+import { choicesOf, firstSight, type GraphAnswer, type Model, modelOf } from "../draw/graph_model";
 import { modelOfModules } from "../draw/graph_modules";
 import { Await, Missing } from "../parts/states";
 import { useParam } from "../state";
@@ -30,6 +30,7 @@ function Choose({ data, id, run, version }: ViewProps & { data: GraphAnswer }) {
   const chosen = choices.find((c) => c.root === root) ?? choices.find((c) => c.graph) ?? choices[0]!;
   const stamp = `${chosen.root}:${chosen.graph?.nodes.length ?? 0}:${chosen.rows.length}`;
   const model: Model = useMemo(() => (chosen.graph ? modelOf(chosen.graph) : modelOfModules(chosen.root, chosen.rows)), [stamp]);
+  const first = useMemo(() => firstSight(model), [model]);
   return (
     <>
       {choices.length > 1 && (
@@ -47,11 +48,11 @@ function Choose({ data, id, run, version }: ViewProps & { data: GraphAnswer }) {
       {!chosen.graph && (
         <div class="notice" role="note">
           <span>
-            These are the modules in the order in which they ran, without the operations and tensors between them: {data.missing ?? `record with ${HOW}`}
+            These are the modules in the order they ran, without the operations and tensors between them: {data.missing ?? `record with ${HOW}`}
           </span>
         </div>
       )}
-      <GraphField key={chosen.root} model={model} data={data} id={id} run={run} version={version} />
+      <GraphField key={chosen.root} model={model} time={data.time} run={{ id, run, version }} first={first} />
     </>
   );
 }

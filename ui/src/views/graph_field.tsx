@@ -1,45 +1,52 @@
 // The drawing of one model: pan, zoom, expand, search, colour; and what is known of the chosen node.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Canvas, pointOn } from "../draw/canvas";
-import { boxAt, type Cache, layout as laidOut, type Placed } from "../draw/graph_layout";
-import { everything, firstSight, type GraphAnswer, type GraphNode, isModule, type Model, revealing, searched, type Sight } from "../draw/graph_model";
+import { boxAt, layout as laidOut, LINE, type Line, lineAt, type Placed } from "../draw/graph_layout";
+import { everything, type GraphNode, isModule, levelOf, type Model, revealing, searched, type Sight, TOP } from "../draw/graph_model";
 import { type By, findingsBelow, readSight, toggled, unfolding, valueBy, writtenSight } from "../draw/graph_sight";
-import { type Camera, centred, fitting, type Look, measureWith, paintGraph, zoomed } from "../draw/graph_paint";
+import { type Camera, centred, fitting, type Look, paintGraph, zoomed } from "../draw/graph_paint";
 import { css, inkOn, type Scale, scaleOver } from "../draw/scale";
-import { plural } from "../format";
+import { plural, withUnit } from "../format";
 import { useKeys } from "../keys";
 import { type FindingHere, findingsByModule, worst } from "../parts/findings_at";
 import { Legend } from "../parts/legend";
 import { Mark } from "../parts/mark";
+import { Tip, type TipAt } from "../parts/tip";
 import { setParams, useParam, usePlace } from "../state";
 import { colour, useTheme } from "../theme";
 import { NodePanel } from "./graph_node";
 import type { ViewProps } from "./view";
 
+const MOST_LISTED = 500;
 const UNITS: Record<By, string> = { health: "", time: "s", memory: "B", parameters: "count", flops: "FLOPs", kind: "" };
 
-interface Props extends ViewProps {
+interface Props {
   model: Model;
-  data: GraphAnswer;
+  time?: Record<string, number> | null; // of each module, where it was profiled
+  run?: ViewProps; // that the model is of; without one there is nothing but the graph
+  colour?: By; // at first
+  first: Sight; // what is open at first
 }
 
-export function GraphField({ model, data, id, run, version }: Props) {
-  const [by, setBy] = useParam("colour", "health");
+type Under = { box: Placed; line: null } | { box: null; line: Line };
+
+export function GraphField({ model, time = null, run: of, colour: firstColour = "health", first }: Props) {
+  const { id, version } = of ?? { id: null, version: 0 };
+  const run = of?.run ?? null;
+  const [by, setBy] = useParam("colour", firstColour);
   const [find, setFind] = useParam("find");
-  const [sight, setSight] = useSight(model);
+  const [sight, setSight] = useSight(first);
   const [chosen, choose] = useChosen(model, sight, setSight);
   const [camera, setCamera] = useState<Camera | null>(null);
-  const [over, setOver] = useState(false);
+  const [over, setOver] = useState<{ at: TipAt; under: Under } | null>(null);
   const drag = useRef<{ x: number; y: number; moved: boolean } | null>(null);
   const field = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState<[number, number]>([0, 0]);
   const theme = useTheme();
-  const cache = useRef<Cache>(new Map());
-  const measure = useMemo(() => measureWith(document.createElement("canvas").getContext("2d")!), []);
-  const layout = useMemo(() => laidOut(model, sight, cache.current, measure), [model, sight]);
-  const findings = useMemo(() => findingsBelow(model, findingsByModule(run)), [model, run.verdict, run.links]);
-  const scale = useMemo(() => scaleFor(model, by as By, data.time ?? null), [model, by, data.time]);
-  const look = useMemo(() => lookOf(by as By, scale, findings, data.time ?? null), [by, scale, findings, theme]);
+  const layout = useMemo(() => laidOut(model, sight), [model, sight]);
+  const findings = useMemo(() => (run ? findingsBelow(model, findingsByModule(run)) : new Map<number, FindingHere[]>()), [model, run?.verdict, run?.links]);
+  const scale = useMemo(() => scaleFor(model, by as By, time), [model, by, time]);
+  const look = useMemo(() => lookOf(by as By, scale, findings, time), [by, scale, findings, theme]);
 
   useEffect(() => {
     const element = field.current!;
@@ -69,7 +76,7 @@ export function GraphField({ model, data, id, run, version }: Props) {
   const toggle = (node: number) => {
     const before = layout.boxes.find((b) => b.id === node);
     const next = toggled(sight, node);
-    const after = laidOut(model, next, cache.current, measure).boxes.find((b) => b.id === node);
+    const after = laidOut(model, next).boxes.find((b) => b.id === node);
     if (seen && before && after) setCamera({ ...seen, x: seen.x + after.x - before.x + (after.width - before.width) / 2, y: seen.y + after.y - before.y });
     setSight(next);
   };
@@ -80,11 +87,19 @@ export function GraphField({ model, data, id, run, version }: Props) {
   const move = (e: PointerEvent) => {
     if (!seen) return;
     const [x, y] = pointOn(e);
-    if (!drag.current) return setOver(boxAt(layout, seen.x + x / seen.zoom, seen.y + y / seen.zoom) !== null);
+    if (!drag.current) return point(e, seen.x + x / seen.zoom, seen.y + y / seen.zoom, seen.zoom);
+    setOver(null);
     const [dx, dy] = [e.clientX - drag.current.x, e.clientY - drag.current.y];
     if (!drag.current.moved && Math.hypot(dx, dy) < 4) return;
     drag.current = { x: e.clientX, y: e.clientY, moved: true };
     setCamera({ ...seen, x: seen.x - dx / seen.zoom, y: seen.y - dy / seen.zoom });
+  };
+  /** A box is told when it is closed, or at its title; between boxes, the line there. */
+  const point = (e: PointerEvent, x: number, y: number, zoom: number) => {
+    const box = boxAt(layout, x, y);
+    const line = !box || box.open ? lineAt(layout, x, y, 5 / zoom) : null;
+    const under: Under | null = line ? { box: null, line } : box && (!box.open || y < box.y + 2 * LINE) ? { box, line: null } : null;
+    setOver(under && { under, at: { x: e.clientX, y: e.clientY } });
   };
   const up = (e: PointerEvent) => {
     const was = drag.current;
@@ -116,9 +131,11 @@ export function GraphField({ model, data, id, run, version }: Props) {
     { keys: ["+", "="], says: "zoom in", act: () => zoomBy(1.25) },
     { keys: ["-"], says: "zoom out", act: () => zoomBy(0.8) },
     { keys: ["0"], says: "whole graph", act: () => setCamera(fitting(layout, size[0], size[1])) },
-    { keys: ["Enter"], says: "expand or collapse the chosen module", act: () => chosen !== null && toggle(chosen) },
+    { keys: ["Enter"], says: "expand or collapse the selected module", act: () => chosen !== null && toggle(chosen) },
     { keys: ["ArrowUp", "ArrowDown"], says: "previous or next node", act: (e) => reveal(neighbour(model, layout.boxes.map((b) => b.id), chosen, e.key === "ArrowDown" ? 1 : -1)) },
   ]);
+  const nodes = useMemo(() => [...model.nodes.values()].filter((n) => !n.port), [model]);
+  const shown = layout.boxes.filter((box) => box.id >= 0); // the ports of modules are no nodes
   const node = chosen === null ? null : (model.nodes.get(chosen) ?? null);
   const matches = useMemo(() => searched(model, find), [model, find]);
   return (
@@ -128,27 +145,27 @@ export function GraphField({ model, data, id, run, version }: Props) {
         <label>
           Colour
           <select id="colour" value={by} onChange={(e) => setBy(e.currentTarget.value)}>
-            <option value="health">health</option>
+            {run && <option value="health">health</option>}
             <option value="parameters">parameters</option>
-            {model.traced && <option value="memory">memory for the backward</option>}
+            {model.traced && <option value="memory">memory for backward</option>}
             {model.traced && <option value="flops">FLOPs</option>}
-            {data.time && <option value="time">time</option>}
+            {time && <option value="time">time</option>}
             <option value="kind">kind</option>
           </select>
         </label>
         <button type="button" onClick={() => (setSight(everything(model)), setCamera(null))}>
           Expand all
         </button>
-        <button type="button" onClick={() => (setSight(firstSight(model)), setCamera(null))}>
+        <button type="button" onClick={() => (setSight(first), setCamera(null))}>
           Collapse
         </button>
         <span class="says">
-          {plural(model.nodes.size, "node")}, {layout.boxes.length} in view
+          {plural(nodes.length, "node")}, {shown.length} in view
         </span>
       </div>
       <div class="graph">
-        <div class="field" ref={field} data-boxes={layout.boxes.length} data-zoom={seen?.zoom.toFixed(3)}>
-          <Canvas paint={paint} label={`graph of ${model.name}, ${plural(layout.boxes.length, "box", "boxes")}`} class={over ? "over" : ""} onPointerDown={down} onPointerMove={move} onPointerUp={up} onDblClick={double} onWheel={wheel} />
+        <div class="field" ref={field} data-boxes={shown.length} data-zoom={seen?.zoom.toFixed(3)}>
+          <Canvas paint={paint} label={`graph of ${model.name}, ${plural(layout.boxes.length, "box", "boxes")}`} class={over?.under.box ? "over" : ""} onPointerLeave={() => setOver(null)} onPointerDown={down} onPointerMove={move} onPointerUp={up} onDblClick={double} onWheel={wheel} />
           <div class="key">
             {scale && scale.values ? <Legend scale={scale.scale} unit={UNITS[by as By]} /> : by === "health" ? <Health /> : <span class="soft">{by === "kind" ? "modules, operations, inputs" : "nothing recorded"}</span>}
           </div>
@@ -168,15 +185,54 @@ export function GraphField({ model, data, id, run, version }: Props) {
           {find ? (
             <Found matches={matches} pick={(n) => reveal(n)} />
           ) : node ? (
-            <NodePanel node={node} model={model} id={id} run={run} version={version} found={findings.get(node.id) ?? []} time={data.time?.[node.path] ?? null} open={sight.open.has(node.id)} unfolded={sight.unfolded.has(node.id)} onToggle={() => toggle(node.id)} onUnfold={() => setSight(unfolding(sight, node.id))} />
+            <NodePanel node={node} id={id} version={version} found={findings.get(node.id) ?? []} time={time?.[node.path] ?? null} open={sight.open.has(node.id)} unfolded={!levelOf(model, node.parent ?? TOP, sight).folded} onToggle={() => toggle(node.id)} onUnfold={() => setSight(unfolding(model, sight, node.id))} />
           ) : (
             <div class="inside soft">
-              <p>Click a box to see its shapes, statistics and findings. A double click, or a click on + before its name, expands a module. Drag to move, turn the wheel to zoom.</p>
+              <p>Click a box to see its shapes{run ? ", statistics and findings" : " and its line"}. A double click, or a click on + before its name, expands a module. Drag to move, scroll to zoom.</p>
             </div>
           )}
         </aside>
       </div>
+      <BoxList boxes={layout.boxes} model={model} toggle={toggle} choose={choose} />
+      {over && <GraphTip at={over.at} under={over.under} node={over.under.box ? model.nodes.get(over.under.box.id)! : null} />}
     </>
+  );
+}
+
+/** What the canvas shows, for those who can't see it: in order, each box to choose or to open. */
+function BoxList({ boxes, model, toggle, choose }: { boxes: Placed[]; model: Model; toggle: (id: number) => void; choose: (id: number) => void }) {
+  return (
+    <ul class="hidden" aria-label="Boxes of the graph">
+      {boxes.slice(0, MOST_LISTED).map((box) => {
+        const opens = isModule(model.nodes.get(box.id)!);
+        const place = [box.x, box.y, box.width, box.height].map((n) => n.toFixed(1)).join();
+        return (
+          <li>
+            <button type="button" tabIndex={-1} aria-expanded={opens ? box.open : undefined} data-node={box.id} data-module={box.module} data-place={place} onClick={() => (opens ? toggle(box.id) : choose(box.id))}>
+              {box.first}
+            </button>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** What is under the pointer: of a box what is known of its node, of a line the tensor that goes along it. */
+function GraphTip({ at, under, node }: { at: TipAt; under: Under; node: GraphNode | null }) {
+  if (!node) return under.line?.tensor ? <Tip at={at}>{under.line.tensor}</Tip> : null;
+  return (
+    <Tip at={at}>
+      <b>{node.path || node.label}</b> <span class="soft">{node.type}</span>
+      {under.box?.second && <div>{under.box.second}</div>}
+      {node.saved ? <div>{withUnit(node.saved, "B")} kept for backward</div> : null}
+      {node.feeds_result === false && <div>does not feed the result</div>}
+      {node.file && (
+        <div class="where">
+          {node.file}:{node.line}
+        </div>
+      )}
+    </Tip>
   );
 }
 
@@ -186,10 +242,9 @@ function neighbour(model: Model, order: number[], chosen: number | null, by: num
 }
 
 /** What is expanded is part of the address, unless it is what one sees first, or too long for one. */
-function useSight(model: Model): [Sight, (sight: Sight) => void] {
+function useSight(first: Sight): [Sight, (sight: Sight) => void] {
   const [text, setText] = useParam("open");
   const [big, setBig] = useState<Sight | null>(null);
-  const first = useMemo(() => firstSight(model), [model]);
   const sight = useMemo(() => big ?? (text ? readSight(text) : first), [text, first, big]);
   const set = (next: Sight) => {
     const written = writtenSight(next);
@@ -256,7 +311,7 @@ function Health() {
 }
 
 function Found({ matches, pick }: { matches: GraphNode[]; pick: (node: GraphNode) => void }) {
-  if (!matches.length) return <div class="inside soft">Nothing of that name in the graph.</div>;
+  if (!matches.length) return <div class="inside soft">No match in the graph.</div>;
   return (
     <ul class="found-list" aria-label="Found in the graph">
       {matches.map((node) => (

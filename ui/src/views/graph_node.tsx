@@ -1,17 +1,17 @@
 // What is known of one node: shapes, sizes, statistics, its line, and what was found there.
 import { ofRun, useApi } from "../api";
-import type { GraphNode, Model } from "../draw/graph_model";
+import type { GraphNode } from "../draw/graph_model";
 import { withUnit } from "../format";
 import type { FindingHere } from "../parts/findings_at";
 import { Mark } from "../parts/mark";
 import { Num } from "../parts/num";
 import { hrefTo } from "../state";
 import type { SignalList } from "../types";
-import type { ViewProps } from "./view";
 
-interface Props extends ViewProps {
+interface Props {
+  id: string | null; // of the run that has more to say of it
+  version: number;
   node: GraphNode;
-  model: Model;
   found: FindingHere[];
   time: number | null;
   open: boolean;
@@ -36,11 +36,11 @@ export function NodePanel({ node, id, version, found, time, open, unfolded, onTo
           )}
           {(node.repeat ?? 1) > 1 && (
             <button type="button" onClick={onUnfold}>
-              {unfolded ? "Fold again" : `Show all ${node.repeat} one by one`}
+              {unfolded ? "Fold again" : `Show all ${node.repeat} separately`}
             </button>
           )}
         </div>
-        {found.length > 0 && (
+        {id !== null && found.length > 0 && (
           <div class="section">
             <h4>Findings</h4>
             {found.map((f) => (
@@ -62,7 +62,7 @@ export function NodePanel({ node, id, version, found, time, open, unfolded, onTo
                 </dd>
               </>
             ))}
-            {(node.repeat ?? 1) > 1 && <Fact name="repeated" value={`${node.repeat} times alike`} />}
+            {(node.repeat ?? 1) > 1 && <Fact name="repeated" value={`${node.repeat} identical blocks`} />}
             {node.parameters ? <Fact name="parameters" value={withUnit(node.parameters, "count")} /> : null}
             {node.flops ? <Fact name="FLOPs" value={withUnit(node.flops, "FLOPs")} /> : null}
             {node.saved ? <Fact name="kept for backward" value={withUnit(node.saved, "B")} /> : null}
@@ -78,7 +78,7 @@ export function NodePanel({ node, id, version, found, time, open, unfolded, onTo
             )}
           </dl>
         </div>
-        {node.kind === "module" && node.path !== "" && <Statistics id={id} path={node.path} version={version} />}
+        {id !== null && node.kind === "module" && node.path !== "" && <Statistics id={id} path={node.path} version={version} />}
       </div>
     </>
   );
@@ -107,7 +107,7 @@ function Statistics({ id, path, version }: { id: string; path: string; version: 
   const last = new Map((values.data?.series ?? []).map((s) => [s.key, s.mean?.[s.mean.length - 1]]));
   return (
     <div class="section">
-      <h4>Statistics, newest</h4>
+      <h4>Latest statistics</h4>
       <dl class="facts">
         {rows.map((row) => (
           <>

@@ -1,6 +1,7 @@
 // One layer's values over time: as a ridge of outlines, or as a heat map of steps × values.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isReport, ofRun, useApi } from "../api";
+import type { HistogramSites } from "../answers";
 import { drawn, type Drawn, type HistogramAnswer } from "../draw/bins";
 import { Canvas, pointOn } from "../draw/canvas";
 import { css, rgbAt, ticks } from "../draw/scale";
@@ -13,9 +14,7 @@ import { Tip, type TipAt } from "../parts/tip";
 import { setParams, usePlace, useParam } from "../state";
 import { colour } from "../theme";
 
-interface Sites {
-  sites?: { site: string; label: string; stats: string[] }[];
-}
+type Sites = Partial<HistogramSites>;
 
 interface Props {
   id: string;
@@ -128,7 +127,7 @@ function Chart({ data, style }: { data: HistogramAnswer; style: string }) {
     <>
       <Canvas paint={paint} height={height} label={`histograms at ${plural(shown.steps.length, "step")}`} onMouseMove={move} onMouseLeave={() => setOver(null)} />
       <p class="hint">
-        {shown.log2 ? "Size of the values as powers of two; the leftmost bin holds zero too." : "Values; up to 4,096 of each layer, evenly spaced."} One row per recorded step, the newest below.
+        {shown.log2 ? "Size of the values as powers of two; the leftmost bin also contains zero." : "Values; up to 4,096 of each layer, evenly spaced."} One row per recorded step, the newest at the bottom.
       </p>
       {over && (
         <Tip at={over.at}>

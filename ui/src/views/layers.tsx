@@ -1,13 +1,13 @@
 // Layers × steps for one statistic: a gradient that vanishes on its way is a dark band, a dying layer a dark row.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ofRun, useApi } from "../api";
+import type { LayerMap } from "../answers";
 import { clipped, matching } from "../draw/heat";
-import type { ScaleKind } from "../draw/scale";
 import { scaleOver } from "../draw/scale";
 import { digits, plural, withUnit } from "../format";
 import { useKeys } from "../keys";
 import { findingsByModule } from "../parts/findings_at";
-import { HeatMap, type HeatLayer } from "../parts/heat_map";
+import { HeatMap } from "../parts/heat_map";
 import { Legend } from "../parts/legend";
 import { Await, Empty, Missing } from "../parts/states";
 import { setParams, useParam, usePlace } from "../state";
@@ -15,27 +15,8 @@ import { Histograms } from "./histograms";
 import type { ViewProps } from "./view";
 import "./views.css";
 
-interface Stat {
-  stat: string;
-  label: string;
-  unit: string;
-  scale: ScaleKind;
-}
-
-export interface Layers {
-  stats: Stat[];
-  stat: string;
-  unit: string;
-  scale: ScaleKind;
-  exact: boolean;
-  columns: number[];
-  layers: HeatLayer[];
-  mean: (number | null)[][];
-  min?: (number | null)[][];
-  max?: (number | null)[][];
-  bad: [number, number, number][];
-  missing?: string;
-}
+/** The map, or why there is none. */
+export type Layers = LayerMap & { missing?: string };
 
 export function LayersView({ id, run, version }: ViewProps) {
   const [stat, setStat] = useParam("stat");
@@ -50,7 +31,7 @@ export function LayersView({ id, run, version }: ViewProps) {
         {(whole) => {
           const data = whole.layers?.length ? clipped(whole, from === "" ? null : Number(from), to === "" ? null : Number(to)) : whole;
           return data.missing || !data.layers?.length ? (
-            <Missing title="No statistics of layers in this run" how={data.missing ?? "They are recorded from the first training steps on."} />
+            <Missing title="No layer statistics in this run" how={data.missing ?? "They start with the first training steps."} />
           ) : (
             <>
               <div class="tool">
@@ -79,7 +60,7 @@ function Range({ data, zoomed }: { data: Layers; zoomed: boolean }) {
   return (
     <span class="says">
       steps <span class="num">{digits(first)}</span> to <span class="num">{digits(last)}</span>,{" "}
-      {data.exact ? `${plural(data.columns.length, "recorded step")}` : "several recorded steps a column"}{" "}
+      {data.exact ? `${plural(data.columns.length, "recorded step")}` : "several recorded steps per column"}{" "}
       {zoomed ? (
         <button type="button" onClick={() => setParams({ from: "", to: "" })}>
           Whole run
@@ -118,7 +99,7 @@ function Map({ id, run, data, search, version }: Pick<ViewProps, "id" | "run" | 
         <Extremes data={data} rows={rows} />
       </div>
       {rows.length === 0 ? (
-        <Empty title="No layer of that name" />
+        <Empty title="No matching layer" />
       ) : (
         <HeatMap
           data={data}

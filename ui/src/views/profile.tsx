@@ -1,26 +1,20 @@
 // Where the time and the memory go: over the steps of the run, inside one step, and by module.
 import { useMemo, useState } from "preact/hooks";
 import { ofRun, useApi } from "../api";
-import type { Frame } from "../draw/flame";
-import { type Profile, readProfile } from "../draw/profile";
-import { digits } from "../format";
-import { Choices } from "../parts/choices";
+import type { ProfileAnswer } from "../answers";
+import { readProfile } from "../draw/profile";
 import { Await, Empty } from "../parts/states";
-import { hrefTo, useParam } from "../state";
+import { hrefTo } from "../state";
 import type { RunDetail, SeriesAnswer } from "../types";
 import { Breakdown } from "./breakdown";
-import { Flame } from "./flame";
+import { Flames } from "./flames";
 import { ProfileMemory } from "./profile_memory";
 import { Advice, StepSummary } from "./profile_summary";
 import { ProfileTables } from "./profile_tables";
 import type { ViewProps } from "./view";
 import "./views.css";
 
-interface Answer {
-  steps?: { unit: string; parts: { name: string; key: string | null }[]; total: string | null };
-  profile?: unknown;
-  missing?: string | null;
-}
+type Answer = Partial<ProfileAnswer>;
 
 export function ProfileView({ id, run, version }: ViewProps) {
   const answer = useApi<Answer>(ofRun(id, "profile"), {}, version);
@@ -88,21 +82,3 @@ function Recorded({ id, raw, run }: { id: string; raw: unknown; run: RunDetail }
     </>
   );
 }
-
-/** Time, Python's stacks or memory: one at a time, as the address says. */
-function Flames({ id, profile }: { id: string; profile: Profile }) {
-  const steps = profile.steps ? `mean of ${profile.detailed ?? "some"} steps between ${digits(profile.steps[0])} and ${digits(profile.steps[1])}` : "";
-  const kinds: { value: string; title: string; note: string; unit: string; root: Frame | null }[] = [
-    { value: "time", title: "Time inside a step", note: steps, unit: "s", root: profile.flame },
-    { value: "python", title: "Python inside a step", note: "sampled stacks", unit: "s", root: profile.python },
-    { value: "memory", title: "Memory at the peak", note: "", unit: "B", root: profile.held },
-  ];
-  const there = kinds.filter((kind): kind is (typeof kinds)[number] & { root: Frame } => kind.root !== null);
-  const [asked, setAsked] = useParam("flame", "time");
-  const shown = there.find((kind) => kind.value === asked) ?? there[0];
-  if (!shown) return null;
-  const tabs = there.length > 1 && <Choices label="flame graph of" value={shown.value} options={there.map((kind) => ({ value: kind.value, title: NAMES[kind.value] ?? kind.value }))} set={setAsked} />;
-  return <Flame key={shown.value} name={shown.value} title={shown.title} note={shown.note} root={shown.root} unit={shown.unit} id={id} tabs={tabs} />;
-}
-
-const NAMES: Record<string, string> = { time: "Time", python: "Python", memory: "Memory" };

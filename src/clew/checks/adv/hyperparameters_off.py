@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, why_not
 from clew.checks.evidence.loss_trend import highest_rate, pretrained
-from clew.checks.evidence.rate_trials import where
+from clew.checks.evidence.rates.rate_trials import where
 from clew.checks.evidence.recorded_facts import flag
 from clew.checks.needs import any_of
 from clew.checks.opt.learning_rate_too_high import LearningRateTooHigh
@@ -42,6 +42,7 @@ from clew.checks.opt.over_regularised import OverRegularised
 from clew.checks.opt.update_ratio_off import UpdateRatioOff
 from clew.checks.run_view import RunView
 from clew.checks.str.dropout_misplaced import DropoutMisplaced
+from clew.checks.thresholds import in_force
 from clew.checks.wording import listed
 from clew.records import signals
 from clew.records.facts.experiment_facts import HyperparametersOffFact
@@ -106,7 +107,8 @@ class HyperparametersOff(Check):
         return why_not(run, self.name)
 
     def _several(self, run: RunView) -> Iterator[Finding]:
-        found = [f for kind in SETTINGS if (f := _worst(kind(), run)) is not None]
+        checks = in_force((kind() for kind in SETTINGS), run)
+        found = [f for check in checks if (f := _worst(check, run)) is not None]
         if len(found) < self.least:
             return
         site, rate = highest_rate(run)

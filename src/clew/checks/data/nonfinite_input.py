@@ -53,7 +53,7 @@ class NonfiniteInput(Check):
 
     groups = ("data-faults",)
 
-    values: int = 1  # non-finite numbers in a batch; one is enough to spoil all weights
+    values: int = 1  # non-finite numbers in a batch; one is enough to make all weights NaN
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = list(self._recorded(run))

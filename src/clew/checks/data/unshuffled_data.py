@@ -51,7 +51,7 @@ class UnshuffledData(Check):
 
     groups = ("data-faults",)
 
-    samples: int = 8  # sampled batches before the order is judged
+    samples: int = 8  # sampled batches before the order is checked
     batch: int = 4  # labels in a batch, fewer have too few neighbours
     mixing: float = 0.25  # differing neighbours over those of a random order; random data stays above 0.7
     by_chance: float = 0.1  # share of neighbours that differ in a random order; below, one class is all

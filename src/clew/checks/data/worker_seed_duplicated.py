@@ -43,7 +43,7 @@ class WorkerSeedDuplicated(Check):
         FedFact,
     )
 
-    workers: int = 2  # worker processes; one alone has nobody to repeat
+    workers: int = 2  # worker processes; a single one can't repeat another
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for loader in training_loaders(run):

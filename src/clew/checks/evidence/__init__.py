@@ -27,9 +27,8 @@ Enter at whichever file has the thing that a check reads. May import: records, c
   them break
 - `parameter_holders`: naming many parameters by the few modules that hold them
 - `parameter_shapes`: how large parameters are, from the `model` fact
-- `rate_trials`: reading the trials of learning rates: what the user's gained, and what the best other one
-  did
 - `recorded_facts`: what the recorded facts say, read with care: a field may be missing or of another type
 - `speed_gains`: what checks of speed share: a step's parts in seconds, and what a saving is worth
 - `survey_facts`: what `clew data` found when it looked through the datasets, as the checks read it
+- `rates/`: what the checks of learning rates read
 """

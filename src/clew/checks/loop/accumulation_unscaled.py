@@ -29,6 +29,7 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import orders, per_step
+from clew.checks.evidence.rates.scale_free_optimizers import scale_free
 from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -43,7 +44,6 @@ MEANS = re.compile(
     r"(NllLoss|NllLoss2D|MseLoss|L1Loss|SmoothL1Loss|HuberLoss|BinaryCrossEntropy\w*|SoftMarginLoss|Mean)"
     r"Backward\d*"
 )
-SCALE_FREE = re.compile(r"adam|adagrad|adadelta|rmsprop|rprop|lion|adafactor|lamb|sign", re.IGNORECASE)
 BATCHES = re.compile(r"\([^()]*d[^()]*b[^()]*\)\+|d[^s]*b[^s]*d[^s]*b[^s]*s")
 
 
@@ -110,11 +110,6 @@ def _kinds(run: RunView, site: Site) -> list[Evidence]:
 
 def _thrown_away(run: RunView) -> bool:
     return any(series.skip(1).median > 0 for _, series in run.series("grad.lost"))
-
-
-def scale_free(run: RunView) -> bool:
-    """Whether no optimizer takes longer steps for larger gradients."""
-    return bool(run.optimizers) and all(SCALE_FREE.search(o.kind) for o in run.optimizers)
 
 
 def _from_loader(run: RunView) -> bool:

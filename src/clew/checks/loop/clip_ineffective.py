@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import letters, orders
-from clew.checks.loop.accumulation_unscaled import SCALE_FREE
+from clew.checks.evidence.rates.scale_free_optimizers import scale_free
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
@@ -116,7 +116,7 @@ class ClipIneffective(Check):
             return
         if recent.share_above(self.factor * limit) < self.sustained:
             return
-        free = bool(run.optimizers) and all(SCALE_FREE.search(o.kind) for o in run.optimizers)
+        free = scale_free(run)
         yield self.finding(
             Severity.ADVICE if free else Severity.WARNING,
             message=f"nearly every step is clipped by a factor of about {recent.median / limit:.0f}: the "

@@ -49,7 +49,7 @@ class LossUnfit(Check):
     groups = ("loss-faults",)
     from_the_start = True
 
-    samples: int = 5  # sampled batches, all of which must be so
+    samples: int = 5  # sampled batches, all of which must show it
     outside: float = 0.01  # share of a binary loss's targets that are not between 0 and 1
     # Labels that are equally frequent have the mean and spread of a uniform distribution; counts do not.
     uniform: float = 0.2  # relative distance from these at most

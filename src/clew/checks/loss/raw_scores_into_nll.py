@@ -49,7 +49,7 @@ class RawScoresIntoNll(Check):
 
     # Log-probabilities have a logsumexp of 0; rounding of bfloat16 moves it by a hundredth.
     logsum: float = 0.1  # size of the logsumexp over the classes, median of a batch
-    samples: int = 3  # sampled batches, all of which must be so
+    samples: int = 3  # sampled batches, all of which must show it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, output in outputs(run, NLL):

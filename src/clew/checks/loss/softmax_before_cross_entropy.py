@@ -49,7 +49,7 @@ class SoftmaxBeforeCrossEntropy(Check):
     from_the_start = True
 
     simplex: float = 0.99  # share of rows that are probabilities; rounding may spoil a row
-    samples: int = 3  # sampled batches, all of which must be so
+    samples: int = 3  # sampled batches, all of which must show it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         calls = _calls(run)

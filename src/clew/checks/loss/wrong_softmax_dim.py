@@ -51,7 +51,7 @@ class WrongSoftmaxDim(Check):
     groups = ("loss-faults",)
     from_the_start = True
 
-    samples: int = 3  # sampled batches, all of which must be so
+    samples: int = 3  # sampled batches, all of which must show it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, output in outputs(run, CLASSES + OTHERS):

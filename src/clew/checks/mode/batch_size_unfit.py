@@ -55,7 +55,7 @@ class BatchSizeUnfit(Check):
     name = "batch-size-unfit"
     needs = (any_of(GraphFact, IdleFact, BatchSizeUnfitFact),)
 
-    steps: int = 10  # of training on single samples; fewer may be a trial
+    steps: int = 10  # of training on single samples; fewer may be a test run
     noisy: float = 10.0  # noise scale in batches, its lower bound; below, each step still says something
     wasteful: float = 100.0  # batch in units of the noise scale, its upper bound, which may grow later
     large: int = 1024  # samples; smaller batches cost little more than a few samples would

@@ -33,17 +33,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
-
-import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import why_not
-from clew.checks.evidence.gradient_depth import first_over_weight, is_weight
 from clew.checks.evidence.loss_course import train_losses
-from clew.checks.evidence.rate_trials import rate_trial, where
-from clew.checks.loop.accumulation_unscaled import scale_free
+from clew.checks.evidence.rates.departed_loss import LossBurst, LossDeparture
+from clew.checks.evidence.rates.large_updates import LargeUpdates, SteepStart, typical, weight_updates
+from clew.checks.evidence.rates.rate_leap import Leap, RateLeap
+from clew.checks.evidence.rates.rate_trials import LowerRateTrial, RateTrial, where
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -74,39 +73,53 @@ class LearningRateTooHigh(Check):
         "network-faults",
     )
 
-    ratio: float = 0.1  # update over weight, of the median weight; about 1e-3 is healthy
-    jump: float = 0.5  # the same, of the largest of the first steps: weights half replaced in one step
-    away: float = 3.0  # diverged: loss in units of its start; the noise of a healthy one hardly triples it
-    stuck: float = 0.9  # no progress: share of its start that the loss still has; noise makes some
-    start: int = 5  # losses whose median is the start; more would take in the first progress
-    burst: float = 10.0  # a jump of the loss, in units of its start, that no noise makes
-    recovered: float = 0.5  # share of its start that the loss must come down to, to forgive a burst
-    leap: float = 10.0  # rate over the highest before it; schedules rise in smaller steps
-    settled: int = 5  # steps before such a leap; the first ones of a warm-up multiply the rate
-    killed: float = 0.9  # share of a layer's units that are silent in the end
-    alive: float = 0.5  # the same at the first step: a layer that began so was not killed by the steps
-    floor: float = 0.1  # share of its start below which a loss has learned with what is left
     window: int = 20  # losses, or sampled steps, judged at either end: enough for a steady median
     patience: int = 50  # steps before a standing loss is judged; a warm-up may need some
-    steep: float = 10.0  # gradient over weight at the first step; healthy ones are around 0.1 to 1
-    ordinary: float = 0.1  # learning rate up to which such a gradient, not the rate, is to blame
-    seeds: int = 3  # orders of the batches in which a trial must give the same
-    behind: float = 0.1  # share of the fall at a lower rate; rates in use gain several times the lower one's
-    fell: float = 0.05  # share of its start by which the loss must fall at the lower rate to show anything
+    updates: LargeUpdates = field(default_factory=LargeUpdates)
+    loss: LossDeparture = field(default_factory=LossDeparture)
+    burst: LossBurst = field(default_factory=LossBurst)
+    leap: RateLeap = field(default_factory=RateLeap)
+    steep: SteepStart = field(default_factory=SteepStart)
+    trial: LowerRateTrial = field(default_factory=LowerRateTrial)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        tried = list(self._tried(run))
-        yield from tried or self._watched(run)
+        trial = self.trial.shown(run, self.name)
+        if trial is not None:
+            yield self._tried(run, trial)
+            return
+        losses = train_losses(run)
+        leap = self.leap.find(run, losses[0], self.window, self.patience) if len(losses) == 1 else None
+        if leap is not None:
+            yield self._leapt(run, leap, losses[0])
+        else:
+            yield from self._watched(run, losses)
 
-    def _tried(self, run: RunView) -> Iterator[Finding]:
-        trial = rate_trial(run, self.name, self.seeds)
-        if trial is None or trial.warms_up or not trial.other < trial.rate:
+    def _watched(self, run: RunView, losses: Sequence[Series]) -> Iterator[Finding]:
+        """Large updates, with a loss that went away or never got anywhere."""
+        weights = weight_updates(run)
+        size, from_the_start = self.updates.size(weights, self.window)
+        if not size or self.steep.is_in(run):
             return
-        least = min(trial.other_gains)
-        if least < self.fell * abs(trial.start) or max(trial.gains) > self.behind * least:
-            return
+        gone = [x for x in losses if self.loss.diverged(x, self.window)]
+        gone = [x for x in gone if from_the_start or not self.loss.fell(x)]
+        if gone:
+            yield self._finding(run, Severity.ERROR, gone[0], weights, size)
+        elif len(losses) == 1 and self._got_nowhere(run, losses[0], from_the_start):
+            yield self._finding(run, Severity.WARNING, losses[0], weights, size)
+
+    def _got_nowhere(self, run: RunView, loss: Series, from_the_start: bool) -> bool:
+        if len(loss) < self.patience:
+            return False
+        wrecked = from_the_start and self.burst.wrecks(run, loss, self.loss.begin(loss), self.window)
+        return wrecked or self.loss.stands(loss, self.window)
+
+    def clears(self, run: RunView) -> bool:
+        """Small steps throughout. Large ones with a loss that falls are no proof of either."""
+        return self.updates.never(weight_updates(run))
+
+    def _tried(self, run: RunView, trial: RateTrial) -> Finding:
         ended, lower = (trial.start - median(gains) for gains in (trial.gains, trial.other_gains))
-        yield self.finding(
+        return self.finding(
             Severity.WARNING,
             message=f"learning rate {trial.rate:.3g} is too high: on a snapshot, {trial.steps} steps take "
             f"the loss from {trial.start:.3g} to {ended:.3g}, and to {lower:.3g} at {trial.other:.2g}",
@@ -116,133 +129,26 @@ class LearningRateTooHigh(Check):
             evidence=trial.evidence(run),
         )
 
-    def _watched(self, run: RunView) -> Iterator[Finding]:
-        weights = [s for site, s in run.series("update.ratio") if is_weight(run, site)]
-        losses = train_losses(run)
-        leap = self._leap(run, losses[0]) if len(losses) == 1 else None
-        if leap is not None:
-            yield leap
-            return
-        size, from_the_start = self._size(weights)
-        if not size or self._steep_from_the_start(run):
-            return
-        gone = [x for x in losses if self._diverged(x) and (from_the_start or not self._fell(x))]
-        if gone:
-            yield self._finding(run, Severity.ERROR, gone[0], weights, size)
-        elif len(losses) == 1 and (
-            self._stands(losses[0]) or (from_the_start and self._burst(run, losses[0]))
-        ):
-            yield self._finding(run, Severity.WARNING, losses[0], weights, size)
-
-    def _size(self, weights: Sequence[Series]) -> tuple[float, bool]:
-        """The size of an update if it is large, else 0, and whether it was so from the start."""
-        early = _typical([s.first(self.window).median for s in weights])
-        # From zero, any first step is infinitely large: such weights can't be said to jump.
-        jump = _typical([s.first(self.window).max for s in weights if math.isfinite(s.values[0])])
-        late = _typical([s.finite().last(self.window).median for s in weights])
-        if early > self.ratio or jump > self.jump:
-            return early if early > self.ratio else jump, True
-        return (late, False) if late > self.ratio else (0.0, False)
-
-    def _diverged(self, loss: Series) -> bool:
-        level = self._level(loss)
-        if loss.first_nonfinite() is not None:
-            grown = loss.before(loss.first_nonfinite() or 0).last(self.window).max
-            return grown > level
-        return len(loss) >= 2 * self.window and loss.last(self.window).median > level
-
-    def _begin(self, loss: Series) -> float:
-        """The loss at the start: a divergence may show in the second value already."""
-        first = loss.first(self.start).finite()
-        return min(float(first.values[0]), first.median) if len(first) else float("nan")
-
-    def _level(self, loss: Series) -> float:
-        """Above this the loss has left; one that changes sign has its first spread as unit."""
-        start, first = self._begin(loss), loss.first(self.window)
-        unit = max(abs(start), first.max - first.min) if loss.min < 0 < loss.max else abs(start)
-        return start + (self.away - 1) * unit
-
-    def _fell(self, loss: Series) -> bool:
-        """Whether training made progress before the loss went away: then something else happened."""
-        return loss.finite().min < self.stuck * self._begin(loss)
-
-    def _stands(self, loss: Series) -> bool:
-        enough = len(loss) >= self.patience and loss.min >= 0
-        return enough and loss.last(self.window).median >= self.stuck * self._begin(loss)
-
-    def _leap(self, run: RunView, loss: Series) -> Finding | None:
-        """A rate far above all before it, that took the loss away to where it never came back from."""
-        for site, rate in run.series("lr"):
-            before = np.maximum.accumulate(rate.values)[:-1]
-            leaps = np.flatnonzero((rate.values[1:] > self.leap * before) & (before > 0)) + 1
-            for at in leaps[leaps >= self.settled][:1]:
-                step = int(rate.steps[at])
-                usual, after = loss.before(step + 1).last(self.window), loss.since(step + 1)
-                blown = after.first(self.window).max > self.burst * usual.median > 0
-                late = after.last(self.window).median >= self.stuck * usual.median
-                if blown and late and len(after) >= self.patience and loss.min >= 0:
-                    return self._leapt(run, site, rate, int(at), loss)
-        return None
-
-    def _leapt(self, run: RunView, site: Site, rate: Series, at: int, loss: Series) -> Finding:
-        step, high, low = int(rate.steps[at]), float(rate.values[at]), float(rate.values[at - 1])
-        usual = loss.before(step + 1).last(self.window).median
-        worst, end = loss.since(step).first(self.window).max, loss.last(self.window).median
+    def _leapt(self, run: RunView, leap: Leap, loss: Series) -> Finding:
+        around = leap.rates.since(leap.step - self.window).first(2 * self.window)
         return self.finding(
             Severity.WARNING,
-            message=f"the learning rate jumps from {low:.3g} to {high:.3g} at step {step}: the loss goes "
-            f"from {usual:.3g} to {worst:.3g} and ends at {end:.3g}",
-            fix=f"lr={low:.3g} also at step {step}: check what sets the rate there",
-            site=site,
-            step=step,
+            message=f"the learning rate jumps from {leap.low:.3g} to {leap.high:.3g} at step {leap.step}: "
+            f"the loss goes from {leap.usual:.3g} to {leap.worst:.3g} and ends at {leap.end:.3g}",
+            fix=f"lr={leap.low:.3g} also at step {leap.step}: check what sets the rate there",
+            site=leap.site,
+            step=leap.step,
             evidence=[
-                rate.since(step - self.window)
-                .first(2 * self.window)
-                .evidence("learning rate around that step"),
+                around.evidence("learning rate around that step"),
                 loss.evidence("loss"),
                 *_made(run),
             ],
         )
 
-    def _burst(self, run: RunView, loss: Series) -> bool:
-        """Blown up by the first steps, and not much the wiser since: the network was wrecked."""
-        if len(loss) < self.patience or loss.min < 0:
-            return False
-        begin, end = self._begin(loss), loss.last(self.window).median
-        blown = loss.first(self.window).max > self.burst * begin
-        return blown and (end > self.recovered * begin or (end > self.floor * begin and self._killed(run)))
-
-    def _killed(self, run: RunView) -> bool:
-        """Whether a layer that was alive at first has hardly a unit left."""
-        return any(
-            s.values[0] < self.alive and s.last(self.window).median >= self.killed
-            for _, s in run.series("activation.dead_fraction")
-        )
-
-    def clears(self, run: RunView) -> bool:
-        """Small steps throughout. Large ones with a loss that falls are no proof of either."""
-        weights = [s.finite() for site, s in run.series("update.ratio") if is_weight(run, site)]
-        return bool(weights) and _typical([s.max for s in weights]) <= self.ratio
-
-    def _steep_from_the_start(self, run: RunView) -> bool:
-        rates = [s.values[0] for _, s in run.series("lr")]
-        steep = first_over_weight(run) >= self.steep and not scale_free(run)  # Adam's steps don't mind
-        return bool(rates) and steep and max(rates) <= self.ordinary
-
-    def _course(self, loss: Series) -> str:
-        start, bad = self._begin(loss), loss.first_nonfinite()
-        if bad is not None:
-            return (
-                f"the loss went from {start:.3g} to {loss.finite().max:.3g} and was non-finite at step {bad}"
-            )
-        end, peak = loss.last(self.window).median, loss.first(self.window).max
-        by_way_of = f" via {peak:.3g}" if start > 0 and peak > self.burst * max(start, end) else ""
-        return f"the loss went from {start:.3g}{by_way_of} to {end:.3g} in {loss.span} steps"
-
     def _finding(
         self, run: RunView, severity: Severity, loss: Series, weights: Sequence[Series], size: float
     ) -> Finding:
-        worst = max(weights, key=lambda s: _typical([s.first(self.window).max]))
+        worst = max(weights, key=lambda s: typical([s.first(self.window).max]))
         site, rate = _rate(run)
         evidence = [
             loss.evidence("loss"),
@@ -259,8 +165,19 @@ class LearningRateTooHigh(Check):
             evidence=evidence,
         )
 
+    def _course(self, loss: Series) -> str:
+        start, bad = self.loss.begin(loss), loss.first_nonfinite()
+        if bad is not None:
+            return (
+                f"the loss went from {start:.3g} to {loss.finite().max:.3g} and was non-finite at step {bad}"
+            )
+        end = loss.last(self.window).median
+        peak = self.burst.peak(loss, start, end, self.window)
+        via = "" if peak is None else f" via {peak:.3g}"
+        return f"the loss went from {start:.3g}{via} to {end:.3g} in {loss.span} steps"
+
     def unjudged(self, run: RunView) -> str | None:
-        trial = rate_trial(run, self.name, self.seeds)
+        trial = self.trial.read(run, self.name)
         if trial is not None and trial.warms_up:
             return "a schedule warms up to this learning rate, the experiment uses it from the first step on"
         if run.experiment(self.name) is not None:
@@ -273,16 +190,6 @@ class LearningRateTooHigh(Check):
 
 def _made(run: RunView) -> list[Evidence]:
     return [Evidence(f"{o.kind} created at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file]
-
-
-def _typical(sizes: Sequence[float]) -> float:
-    """The median over the weights; 0 if nothing is known."""
-    known = [size for size in sizes if not math.isnan(size)]
-    return median(known) if known else 0.0
-
-
-def _share(size: float) -> str:
-    return f"{size:.0%}" if size < 10 else f"{size:.3g} times their size"
 
 
 def _rate(run: RunView) -> tuple[Site, float | None]:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 import numpy as np
@@ -36,7 +36,7 @@ from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import why_not
 from clew.checks.evidence.gradient_depth import is_weight
 from clew.checks.evidence.loss_trend import highest_rate, only_loss, pretrained, start_and_end, warming_up
-from clew.checks.evidence.rate_trials import rate_trial, where
+from clew.checks.evidence.rates.rate_trials import HigherRateTrial, RateTrial, where
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -69,31 +69,23 @@ class LearningRateTooLow(Check):
 
     ratio: float = 3e-4  # change over weight, of the weight that changes most; about 1e-3 is healthy
     fell: float = 0.9  # share of its start that the loss still has; training makes more progress
-    rose: float = 1.1  # the same, above which it is not standing still but leaving
-    patience: int = 50  # losses before it is judged
+    rose: float = 1.1  # the same, above which it is diverging
+    patience: int = 50  # losses before the check runs
     samples: int = 10  # sampled steps of the weights
     gradient: float = 1e-3  # over the weight; less than that and the gradient is what is too small
     healthy: float = 1e-3  # the change to aim at
-    seeds: int = 3  # orders of the batches in which a trial must give the same
-    share: float = 0.005  # of the best fall in the same steps; slow but usual rates have a few hundredths
-    factor: float = 100.0  # by which the better rate is higher; less may be patience, or a cautious choice
-    moved: float = 0.1  # share of its start by which the loss must fall at the higher rate
+    trial: HigherRateTrial = field(default_factory=HigherRateTrial)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        tried = list(self._tried(run))
-        yield from tried or self._watched(run)
+        trial = None if pretrained(run) else self.trial.shown(run, self.name)
+        if trial is not None:
+            yield self._tried(run, trial)
+        else:
+            yield from self._watched(run)
 
-    def _tried(self, run: RunView) -> Iterator[Finding]:
-        trial = rate_trial(run, self.name, self.seeds)
-        if trial is None or pretrained(run) or trial.other < 0.99 * self.factor * trial.rate:
-            return
-        least = min(trial.other_gains)
-        if trial.bottomless:
-            return
-        if least < self.moved * abs(trial.start) or max(trial.gains) > self.share * least:
-            return
+    def _tried(self, run: RunView, trial: RateTrial) -> Finding:
         ended, higher = (trial.start - median(gains) for gains in (trial.gains, trial.other_gains))
-        yield self.finding(
+        return self.finding(
             Severity.WARNING,
             message=f"learning rate {trial.rate:.3g} is too low: on a snapshot, {trial.steps} steps take the "
             f"loss from {trial.start:.4g} to {ended:.4g}, and to {higher:.3g} at {trial.other:.2g}",
@@ -148,7 +140,7 @@ class LearningRateTooLow(Check):
 
     def unjudged(self, run: RunView) -> str | None:
         if run.experiment(self.name) is not None:
-            trial = rate_trial(run, self.name, self.seeds)
+            trial = self.trial.read(run, self.name)
             if trial is not None and trial.bottomless:
                 return "the loss falls below zero, so its lowest value is unknown"
             return "the weights were loaded: a low rate may be intended" if pretrained(run) else None

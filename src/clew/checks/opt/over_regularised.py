@@ -67,13 +67,13 @@ class OverRegularised(Check):
     stuck: float = 0.9  # share of its start that the loss still has
     gone: float = 0.1  # of what the layers passed on at first, together; below, they pass on nothing
     constant: float = 0.5  # the loss of what is left without weights, which may be below the start
-    patience: int = 50  # losses before it is judged
+    patience: int = 50  # losses before the check runs
     window: int = 10  # sampled steps of the weights
     dropped: float = 0.7  # dropout that may be blamed; 0.5 is common
     harder: float = 1.5  # training loss over evaluation loss
     held_back: float = 0.7  # share of its start that a training loss held back by dropout still has
-    evaluations: int = 3  # in which it must be so
-    seeds: int = 3  # for which a trial must give the same
+    evaluations: int = 3  # that must show it
+    seeds: int = 3  # for which the experiment must give the same result
     behind: float = 0.2  # share of the fall without them; usual dropout leaves more than half of it
     moved: float = 0.1  # share of its start by which the loss must fall without them to show anything
 

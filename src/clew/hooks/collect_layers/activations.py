@@ -114,9 +114,9 @@ class Activations:
             self._histograms.seen("activation", key, site, tensor)
         self._precision.seen(key, tensor.dtype)
 
-    def prepare(self, in_full: bool) -> None:
+    def prepare(self, everything: bool) -> None:
         """What the step that begins now is to be measured for."""
-        self._rows.take_histograms(in_full)
+        self._rows.take_histograms(everything)
 
     def commit(self, step: int) -> None:
         self._rows.commit(step)

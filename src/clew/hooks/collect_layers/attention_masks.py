@@ -68,11 +68,11 @@ class Masks:
         square = hidden.dim() == 2 and hidden.shape[0] == hidden.shape[1] >= LEAST
         known = [p for p in self._padding if p.shape == hidden.shape]
         if known:
-            self._tell(name, against_padding(hidden, known[0]), user_line(3))
+            self._tell(name, against_padding(hidden, known[0]), user_line())
         elif square and name != "mul":
             numbers = hidden.new_full((4,), float("nan"), dtype=torch.float32)
             numbers[3] = future_only(hidden)
-            self._tell(name, numbers, user_line(3))
+            self._tell(name, numbers, user_line())
 
 
 def padding_of(tokens: Tensor, index: int | None) -> Tensor:

@@ -97,7 +97,7 @@ class Structure:
         if flow is None or not given.get("training", True) or p <= 0 or not isinstance(output, Tensor):
             return
         if output.grad_fn is not None:
-            flow.dropped(output.grad_fn, path, p, user_line(2))
+            flow.dropped(output.grad_fn, path, p, user_line())
 
     def _end(self, outputs: Iterator[Tensor]) -> None:
         """The forward returned."""

@@ -107,7 +107,7 @@ class GraphBook:
         if args and isinstance(args[0], Tensor) and args[0].requires_grad and torch.is_grad_enabled():
             seen = self._seen.setdefault(root.index, Seen())
             if len(seen.cuts) < 20 and not called_by_us("__torch_function__"):
-                file, line = user_line(2)
+                file, line = user_line()
                 seen.cuts["data" if name == "__get__" else name, file, line] = None
 
     # -- backward --
@@ -134,7 +134,7 @@ class GraphBook:
 
     def _note_last_op(self, op: str, step: int) -> None:
         """What the loss was made with last: a division shows here."""
-        file, line = user_line(2)
+        file, line = user_line()
         if (op, file, line) not in self._ops and len(self._ops) < 50:
             self._ops.add((op, file, line))
             BackwardFact(op, file, line).write(self._sink, step)
@@ -144,7 +144,7 @@ class GraphBook:
         return name is None or name.root is None
 
     def _loss_without_graph(self, loss: Tensor, roots: list[Root], step: int) -> None:
-        file, line = user_line(2)
+        file, line = user_line()
         top = roots[-1].module() if roots else None
         fact = LossCutFact(
             requires_grad=loss.requires_grad,

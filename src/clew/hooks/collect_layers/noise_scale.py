@@ -62,7 +62,7 @@ class Noise:
     def _multiplied(self, one: Any, other: Any, result: Tensor) -> None:
         for noise, scale in ((one, other), (other, one)):
             if self._is_noise(noise) and computed(scale):
-                self._scaled.append((weakref.ref(result), weakref.ref(scale), user_line(3)))
+                self._scaled.append((weakref.ref(result), weakref.ref(scale), user_line()))
                 return
 
     def _added(self, mean: Any, product: Any) -> None:

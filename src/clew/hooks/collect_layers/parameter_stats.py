@@ -34,22 +34,22 @@ class ParameterStats:
         self._gradients = Rows(sink, late, signals.GRADIENT)
         self._weights = Rows(sink, late, signals.WEIGHT)
         self._updates = Rows(sink, late, signals.UPDATE, signals.UPDATE_RATIO)
-        self._in_full = True
+        self._everything = True
         self._before: list[tuple[Tensor, ParameterName, Tensor, float]] = []
         self._measured = -1  # the last step whose weights were measured
         self._bad_since: dict[ParameterName, int] = {}  # the first of them at which these were not finite
 
-    def prepare(self, in_full: bool) -> None:
+    def prepare(self, everything: bool) -> None:
         """What the step that begins now is to be measured for."""
-        self._in_full = in_full
+        self._everything = everything
         for rows in (self._gradients, self._weights, self._updates):
-            rows.take_histograms(in_full)
+            rows.take_histograms(everything)
 
     def before_step(self, named: Named, at: Addresses) -> None:
         """Measure weights, and keep a sample of each if the change is to be measured, too."""
         self._before = []
         together = self._weights.measure_together(named, at)
-        if together is not None and not self._in_full and not self._histograms.wanted:
+        if together is not None and not self._everything and not self._histograms.wanted:
             return
         for parameter, name in named:
             value = parameter.detach()
@@ -59,7 +59,7 @@ class ParameterStats:
                 self._weights.measure(self._weights.slot(name, name.site), value)
             if self._histograms.wanted:
                 self._histograms.seen("weight", name, name.site, value)
-            if not self._in_full:
+            if not self._everything:
                 continue
             before = thinned(value, self.BLOCKS, self.BLOCK).clone()
             self._before.append((parameter, name, before, value.numel() / max(before.numel(), 1)))

@@ -63,7 +63,7 @@ class Ties:
         place = Place(weakref.ref(module), name)
         for other in known[1]:
             if other.module() not in (None, module) and other.now() is parameter:
-                self._ties.append(Tie(other, place, tuple(parameter.shape), *user_line(2)))
+                self._ties.append(Tie(other, place, tuple(parameter.shape), *user_line()))
         known[1].append(place)
 
     def state_loaded(self, result: Any, module: nn.Module, step: int) -> None:
@@ -71,7 +71,7 @@ class Ties:
         missing = list(getattr(result, "missing_keys", ()))
         unexpected = list(getattr(result, "unexpected_keys", ()))
         if missing or unexpected:
-            file, line = user_line(2)
+            file, line = user_line()
             own = len(module.state_dict(keep_vars=True))
             fact = StateLoadedFact(
                 kind=type(module).__name__,

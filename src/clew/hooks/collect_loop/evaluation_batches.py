@@ -125,7 +125,7 @@ class Evaluations:
         if known is None:
             known = self._sources[key] = len(self._sources)
             shown = self._feeding.names.get(loader, []) if loader is not None else names
-            file, line = user_line(2)
+            file, line = user_line()
             fed = FedFact("eval", known, root.name, loader, tuple(shown[:8]), file, line)
             fed.write(self._sink, self._step())
         return known

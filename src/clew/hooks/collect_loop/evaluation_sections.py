@@ -52,7 +52,7 @@ class Evaluations:
         if section is None:
             if module.training and _statistics_are_wanted():
                 return
-            file, line = user_line(2)
+            file, line = user_line()
             site = Site("", phase="eval", root=root.name, file=file, line=line)
             section = self._by_root[root.index] = Section(site, module.training)
         section.training = section.training and module.training

@@ -140,7 +140,7 @@ class Feeding:
         known = self._announced
         if key not in known:
             known.add(key)
-            file, line = user_line(2)
+            file, line = user_line()
             names = self.names.get(loader, []) if loader is not None else names
             shown = tuple(names[:8])
             fed = FedFact(phase=phase, root=root.name, loader=loader, names=shown, file=file, line=line)
@@ -189,7 +189,7 @@ class Feeding:
         target = args[1] if len(args) > 1 else kwargs.get("target")
         if not isinstance(target, Tensor) or not is_readable(target):
             return
-        file, line = user_line(2)
+        file, line = user_line()
         site = Site(op=kind, file=file, line=line, phase="train")
         given = self._came_from_loader(target)
         labels = labels_of(target) if kind in CLASSIFYING else None

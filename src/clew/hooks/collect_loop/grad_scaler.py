@@ -41,7 +41,7 @@ class Scaling:
         """The scaler is about to look at its flags, which waits for the device: now so do we."""
         flags = found.get("found_inf_per_device", {}).values()
         if any(flag.item() for flag in flags):
-            self.skipped(getattr(scaler, "_scale", None), optimizer, user_line(2))
+            self.skipped(getattr(scaler, "_scale", None), optimizer, user_line())
         else:
             self._updated()
 

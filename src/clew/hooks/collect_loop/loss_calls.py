@@ -73,14 +73,14 @@ class Losses:
         self.failures = LossFailures(sink, step)
 
     def called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any, sampled: bool) -> None:
-        """A loss function returned; on plain steps only the first few calls are looked at."""
+        """A loss function returned; on light steps only the first few calls are looked at."""
         if not sampled:
             return
         given = self._bind(kind, function, args, kwargs)
         prediction, target = given.get("input"), given.get("target")
         if not isinstance(prediction, Tensor):
             return
-        file, line = user_line(2)
+        file, line = user_line()
         site = Site(op=kind, file=file, line=line, phase="train")
         self._fact(site, kind, prediction, target, given)
         if has_values(prediction):
@@ -97,7 +97,7 @@ class Losses:
     def evaluated(self, kind: str, result: Any) -> float:
         """A loss outside training: its mean over the section is written at the next step. Gives it, or 0."""
         if isinstance(result, Tensor) and result.is_cpu and has_values(result) and result.numel() == 1:
-            file, line = user_line(2)
+            file, line = user_line()
             site = Site(op=kind, file=file, line=line, phase="eval")
             total = self._eval.setdefault(site, [0.0, 0.0])
             value = float(result.detach())
@@ -132,7 +132,7 @@ class Losses:
             return
         self._walks += 1
         for name, shape, result in hand_broadcasts(loss.grad_fn, outputs):
-            file, line = user_line(2)
+            file, line = user_line()
             self._broadcast(name, file, line, shape, other_side(shape), result)
 
     def _bind(self, kind: str, function: Any, args: Any, kwargs: Any) -> dict[str, Any]:

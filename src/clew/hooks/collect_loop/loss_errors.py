@@ -27,7 +27,7 @@ class LossFailures:
         if self._told >= MOST:
             return
         self._told += 1
-        file, line = user_line(2)
+        file, line = user_line()
         tensors = {**described("input", given.get("input")), **described("target", given.get("target"))}
         told = type(error).__name__, str(error)[:500]
         LossFailedFact(kind, file, line, *told, **tensors).write(self._sink, self._step())

@@ -25,7 +25,7 @@ class Known:
     early: int = 0  # steps before the first one of its optimizer
     inner: bool = False  # stepped by another scheduler
     steps: int | None = None  # by hand, when it was last asked
-    since: int = 0  # steps on plain steps of the program since then
+    since: int = 0  # steps on light steps of the program since then
     owner: int | None = None  # number of its optimizer
     last: SchedulerFact | None = None  # what was sent
 
@@ -68,14 +68,14 @@ class Schedulers:
         if known is None:
             return
         if known.step_file is None:
-            known.step_file, known.step_line = user_line(2)
+            known.step_file, known.step_line = user_line()
         optimizer = getattr(scheduler, "optimizer", None)
         if not self._steps_of(optimizer):
             known.early += 1
         known.look(scheduler, self._number_of(optimizer))
 
     def count(self, scheduler: Any) -> None:
-        """The same on a plain step, where nothing else is looked at."""
+        """The same on a light step, where nothing else is looked at."""
         known = self._known.get(id(scheduler))
         if known is not None:
             known.since += 1

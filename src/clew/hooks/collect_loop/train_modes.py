@@ -29,7 +29,7 @@ class Modes:
 
     def were_set(self, module: nn.Module, training: bool) -> None:
         """`.train()` or `.eval()` was called on this module by the user."""
-        file, line = user_line(2)
+        file, line = user_line()
         if len(self._set) > MOST:
             self._set.clear()
         self._set[id(module)] = (training, file, line)

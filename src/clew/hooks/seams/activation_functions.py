@@ -1,10 +1,10 @@
 """Sees the activation functions that are called inside a training forward: `F.relu(self.fc1(x))`.
 
-A mode of torch's sees them all, and much else that is wanted of a step that is looked at in full. It
+A mode of torch's sees them all, and much else that is wanted of a sampled step. It
 costs some ten microseconds at every call of torch's functions, from cold caches. A step of which
 nothing but statistics is wanted does without it where it can: those functions that `torch` itself
 has are replaced while the forward runs. That serves where nothing escapes it (`x.relu()` would):
-a step in full has both, and compares.
+a sampled step has both, and compares.
 """
 
 from __future__ import annotations
@@ -80,18 +80,18 @@ class ActivationCalls:
         self._thread = 0
         self._made: dict[Any, Any] = {}  # a function -> what it is replaced with
         self._patches = Patches()
-        self._by_mode: list[str] = []  # the calls of a step in full, as each of the two saw them
+        self._by_mode: list[str] = []  # the calls of a sampled step, as each of the two saw them
         self._by_name: list[str] = []
 
-    def begin(self, mode: Callable[[Seen], ActivationMode], lean_follow: bool) -> None:
-        """A forward of which more is wanted than statistics; lean ones may follow, or never do."""
+    def begin(self, mode: Callable[[Seen], ActivationMode], layers_only_follow: bool) -> None:
+        """A forward of a sampled step; some of which only layers are measured may follow, or never do."""
         self.recover()
         self._by_mode, self._by_name = [], []
-        if lean_follow:
+        if layers_only_follow:
             self._replace(self._seen_by_name)
-        self._enter(mode(self._seen_by_mode if lean_follow else self._seen))
+        self._enter(mode(self._seen_by_mode if layers_only_follow else self._seen))
 
-    def begin_lean(self, root: Root) -> None:
+    def begin_layers_only(self, root: Root) -> None:
         """A forward of which nothing but the statistics of layers is wanted."""
         self.recover()
         if root.calls_in_torch:

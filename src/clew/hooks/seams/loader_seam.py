@@ -19,7 +19,6 @@ from clew.hooks.collect_loop.dataset_contents import DatasetWatch
 from clew.hooks.entry.probes import Probe, Probes
 from clew.hooks.entry.user_line import line_of_creation, user_line
 from clew.hooks.entry.variable_names import names_in_callers
-from clew.hooks.steps.light_rows import DATA
 
 
 def watch_data(probes: Probes) -> None:
@@ -28,7 +27,7 @@ def watch_data(probes: Probes) -> None:
     feeding, datasets = watcher.feeding, DatasetWatch(watcher.sink)
 
     def iterated(iterator: Any, loader: DataLoader[Any], *__: Any, **___: Any) -> None:
-        file, line = user_line(2)
+        file, line = user_line()
         key = (id(loader), file, line)
         index = known.setdefault(key, len(known))
         if index not in feeding.names:
@@ -45,32 +44,21 @@ def watch_data(probes: Probes) -> None:
             feeding.held[index] = loader  # `for x in DataLoader(…)` lets go of it at once
         datasets.epoch_began(loader, index, watcher.clock.step)
 
-    plain, grad_enabled = watcher.plain, torch.is_grad_enabled
-    waited, note_plain = plain.usual.waited, probes.plain_inside(plain.other)
-
-    def arrived(seconds: float, batch: Any) -> None:
-        feeding.batch = batch
-        watcher.clock.data += seconds
-        watcher.pattern.add("d")
-        watcher.forwards.reset()
-
-    note = probes.probe("batch", arrived)
+    machine = probes.machine
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(iterator: Any) -> Any:
-            if threading.get_ident() != watcher.thread:
+            if threading.get_ident() != machine.thread:
                 return original(iterator)
             began = perf_counter()
             result = original(iterator)
             seconds = perf_counter() - began
             feeding.source = id(iterator)
-            if grad_enabled():
-                watcher.holding.delivered = result
-                if plain.resting:
-                    if not waited(seconds):
-                        note_plain((DATA, seconds))
-                    return result
-            note(seconds, result)
+            recorder = machine.recorder
+            try:
+                recorder.batch_delivered(seconds, result)
+            except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                machine.failed(recorder, error).batch_delivered(seconds, result)
             return result
 
         return wrapper
@@ -88,7 +76,7 @@ def watch_checkpoints(probes: Probes) -> None:
 
     def event(kind: str) -> Probe:
         def happened(*_: Any, **__: Any) -> None:
-            file, line = user_line(2)
+            file, line = user_line()
             watcher.sink.event(kind, watcher.clock.step, {"file": file, "line": line})
 
         return happened

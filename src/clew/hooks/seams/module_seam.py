@@ -32,48 +32,40 @@ class ModuleSeams:
     def remove(self) -> None:
         """Take the hooks off; the wrappers come off with all others."""
         self._take_hooks()
-        self._following.follower.active = False
 
     def _watch_calls(self) -> None:
-        watcher, get_ident = self._probes.watcher, threading.get_ident
-        forwards = watcher.forwards
-        enter = self._probes.probe("forward", watcher.forwards.enter)
-        leave = self._probes.probe("forward", watcher.forwards.leave)
-        enter_lean, leave_lean = self._short(forwards.enter_lean), self._short(forwards.leave_lean)
+        machine, get_ident = self._probes.machine, threading.get_ident
+        forwards = self._probes.watcher.forwards
+        enter, leave = machine.full.module_entered, machine.full.module_left
+        enter_layer, leave_layer = self._short(forwards.enter_layer), self._short(forwards.leave_layer)
 
         def before(module: nn.Module, args: Any) -> None:
-            if is_compiling() or watcher.in_backward or get_ident() != watcher.thread:
+            if is_compiling() or machine.in_backward or get_ident() != machine.thread:
                 return
-            if forwards.depth and forwards.lean:
-                enter_lean(module, None)
-            elif forwards.depth and not watcher.sampling:
+            if forwards.depth and forwards.layers_only:
+                enter_layer(module, None)
+            elif forwards.depth and not machine.sampling:
                 forwards.depth += 1
             else:
                 enter(module, args)
 
         def after(module: nn.Module, args: Any, *rest: Any) -> None:
-            if is_compiling() or watcher.in_backward or get_ident() != watcher.thread:
+            if is_compiling() or machine.in_backward or get_ident() != machine.thread:
                 return
-            if forwards.depth > 1 and forwards.lean:
-                leave_lean(module, rest[-1])
-            elif forwards.depth > 1 and not watcher.sampling:
+            if forwards.depth > 1 and forwards.layers_only:
+                leave_layer(module, rest[-1])
+            elif forwards.depth > 1 and not machine.sampling:
                 forwards.depth -= 1
             else:
                 # After an exception torch passes no keyword arguments, and no result.
                 leave(module, args, rest[0] if len(rest) > 1 else {}, rest[-1])
 
         self._hooks = (before, after)
-        follower = self._following.follower
-        follower.enter, follower.leave = enter, leave
-        follower.usually = self._probes.plain(watcher.plain.usual.enter)
-        follower.plainly = self._probes.plain(watcher.plain.forward)
-        follower.left = self._probes.plain_inside(watcher.plain.left)
-        follower.failed = self._probes.plain_failed
         self._hang_hooks()
 
     def _short(self, function: Callable[[nn.Module, Any], None]) -> Callable[[nn.Module, Any], None]:
         """The same as a probe on a shorter way: nothing was noted before, and no mode of torch's is set."""
-        guard, halt = self._probes.guard, self._probes.watcher.halt
+        guard, halt = self._probes.guard, self._probes.machine.halt
         bare = guard.bare("forward", function)
 
         def guarded(module: nn.Module, output: Any) -> None:
@@ -93,7 +85,7 @@ class ModuleSeams:
             hooks.register_module_forward_pre_hook(before),
             hooks.register_module_forward_hook(after, with_kwargs=True, always_call=True),
         ]
-        self._following.follower.active = False
+        self._probes.machine.full.hooks_hang = True
 
     def _take_hooks(self) -> None:
         for handle in self._handles:
@@ -102,17 +94,16 @@ class ModuleSeams:
             hooks._global_forward_hooks_with_kwargs.pop(handle.id, None)
             hooks._global_forward_hooks_always_called.pop(handle.id, None)
         self._handles = []
+        self._probes.machine.full.hooks_hang = False
 
-    def between_steps(self) -> None:
-        """Hang the module hooks up for a sampled step, and take them down for others."""
+    def hang_or_rest(self) -> bool:
+        """Hang the hooks up for a sampled step, and take them down for a light one: whether they rest."""
         rest = self._following.hooks_can_rest()
-        plain = self._probes.watcher.plain
-        plain.resting = rest and not plain.failed
         if rest and self._handles:
             self._take_hooks()
-            self._following.follower.active = True
         elif not rest and not self._handles:
             self._hang_hooks()
+        return rest
 
     def _hide_hooks(self) -> None:
         """torch.compile warns of global hooks; ours step aside for it, so there is nothing to warn of."""
@@ -145,14 +136,13 @@ def watch_construction(probes: Probes) -> None:
 
 
 def watch_modes(probes: Probes) -> None:
-    watcher = probes.watcher
-    note = probes.probe("mode", watcher.modes.were_set)
+    note = probes.probe("mode", probes.watcher.modes.were_set)
     busy = False
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(module: nn.Module, mode: bool = True) -> Any:
             nonlocal busy
-            if is_compiling() or busy or threading.get_ident() != watcher.thread:
+            if is_compiling() or busy or threading.get_ident() != probes.machine.thread:
                 return original(module, mode)
             busy = True  # it calls itself for every submodule
             try:

@@ -8,8 +8,6 @@ a known root is followed through a wrapper around the `forward` of its class.
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import get_ident
-from time import perf_counter
 from types import FunctionType
 from typing import Any
 
@@ -17,7 +15,7 @@ from torch import nn
 from torch.compiler import is_compiling
 
 from clew.hooks.entry.patches import Patches
-from clew.hooks.steps.light_rows import FORWARD
+from clew.hooks.steps.step_machine import StepMachine
 from clew.hooks.steps.trained_models import Root
 from clew.hooks.steps.watcher import Watcher
 
@@ -28,37 +26,13 @@ _CONTAINERS = {"Sequential", "DistributedDataParallel", "DataParallel"}
 
 
 class Follower:
-    """What the wrappers ask. It goes inert when pickled: someone may send a class to another process."""
+    """What the wrappers report to. Pickled, it forgets that: someone may send a class to another process."""
 
-    def __init__(self, watcher: Watcher | None = None) -> None:
-        self._watcher = watcher
-        self.roots: dict[int, Root] = {}
-        self.active = False
-        self.enter: Callable[..., None] = _nothing
-        self.leave: Callable[..., None] = _nothing
-        self.usually: Callable[..., bool | None] = _nothing  # so nothing of ours is done where it is inert
-        self.plainly: Callable[..., int | None] = _nothing
-        self.left: Callable[[], None] = _nothing
-        self.failed: Callable[..., None] = _nothing
-        self.plain = watcher.plain if watcher is not None else None
-
-    def wants(self) -> bool:
-        """Whether this call of a root's `forward` is one that nobody else reports."""
-        watcher = self._watcher
-        return (
-            self.active
-            and watcher is not None
-            and not watcher.forwards.depth
-            and not watcher.in_backward
-            and get_ident() == watcher.thread
-        )
+    def __init__(self, machine: StepMachine | None = None) -> None:
+        self.machine = machine
 
     def __reduce__(self) -> tuple[type[Follower], tuple[()]]:
         return Follower, ()
-
-
-def _nothing(*_: Any) -> None:
-    return None
 
 
 class Following:
@@ -70,12 +44,12 @@ class Following:
         self._known: tuple[int, int] = (-1, -1)
         self._settled = False
         self._classes: set[type] = set()
-        self.follower = Follower(watcher)
+        self._follower = Follower(watcher.machine)
 
     def hooks_can_rest(self) -> bool:
         """Between samples, once every model is followed and every optimizer has stepped."""
         watcher = self._watcher
-        if watcher.sampling or watcher.models.compile_used or watcher.clock.step < SETTLED_AFTER:
+        if watcher.machine.sampling or watcher.models.compile_used or watcher.clock.step < SETTLED_AFTER:
             return False  # dynamo compiles anew when global hooks come and go
         if watcher.cycle.lead is None:
             return False  # the program updates by hand: its steps end with backward()
@@ -97,10 +71,10 @@ class Following:
             return False
         if owner.__module__.startswith("torch.") and owner.__name__ not in _CONTAINERS:
             return False
-        self.follower.roots[id(module)] = root
+        self._watcher.machine.followed[id(module)] = root
         if owner not in self._classes:
             self._classes.add(owner)
-            self._patches.wrap(owner, "forward", reporting_to(self.follower))
+            self._patches.wrap(owner, "forward", reporting_to(self._follower))
         return True
 
 
@@ -111,49 +85,29 @@ def reporting_to(follower: Follower) -> Callable[[Callable[..., Any]], Callable[
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if is_compiling():
                 return original(self, *args, **kwargs)
-            plain = follower.plain
-            if plain is None:
+            machine = follower.machine
+            if machine is None:
                 return original(self, *args, **kwargs)
-            usual: bool | None = False
+            recorder = machine.recorder
             try:
-                usual = follower.usually(self, args, kwargs)
-                if usual:
-                    output = original(self, *args, **kwargs)
-                    if not plain.usual.leave():
-                        follower.left()
-                    return output
-            except BaseException as error:
-                plain.dropped()
-                if usual or not isinstance(error, Exception):
-                    raise
-                follower.failed(error)  # nothing of ours may reach the user
-            if usual is None:
+                entered = recorder.forward_entered(self, args, kwargs)
+            except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                recorder = machine.failed(recorder, error)
+                entered = recorder.forward_entered(self, args, kwargs)
+            except BaseException:
+                recorder.forward_raised(self, args)
+                raise
+            if not entered:
                 return original(self, *args, **kwargs)
-            root, batch = follower.roots.get(id(self)), None
-            if root is None or plain.inside:
-                return original(self, *args, **kwargs)
-            if plain.resting:
-                try:
-                    batch = follower.plainly(root, self, args, kwargs)
-                except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
-                    follower.failed(error)
-                if batch is not None:
-                    plain.inside, began = True, perf_counter()
-                    try:
-                        output = original(self, *args, **kwargs)
-                    finally:
-                        plain.inside = False
-                    plain.note((FORWARD, root.index, perf_counter() - began, batch))
-                    return output
-            if not follower.wants():
-                return original(self, *args, **kwargs)
-            follower.enter(self, args)
             try:
                 output = original(self, *args, **kwargs)
             except BaseException:
-                follower.leave(self, args, {}, None)
+                recorder.forward_raised(self, args)
                 raise
-            follower.leave(self, args, kwargs, output)
+            try:
+                recorder.forward_left(self, args, kwargs, output)
+            except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
+                machine.failed(recorder, error)
             return output
 
         return forward

@@ -1,12 +1,11 @@
 """Where Clew gets into torch: global hooks, and wrappers around the functions that have none.
 
-Each seam calls one method of the watcher under a guard, and comes off again without a trace.
-The seams themselves are in `seam_modules`, `seam_training`, `seam_updates` and `seam_surroundings`.
+Each seam reports the events of a step to the recorder that is in charge (`step_machine`), or tells a
+collector of something else under a guard, and comes off again without a trace. The seams themselves are in
+`module_seam`, `loss_backward_seam`, `optimizer_seam` and `loader_seam`.
 """
 
 from __future__ import annotations
-
-import threading
 
 from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.probes import Probes
@@ -32,9 +31,9 @@ class Seams:
         """Attach; a second call does nothing."""
         if self._modules is not None:
             return
-        self._watcher.thread = threading.get_ident()
         self._watcher.clock.restart()
         self._modules = ModuleSeams(self._probes)
+        self._watcher.machine.attach(self._modules)
         watch_losses(self._probes)
         watch_backward(self._probes)
         watch_optimizers(self._probes)
@@ -48,19 +47,9 @@ class Seams:
         """Detach: torch is as it was."""
         if self._modules is None:
             return
-        try:
-            self._watcher.plain.write()
-        except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
-            self._probes.plain_failed(error)
-        self._watcher.plain.resting = False
+        self._watcher.machine.detach()
         if self._watcher.feeding.evaluations.running:
             self._watcher.feeding.end_of_section()
         self._modules.remove()
         self._modules = None
         self._probes.remove()
-        self._watcher.forwards.reset()
-
-    def between_steps(self, step: int) -> None:
-        """Prepare for the next step, sampled or not."""
-        if self._modules is not None:
-            self._modules.between_steps()

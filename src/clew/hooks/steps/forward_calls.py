@@ -38,7 +38,7 @@ class Forwards:
         self.heads: list[tuple[Any, tuple[int, ...]]] = []  # where the outputs come from, and their shapes
         self.stack: list[nn.Module] = []  # modules that are running in it
         self._measuring = False  # this very forward
-        self.lean = False  # and of it nothing but the statistics of layers
+        self.layers_only = False  # and of it nothing but the statistics of layers
         self._evaluating: Root | None = None  # ran without gradients and has not returned
         self._first_layer_due = False
         self._began = 0.0
@@ -96,7 +96,7 @@ class Forwards:
         watcher.holding.before_forward()
         watcher.pattern.add("f", root.index)
         watcher.modes.note(root, module, trains=True)
-        if watcher.sampling and self._is_training_forward(root, module):
+        if watcher.machine.sampling and self._is_training_forward(root, module):
             self._begin_measuring(root, module, args)
         self._began = perf_counter()
 
@@ -113,10 +113,10 @@ class Forwards:
         watcher = self._watcher
         self._measuring = True
         self.stack = [module]
-        self.lean = not watcher.in_full
-        if self.lean:
+        self.layers_only = not watcher.machine.sampling_all
+        if self.layers_only:
             if root.functional and self._may_trace(root, module):
-                self._calls.begin_lean(root)
+                self._calls.begin_layers_only(root)
             return
         watcher.structure.begin(root)
         self._first_layer_due = not isinstance(module, FIRST_LAYERS)
@@ -124,19 +124,19 @@ class Forwards:
             watcher.batches.first_input(root, "", args)
         if self._may_trace(root, module):
             watcher.calls.begin()
-            self._calls.begin(self._full_mode, lean_follow=watcher.sampler.every_step)
+            self._calls.begin(self._full_mode, layers_only_follow=watcher.sampler.every_step)
 
     def _full_mode(self, seen: Callable[[str, Any], None]) -> ActivationMode:
         return ActivationMode(seen, self._look_at_dropout, self._look_at_call, self._cut_called)
 
-    def enter_lean(self, module: nn.Module, _: Any) -> None:
+    def enter_layer(self, module: nn.Module, _: Any) -> None:
         """A layer is about to run in a step of which nothing but its statistics is wanted."""
         self.depth += 1
         self.stack.append(module)
         if self._calls.mode is not None and self.root is not None:
             self._calls.step_aside(self.root, module)
 
-    def leave_lean(self, module: nn.Module, output: Any) -> None:
+    def leave_layer(self, module: nn.Module, output: Any) -> None:
         """The layer returned."""
         self.depth -= 1
         if self.stack and self.root is not None:
@@ -165,7 +165,7 @@ class Forwards:
             return
         self.depth = 0
         root, self.root = self.root, None
-        measured, self._measuring, self.lean = self._measuring, False, False
+        measured, self._measuring, self.layers_only = self._measuring, False, False
         self._calls.end(root if output is not None else None)
         evaluated, self._evaluating = self._evaluating, None
         if evaluated is not None and root is None and output is not None:
@@ -181,7 +181,7 @@ class Forwards:
         watcher = self._watcher
         self.stack = []
         self.awaiting[root.index] = (root, module.training)
-        watcher.batch = (args, kwargs)
+        watcher.machine.full.batch = (args, kwargs)
         watcher.holding.after_forward(module, args, kwargs)
         first = first_tensor((args, kwargs))
         watcher.clock.pending_batch = 0 if first is None else batch_size(first)
@@ -189,7 +189,7 @@ class Forwards:
             observer.forward(root, module, args, kwargs, output)
         if measured and not module._modules:
             watcher.activations.module_output(root, module, output)
-        if measured and watcher.in_full:
+        if measured and watcher.machine.sampling_all:
             watcher.structure.end(data_tensors(output))
             watcher.batches.inputs(root, args, kwargs if isinstance(kwargs, dict) else {})
             watcher.feeding.training(root, args, kwargs)
@@ -231,7 +231,7 @@ class Forwards:
             self.depth = 0
             self.root = None
             self._evaluating = None
-            self._measuring = self.lean = False
+            self._measuring = self.layers_only = False
             self.stack = []
             self._calls.end(None)
         else:

@@ -1,4 +1,4 @@
-"""What the notes of plain steps mean: worked out for many steps at once, in the words of other steps."""
+"""What the notes of light steps mean: worked out for many steps at once, in the words of sampled ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerS
     raw: list[float] = []  # of the steps that are over
     first = clock.step
     counting = watcher.next_inventory(first + 1)  # at the first step all is looked at anyway
-    share = watcher.sampler.plain_cost  # of this writing, a step's: known from the last time
+    share = watcher.sampler.light_cost  # of this writing, a step's: known from the last time
     spent = memory = 0.0
     for event in events:
         kind = event[0]
@@ -94,22 +94,22 @@ def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerS
         watcher.sink.rows(rows.table, np.array(rows.steps), values)
     if raw:
         steps = clock.step - first
-        watcher.sampler.account_plain(steps, spent, clock.write(first, raw, memory))
+        watcher.sampler.account_light(steps, spent, clock.write(first, raw, memory))
         clock.late.resolve()  # of a step before these, if anything
     return [state for state, _ in updates.values()]
 
 
-def write_usual(
+def write_rows(
     watcher: Watcher, root: Root, state: OptimizerState, line: tuple[str | None, int | None], rows: Array
 ) -> None:
-    """Write the rows of usual steps: the first eight columns are those of `StepClock.write`, then come
-    loss, norm of the gradients and rate."""
+    """Write the rows of steps that the library noted: the first eight columns are those of `StepClock.write`,
+    then come loss, norm of the gradients and rate."""
     clock, sink = watcher.clock, watcher.sink
     first, codes = clock.step, rows[:, 7].copy()
     steps = np.arange(first, first + len(rows))
     memory = clock.memory.read(rows[0, 0])
     watcher.end_sections(first)
-    rows[:, 1] += watcher.sampler.plain_cost  # of this writing, a step's: known from the last time
+    rows[:, 1] += watcher.sampler.light_cost  # of this writing, a step's: known from the last time
     rows[0, 1] += clock.newly_booked()
     rows[0, 2:7] += clock.begun()
     numbered = {"f": root.index, "s": state.index}
@@ -126,5 +126,5 @@ def write_usual(
     clock.note_modes(root.name, steps[steps % EVERY == 0])
     seconds = clock.write(first, rows[:, :8], memory)
     clock.step += len(rows)
-    watcher.sampler.account_plain(len(rows), float(rows[:, 1].sum()), seconds)
+    watcher.sampler.account_light(len(rows), float(rows[:, 1].sum()), seconds)
     clock.late.resolve()  # of a step before these, if anything

@@ -1,10 +1,13 @@
-"""Usual steps: one model on one batch, one loss, one optimizer, noted by the library and not by Python.
+"""Light steps that the library notes: one model on one batch, one loss, one optimizer.
 
-Most programs train in such steps, and where a step takes a millisecond what Python does in our seams costs
-several hundredths of it, nearly all of it waiting for memory: torch has pushed it out of the caches. So a
-seam asks the library first (capture/steps.c), which says whether the step is still like those before and
-notes it in a row of numbers. What is unusual is taken over by `plain`, with all that was noted of that step,
-and stays there until the notes are next written.
+Most programs train in such steps, and where a step takes a millisecond what Python does about its events
+costs several hundredths of it, nearly all of it waiting for memory: torch has pushed it out of the caches. So
+functions of the library (measure/kernel/steps.c) stand in front of the light recorder's methods. They note a
+step that is like those before in a row of numbers, and pass all else on to the recorder, which takes over
+what was noted of that step (`take`) and goes on in Python until its notes are next written.
+
+The rows are bounded where they are written: the library knows how many there is room for, and passes on what
+does not fit.
 """
 
 from __future__ import annotations
@@ -27,13 +30,24 @@ from clew.hooks.steps.forward_calls import tracing, transforming
 from clew.measure import stats
 from clew.measure.kernel.native_functions import Natives
 
-COLUMNS = 11  # see `plain_writing.write_usual`
+COLUMNS = 11  # see `light_rows.write_rows`
 ROOM = 1_024  # steps that may wait to be written, however quick they are
 EVENTS = {1: "d", 2: "f", 3: "b", 4: "s", 5: "z", 6: "h"}  # digits of a step's events
-NUMBERS = {letter: number for number, letter in EVENTS.items()}
 _BASE = 16
 
-Answer = bool | None
+# The methods of a recorder that functions of the library stand in front of; all but `loss_entered`, which is
+# answered without them, pass on.
+METHODS = (
+    "batch_delivered",
+    "forward_entered",
+    "forward_left",
+    "backward_entered",
+    "backward_left",
+    "update_entered",
+    "update_left",
+    "gradients_zeroed",
+    "scheduler_stepped",
+)
 
 _ASKED: dict[str, Any] = {
     "clock": perf_counter,
@@ -67,11 +81,15 @@ class Steps(ctypes.Structure):
         ("latest", ctypes.c_double),
         ("most", ctypes.c_int64),
         ("rows", ctypes.c_void_p),
+        ("room", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in _ASKED),
+        *((name, ctypes.c_void_p) for name in METHODS),
+        ("round_off", ctypes.c_void_p),
+        ("count_scheduler", ctypes.c_void_p),
         ("holding", ctypes.c_void_p),
         *(
             (name, ctypes.c_int64)
-            for name in ("active", "steps", "doing", "others", "forwards", "backwards", "batches")
+            for name in ("active", "steps", "doing", "others", "forwards", "backwards", "batches", "inner")
         ),
         ("began", ctypes.c_double),
         ("asked", ctypes.c_double),
@@ -83,7 +101,7 @@ class Steps(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Open:
-    """A step that turned out not to be usual, as far as it has come."""
+    """A step that turned out to be unlike those before, as far as it has come."""
 
     events: tuple[str, ...]
     doing: str  # "f", "b" or "s" while a model, a backward or an optimizer runs
@@ -104,30 +122,31 @@ def natives() -> Natives | None:
     return stats.KERNEL.natives if stats.KERNEL is not None else None
 
 
-class Usual:
-    """The library's notes, and the functions that the seams call: see steps.c."""
+class NativeSteps:
+    """The library's notes, and its functions: see steps.c."""
 
-    def __init__(self, holding: Any) -> None:
+    def __init__(
+        self,
+        holding: Any,
+        methods: dict[str, Callable[..., Any]],
+        round_off: Callable[[], None],
+        count_scheduler: Callable[[Any], None],
+    ) -> None:
+        """`methods` are the recorder's own, by the names in `METHODS`."""
         self.active = False  # rows are being noted, or wait to be taken
-        self.enter: Callable[[nn.Module, Any, Any], Answer] = never
-        self.leave: Callable[[], bool] = never
-        self.derive: Callable[[Any], Answer] = never
-        self.derived: Callable[[], bool] = never
-        self.update: Callable[[Optimizer, Any, Any], Answer] = never
-        self.updated: Callable[[Optimizer], Answer] = nothing
-        self.mark: Callable[[int], bool] = never
-        self.waited: Callable[[float], bool] = never
+        self.functions = dict(methods)  # what is called instead of them
         self._forget: Callable[[], None] = nothing
         found = natives()
         self.available = found is not None
         if found is None:
             return
         self._rows = np.zeros((ROOM, COLUMNS))
-        self._kept: tuple[Any, ...] = (holding, _ASKED)  # the library only borrows
-        asked = {name: id(thing) for name, thing in _ASKED.items()}
-        self._steps = Steps(rows=self._rows.ctypes.data, holding=id(holding), **asked)
-        for name in ("enter", "leave", "derive", "derived", "update", "updated", "mark", "waited"):
-            setattr(self, name, found.function(name, ctypes.addressof(self._steps)))
+        borrowed = {**_ASKED, **methods, "round_off": round_off, "count_scheduler": count_scheduler}
+        self._kept: tuple[Any, ...] = (holding, borrowed)  # the library only borrows
+        asked = {name: id(thing) for name, thing in borrowed.items()}
+        self._steps = Steps(rows=self._rows.ctypes.data, room=ROOM, holding=id(holding), **asked)
+        for name in (*METHODS, "loss_entered"):
+            self.functions[name] = found.function(name, ctypes.addressof(self._steps))
         self._forget = found.function("forget", ctypes.addressof(self._steps))
 
     def begin(
@@ -143,7 +162,7 @@ class Usual:
         self._kept = (*self._kept[:2], model, optimizer, caller[0])
         steps.model, steps.optimizer, steps.gradients = id(model), id(optimizer), gradients
         steps.caller, steps.at = id(caller[0]), caller[1]
-        steps.latest, steps.most = until[0], min(until[1], ROOM)
+        steps.latest, steps.most = until[0], min(until[1], steps.room)
         steps.thread = get_ident()
         steps.active = 1
         self.active = True
@@ -155,7 +174,7 @@ class Usual:
 
     @property
     def has_begun(self) -> bool | None:
-        """As `PlainSteps.has_begun`."""
+        """As `LightRecorder.has_begun`."""
         if self._steps.forwards or self._steps.backwards:
             return True
         return False if self._steps.steps else None
@@ -164,6 +183,11 @@ class Usual:
     def is_updating(self) -> bool:
         """Whether an optimizer's step is running, as far as it is known here."""
         return self.active and EVENTS.get(self._steps.doing) == "s"
+
+    def set_inner(self, inner: bool) -> None:
+        """Whether an optimizer's step is running that its own step has called."""
+        if self.available:
+            self._steps.inner = inner
 
     def stop(self) -> None:
         """Note no more steps; what is noted waits to be taken."""
@@ -208,10 +232,5 @@ def events_of(code: float) -> tuple[str, ...]:
     return tuple(reversed(digits))
 
 
-def never(*_: Any) -> bool:
-    """No step is usual where the library is not there."""
-    return False
-
-
 def nothing(*_: Any) -> None:
-    """Nor has one been noted."""
+    """Nothing has been noted where the library is not there."""

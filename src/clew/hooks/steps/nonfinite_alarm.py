@@ -85,7 +85,7 @@ class Alarms:
         if "evaluation" in self._given or (loss != loss and not bad):
             return
         self._given.add("evaluation")
-        file, line = user_line(2)
+        file, line = user_line()
         named = [pair for s in self._watcher.optimizers.states for pair in s.named]
         bad_weights = [*nonfinite_names(named, gradients=False), *self._bad_buffers()]
         fact = NonFiniteFact(

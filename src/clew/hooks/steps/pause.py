@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from clew.hooks.steps.watcher import Watcher
 
-NOBODY = -1  # no thread has this number
 
-
-@contextmanager
-def unwatched(watcher: Watcher) -> Iterator[None]:
+def unwatched(watcher: Watcher) -> AbstractContextManager[None]:
     """The seams look away: what runs now is not the user's step."""
-    watcher.plain.settle()
-    thread, inside = watcher.thread, watcher.in_backward
-    watcher.thread, watcher.in_backward = NOBODY, True
-    try:
-        yield
-    finally:
-        watcher.thread, watcher.in_backward = thread, inside
+    return watcher.machine.unwatched()
 
 
 def distributed() -> bool:

@@ -1,13 +1,11 @@
 """What is held of the step that is running, so that it can be run again after an alarm.
 
 References only: arguments of the models, and the state of those random generators that forwards
-were seen to draw from. On a plain step this is a few attributes set.
+were seen to draw from. On a light step this is a few attributes set.
 """
 
 from __future__ import annotations
 
-import random
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +14,7 @@ from torch import nn
 
 from clew.measure.nested_tensors import data_tensors
 from clew.measure.plain_values import is_nonfinite
+from clew.measure.rng import host_states
 
 MOST_CALLS = 4  # of models before one backward; with more of them (an evaluation) none are held
 LEARNING = 4  # steps in which it is learned which generators a step draws from
@@ -41,7 +40,7 @@ class Holding:
     def __init__(self) -> None:
         self._calls: list[Call] = []
         self._versions: list[Versions] = []  # of the tensors in each call: were they changed since?
-        # The usual plain step: one model, one tensor that comes from no computation, and its version. Set
+        # The common light step: one model, one tensor that comes from no computation, and its version. Set
         # while `fresh` and from outside, since that is asked of every step; it is a call like others.
         self.first: tuple[nn.Module, tuple[torch.Tensor], int] | None = None
         self.delivered: Any = None  # the batch that a loader gave last
@@ -71,14 +70,14 @@ class Holding:
             self._versions.append((version,))
         return self._calls
 
-    # -- plain steps --
+    # -- light steps --
 
     def forward(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """A model is about to run in a plain step."""
+        """A model is about to run in a light step."""
         if self._closed:
             self._open()
         if not self.calls:
-            self.rng = self._states(self._draws) if True in self._draws else NO_STATES
+            self.rng = host_states(*self._draws) if True in self._draws else NO_STATES
         self._append(module, args, kwargs)
 
     def backward(self, loss: float, line: tuple[str | None, int | None]) -> None:
@@ -150,7 +149,7 @@ class Holding:
         if self.calls:
             return
         learning = self._looks < LEARNING
-        self.rng = self._states([True, True, True] if learning else self._draws)
+        self.rng = host_states() if learning else host_states(*self._draws)
         self._compare = self.rng if learning else None
         enabled = torch.is_autocast_enabled("cpu")
         self.autocast = (enabled, torch.get_autocast_dtype("cpu") if enabled else None)
@@ -165,7 +164,7 @@ class Holding:
             return
         before, self._compare = self._compare, None
         self._looks += 1
-        after = self._states([not known for known in self._draws])
+        after = host_states(*[not known for known in self._draws])
         for number, (old, new) in enumerate(zip(before, after, strict=True)):
             if new is not None:
                 self._draws[number] = not same_state(old, new)
@@ -173,15 +172,6 @@ class Holding:
     def _open(self) -> None:
         self._closed = self._full = False
         self._calls, self._versions, self.first = [], [], None
-
-    @staticmethod
-    def _states(which: list[bool]) -> tuple[Any, Any, Any]:
-        numpy = sys.modules.get("numpy") if which[1] else None
-        return (
-            torch.default_generator.get_state() if which[0] else None,
-            numpy.random.get_state() if numpy is not None else None,
-            random.getstate() if which[2] else None,
-        )
 
 
 def has_graph(values: Iterable[Any]) -> bool:

@@ -3,7 +3,7 @@
 Clew measures its own seconds on the training thread. A start credit lets the first steps be
 seen densely, because most faults show there, and a few more at growing distances, so that short
 runs are seen to their end; besides, a sampled step must have been earned by `budget` × elapsed
-time, less what the plain steps cost.
+time, less what the light steps cost.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ SPARSE_EVERY = 10  # steps between samples later on, at least: neighbours tell l
 MOST_SAMPLES = 2_000  # the interval doubles each time this many were taken, to bound the log
 FULL_EVERY = SPARSE_EVERY  # when every step is sampled: updates need copies, histograms change slowly
 AIM = 0.75  # of the budget is spent by our own clock: our thread, and torch's colder caches, are not on it
-LEAST_SHARE = 0.15  # of the budget that sampling gets where plain steps need all of it (a step of 1 ms)
+LEAST_SHARE = 0.15  # of the budget that sampling gets where light steps need all of it (a step of 1 ms)
 
 
-class Sampler:
+class SamplingBudget:
     """Decides before each step whether its layers are measured."""
 
     def __init__(self, budget: float = 0.02, every_step: bool = False) -> None:
@@ -32,14 +32,14 @@ class Sampler:
         self._start = CREDIT
         self._next_on_start = 0
         self._credit = 0.0
-        self._cost = 0.0  # what a sampled step costs beyond a plain one, smoothed
-        self._plain = 0.0  # what a plain step costs, smoothed
-        self._plain_total = 0.0  # how long a plain step takes, smoothed
+        self._cost = 0.0  # what a sampled step costs beyond a light one, smoothed
+        self._light = 0.0  # what a light step costs, smoothed
+        self._light_total = 0.0  # how long a light step takes, smoothed
         self._next = 0
         self._taken = 0
         self.interval = SPARSE_EVERY
         self.excused = 0.0  # seconds of this step that the user asked for, beyond the budget
-        self.plain_cost = 0.0  # seconds a step, of writing plain steps
+        self.light_cost = 0.0  # seconds a step, of writing light steps
         self.spent = 0.0
         self.elapsed = 0.0
 
@@ -76,27 +76,27 @@ class Sampler:
         self._earn(1, own, total)
         if sampled:
             # Part of what a sample costs is not in our own time: torch's slower paths, cold caches.
-            longer = min(total - self._plain_total, 4 * own) if self._plain_total else 0.0
-            self._book_sample(step, max(own - self._plain, longer, 0.0))
+            longer = min(total - self._light_total, 4 * own) if self._light_total else 0.0
+            self._book_sample(step, max(own - self._light, longer, 0.0))
         else:
-            self._book_plain(own, total)
+            self._book_light(own, total)
         self._credit = min(self._credit, 2 * self._cost)  # no saving up for a burst
 
-    def account_plain(self, steps: int, own: float, total: float) -> None:
-        """Book several plain steps: what they cost together."""
+    def account_light(self, steps: int, own: float, total: float) -> None:
+        """Book several light steps: what they cost together."""
         self.spent += own
         self.elapsed += total
         self._earn(steps, own, total)
-        self._book_plain(own / steps, total / steps, steps)
+        self._book_light(own / steps, total / steps, steps)
         self._credit = min(self._credit, 2 * self._cost)
 
     def _earn(self, steps: int, own: float, total: float) -> None:
         earned = AIM * self._budget * max(total - own, 0.0)
-        self._credit += max(earned - steps * self._plain, LEAST_SHARE * earned)
+        self._credit += max(earned - steps * self._light, LEAST_SHARE * earned)
 
-    def _book_plain(self, own: float, total: float, steps: int = 1) -> None:
-        self._plain = smoothed(self._plain, own, steps)
-        self._plain_total = smoothed(self._plain_total, total, steps)
+    def _book_light(self, own: float, total: float, steps: int = 1) -> None:
+        self._light = smoothed(self._light, own, steps)
+        self._light_total = smoothed(self._light_total, total, steps)
 
     def _book_sample(self, step: int, extra: float) -> None:
         if step >= self._next_on_start and self._start >= self._cost:

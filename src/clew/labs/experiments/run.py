@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clew.labs.experiments.base import DONE, UNJUDGED, Experiment, Result
-from clew.labs.experiments.experiment_list import EXPERIMENTS
+from clew.labs.experiments.user_experiments import all_experiments
 from clew.labs.snapshot.failure import failure
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
@@ -36,7 +36,7 @@ class UnknownExperiment(Exception):  # noqa: N818 - reads as what it is
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         close = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(names)}"
+        hint = f"did you mean {close[0]}?" if close else f"choose from: {', '.join(names)}"
         super().__init__(f"there is no experiment named {name!r}; {hint}")
 
 
@@ -69,10 +69,10 @@ class Outcome:
 def chosen(
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
-    experiments: Sequence[type[Experiment]] = EXPERIMENTS,
+    experiments: Sequence[type[Experiment]] | None = None,
 ) -> list[Experiment]:
     """The experiments asked for, in their order; raises UnknownExperiment."""
-    known = {kind.name: kind for kind in experiments}
+    known = {kind.name: kind for kind in (all_experiments() if experiments is None else experiments)}
     for name in (*only, *skip):
         if name not in known:
             raise UnknownExperiment(name, known)
@@ -124,7 +124,7 @@ def _tried(experiment: Experiment, subject: Subject, clock: Clock, time_limit: f
     except CannotJudge as error:
         return outcome(UNJUDGED, error.reason, error.hint)
     except OutOfTime:
-        return outcome(UNJUDGED, f"it was not done after {clock.limit:.0f} s", more)
+        return outcome(UNJUDGED, f"not finished after {clock.limit:.0f} s", more)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code may fail in any way
         return outcome(UNJUDGED, failure(error))
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import random
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
-import torch
-
 from clew.labs.loaders.dataset_stages import datasets_in
 from clew.labs.snapshot.dataset_copy import copied
-from clew.labs.snapshot.held_step import Autocast, Rng
+from clew.labs.snapshot.snapshot import snapshot
 from clew.labs.snapshot.time_limit import CannotJudge
-from clew.labs.snapshot.undisturbed import undisturbed
 
 MOST_OWNERS = 64  # objects whose attributes are kept
 
@@ -29,10 +24,9 @@ def own_copy(parts: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
 
 
 @contextlib.contextmanager
-def kept(owners: Iterable[Any]) -> Iterator[None]:
+def loader_snapshot(owners: Iterable[Any]) -> Iterator[None]:
     """Random generators (also those that the owners hold), attributes, output and warnings as before."""
-    held = _unfolded(owners)
-    with _generators(held), undisturbed(held, Rng.take(), Autocast()):
+    with snapshot(_unfolded(owners)):
         yield
 
 
@@ -59,36 +53,3 @@ def _add(found: dict[int, Any], thing: Any, depth: int) -> None:
 
 
 _PLAIN = ("builtins", "numpy", "torch", "collections", "pandas.core.frame", "pandas.core.series")
-
-
-@contextlib.contextmanager
-def _generators(owners: list[Any]) -> Iterator[None]:
-    """Generators that are attributes go on from where they were."""
-    states: list[tuple[Any, Any]] = []
-    for owner in owners:
-        for value in vars(owner).values():
-            if isinstance(value, _KINDS):
-                states.append((value, _state(value)))
-    try:
-        yield
-    finally:
-        for generator, state in states:
-            _put(generator, state)
-
-
-_KINDS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
-
-
-def _state(generator: Any) -> Any:
-    if isinstance(generator, np.random.Generator):
-        return generator.bit_generator.state
-    return generator.getstate() if isinstance(generator, random.Random) else generator.get_state()
-
-
-def _put(generator: Any, state: Any) -> None:
-    if isinstance(generator, np.random.Generator):
-        generator.bit_generator.state = state
-    elif isinstance(generator, random.Random):
-        generator.setstate(state)
-    else:
-        generator.set_state(state)

@@ -75,7 +75,7 @@ def _surveyed(
 ) -> Report:
     def tell(done: int, count: int, split: str) -> None:
         if progress is not None:
-            progress(1, 2, f"looking through {split}", done / max(count, 1))
+            progress(1, 2, f"reading {split}", done / max(count, 1))
 
     through = survey(pipelines, everything=options.all, time_limit=max(seconds, 1.0), progress=tell)
     for one in through.surveys:

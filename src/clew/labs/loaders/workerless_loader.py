@@ -16,7 +16,7 @@ from torch.utils.data._utils import worker
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
 from clew.hooks.entry.patches import Patches
-from clew.labs.snapshot.held_step import Rng
+from clew.measure.rng import keep_rng
 
 SETTINGS: dict[str, Any] = {
     "num_workers": 0,
@@ -73,17 +73,17 @@ class Bare:
             return ["--bare: no loader of this script uses workers"]
         many = "1 loader" if self.loaders == 1 else f"{self.loaders} loaders"
         return [
-            f"--bare: {many} ran in this process, without the {self.workers} workers asked for",
-            "what is drawn at random while reading differs from what workers draw; all else is the same",
+            f"--bare: {many} ran in this process, without the {self.workers} workers of the script",
+            "random numbers drawn while reading differ from those of workers; everything else is the same",
         ]
 
 
 def as_worker(dataset: Any, init: Callable[[int], Any]) -> None:
     """What a worker does before it reads (opens files, say); its seeding is not for this process."""
-    before, rng = worker._worker_info, Rng.take()
+    before = worker._worker_info
     worker._worker_info = worker.WorkerInfo(id=0, num_workers=1, seed=0, dataset=dataset)
     try:
-        init(0)
+        with keep_rng():
+            init(0)
     finally:
         worker._worker_info = before
-        rng.put()

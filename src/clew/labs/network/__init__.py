@@ -16,6 +16,7 @@ Enter at `network_summary.py`. May import: records, hooks, labs.snapshot.
 - `network_summary`: what is in a network, what flows through it, where parameters, FLOPs and memory sit
 - `tensor_description`: tensors that print themselves: what a person wants to know of one, instead of its
   first numbers
+- `tensor_info`: tensors described without their values: shape, type, device, bytes
 - `traced_structure`: how layers hang together in a traced forward: the `structure` fact without training
 - `unread_parameters`: parameters that no op of a forward has read: the `graph` fact without training
 - `visitor`: `clew.visit`: every op, module call or autograd node of a network, in forward order

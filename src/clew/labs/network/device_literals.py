@@ -15,15 +15,16 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.hooks.entry.user_line import user_line
 from clew.labs.network.network_inputs import Feed
-from clew.labs.network.trace.op_tracer import Op, Trace, writes_of
+from clew.labs.network.trace.op_tracer import Op, Trace
 from clew.labs.network.visitor import op_name
-from clew.labs.snapshot.module_state import Keeper, state_of, storage_key, untouched
+from clew.labs.snapshot.inplace_writes import WriteJournal, storage_key
+from clew.labs.snapshot.module_state import state_of
+from clew.labs.snapshot.op_recorder import ModulePaths, OpCall, OpRecorder
+from clew.labs.snapshot.snapshot import network_snapshot
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
 # What takes tensors of two devices also on a GPU: indices and lengths may be on the CPU.
@@ -86,13 +87,12 @@ def device_literal(model: nn.Module, given: Feed) -> Literal | None:
     followed = _Followed(held)
     error: Exception | None = None
     with ExitStack() as stack:
-        keeper = stack.enter_context(untouched(model, [*inputs, *(t for t, _ in held)]))
+        journal = stack.enter_context(network_snapshot(model, [*inputs, *(t for t, _ in held)]))
         try:
             args, kwargs = _moved(model, given)
             if any(t.device.type != "meta" for t in tensors_in((args, kwargs))):
-                raise Unfollowed("its inputs hold tensors that can't be moved")
-            stack.enter_context(_paths(model, followed))
-            stack.enter_context(_Made(followed, keeper))
+                raise Unfollowed("its inputs contain tensors that can't be moved")
+            stack.enter_context(_Made(model, followed, journal))
             stack.enter_context(_Called(followed))
             model(*args, **kwargs)
         except Unfollowed:
@@ -129,36 +129,37 @@ class _Followed:
             self.found = next((known for t in read if (known := self.of(t)) is not None), None)
 
 
-class _Made(TorchDispatchMode):
+class _Made(OpRecorder):
     """Notes what is made on the CPU, and what it meets."""
 
-    def __init__(self, followed: _Followed, keeper: Keeper) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+    def __init__(self, model: nn.Module, followed: _Followed, journal: WriteJournal) -> None:
+        super().__init__(journal.before_write)
+        self._paths = ModulePaths({"": model})
         self._followed = followed
-        self._keeper = keeper
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        read = [*tensors_in(args), *tensors_in(tuple(kwargs.values()))]
-        name = _plain(func)
-        self._followed.meeting(name, read)
-        for number, argument in writes_of(func):
-            for tensor in tensors_in(args[number] if number < len(args) else kwargs.get(argument)):
-                self._keeper.before_write(tensor)
-        out = func(*args, **kwargs)
-        for tensor in tensors_in(out):
+    def before_op(self, op: OpCall) -> None:
+        self._followed.meeting(_plain(op.func), op.inputs)
+
+    def after_op(self, op: OpCall) -> None:
+        for tensor in op.outputs:
             if _counts(tensor):
-                self._note(tensor, name, read)
-        return out
+                self._note(tensor, _plain(op.func), op.inputs)
+
+    def _module(self) -> str:
+        """The path of the module that is running; of one that is not the model's, its class."""
+        if not self.modules:
+            return ""
+        path = self._paths.of(self.modules[-1])[1]
+        return type(self.modules[-1]).__name__ if path is None else path
 
     def _note(self, tensor: Tensor, name: str, read: list[Tensor]) -> None:
         """Made of one that is followed already, or out of nothing."""
         followed = self._followed
         source = next((known for t in read if (known := followed.of(t)) is not None), None)
         if source is None and (not read or name == "lift_fresh"):
-            file, line = user_line(3)
+            file, line = user_line()
             op = followed.calling[-1] if followed.calling else "tensor" if name == "lift_fresh" else name
-            source = Literal(followed.modules[-1] if followed.modules else "", op, "", file, line)
+            source = Literal(self._module(), op, "", file, line)
         if source is not None:
             followed.note(tensor, source)
 
@@ -183,24 +184,8 @@ class _Called(TorchFunctionMode):
             followed.calling.pop()
 
 
-def _paths(model: nn.Module, followed: _Followed) -> ExitStack:
-    """Global hooks that say which module is running."""
-    names = {id(m): p for p, m in model.named_modules()}
-
-    def enter(module: nn.Module, _: Any) -> None:
-        followed.modules.append(names.get(id(module), type(module).__name__))
-
-    def leave(module: nn.Module, *_: Any) -> None:
-        followed.modules.pop()
-
-    stack = ExitStack()
-    stack.callback(hooks.register_module_forward_pre_hook(enter).remove)
-    stack.callback(hooks.register_module_forward_hook(leave).remove)
-    return stack
-
-
 def _moved(model: nn.Module, given: Feed) -> tuple[Any, Any]:
-    """The model's state in its places (`untouched` puts it back) and the inputs, on the meta device."""
+    """The model's state in its places (the snapshot puts it back) and the inputs, on the meta device."""
     known: dict[int, tuple[Tensor, Tensor]] = {}
 
     def move(tensor: Tensor) -> Tensor:

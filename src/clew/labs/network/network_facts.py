@@ -28,8 +28,8 @@ LARGE = 3.0  # gain of a layer above which it is worth a forward with values; th
 CHEAP = 2e10  # FLOPs of that forward: about a second on one core
 
 NO_VALUES = "the weights have no values"
-BY_VALUES = "which parameters are used depends on the values that come in"
-EVALUATING = "in evaluation mode: what is used in training only is not seen"
+BY_VALUES = "which parameters are used depends on the input values"
+EVALUATING = "in evaluation mode: parameters used only in training are not seen"
 
 
 @dataclass(frozen=True)
@@ -177,12 +177,12 @@ def _note_weights(notes: Notes, look: Look) -> None:
         if look.trace.calls[0].flops <= CHEAP:
             notes.signal(signals.ACTIVATION.std.name, output_spreads(model, given))
         else:
-            notes.unjudged["poor-initialisation"] = "a forward with values would take long"
+            notes.unjudged["poor-initialisation"] = "a forward with real values would take long"
 
 
 def _note_devices(notes: Notes, look: Look) -> None:
     if any(t.device != "cpu" for op in look.trace.ops for t in op.outputs):
-        notes.unjudged["device-literal"] = "it runs on another device already"
+        notes.unjudged["device-literal"] = "it already runs on another device"
         return
     place = None
     if may_be_bound(look.model, look.trace):

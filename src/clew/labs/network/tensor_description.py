@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+from clew.labs.network.tensor_info import dtype_name
 from clew.labs.network.trace.measured_values import histogram, measured, read_values
-from clew.labs.snapshot.tensor_info import dtype_name
 from clew.records.network import Statistics
 
 _plain: dict[str, Any] = {}  # torch's own, while ours are in their places

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import torch
 
+from clew.labs.profiler.memory.growth_watch import GrowthWatch
+from clew.labs.profiler.memory.tensor_memory import TensorMemory
+from clew.labs.profiler.python.stack_flames import (
+    python_flame,
+    seconds_by_kind,
+    share_by_kind,
+    source_lines,
+)
 from clew.labs.profiler.step_parts import Timed, parts_of
-from clew.labs.profiler.window_contents import Reading
+from clew.labs.profiler.torch_trace.host_syncs import by_mask
+from clew.labs.profiler.torch_trace.roofline import roof
+from clew.labs.profiler.window_contents import Reading, read
+from clew.labs.profiler.window_kinds import Seen
 from clew.records.step_costs import Frame, LineCost, Memory, ModuleCost, Part, Profile, Roof, Sync
 
 MOST_ROWS = 60  # of modules, ops and lines in the log; the file has all
 MOST_NOTES = 20
+LARGEST_TRACE = 20 << 20  # bytes of the compressed trace that is kept
+TRACE = "steps.pt.trace.json.gz"
+CALLS = "python.prof"
 
 
 @dataclass
@@ -33,8 +48,104 @@ class Found:
     files: dict[str, str] = field(default_factory=dict)
 
 
+Clock = Callable[[Reading], Timed | None]  # the times of the steps, by what the windows have read
+Guarded = Callable[[Callable[[], None]], None]  # runs one part of the work; what fails in it is its business
+
+
+def directly(part: Callable[[], None]) -> None:
+    """Unguarded: a failure is the caller's."""
+    part()
+
+
+def profile_of(
+    seen: Seen,
+    clock: Clock,
+    *,
+    roof_file: Path,
+    notes: Iterable[str] = (),
+    folder: Path | None = None,
+    calls: bool = False,
+    watch: GrowthWatch | None = None,
+    guarded: Guarded = directly,
+) -> Profile:
+    """From windows, clock and samplers to one profile; a part that fails leaves the others as they are.
+
+    `folder` is where the trace of the steps and, with `calls`, the counted calls are written; without one
+    nothing is. `roof_file` keeps what this machine was seen to do at best. `watch` knows what grows.
+    """
+    found = Found(notes=[*notes, *seen.notes])
+    guarded(lambda: _collect_detail(found, seen, roof_file))
+    guarded(lambda: _collect_times(found, clock))
+    guarded(lambda: _collect_python(found, seen))
+    guarded(lambda: _collect_memory(found, seen, watch))
+    if folder is not None:
+        guarded(lambda: _write_trace(found, seen, folder))
+    if folder is not None and calls:
+        guarded(lambda: _write_calls(found, seen, folder))
+    return assemble(found)
+
+
+def _collect_detail(found: Found, seen: Seen, roof_file: Path) -> None:
+    if seen.in_detail:
+        found.roof = roof(roof_file)
+        found.reading = read(seen.in_detail, found.roof)
+
+
+def _collect_times(found: Found, clock: Clock) -> None:
+    found.timed = clock(found.reading)
+
+
+def _collect_python(found: Found, seen: Seen) -> None:
+    found.syncs = seen.syncs.found()
+    found.syncs += by_mask(seen.in_detail, found.syncs)
+    found.notes += [seen.syncs.note] if seen.syncs.note else []
+    stacks, away = seen.stacks, seen.syncs.accelerator
+    if stacks is not None:
+        found.python = python_flame(stacks)
+        found.lines = source_lines(stacks, away)
+        found.logging = share_by_kind(seconds_by_kind(stacks, away)).get("logging", 0.0)
+        found.notes += stacks.notes
+
+
+def _collect_memory(found: Found, seen: Seen, watch: GrowthWatch | None) -> None:
+    if seen.memory:
+        newest = seen.memory[-1]
+        found.memory = Memory(newest.peak, newest.kinds, newest.timeline, newest.root)
+        found.by_module = _memory_by_module(newest, {module.module for module in found.reading.modules})
+    if watch is not None:
+        found.memory = replace(found.memory, processes=watch.processes(), growth=watch.growth)
+
+
+def _memory_by_module(memory: TensorMemory, names: set[str]) -> dict[str, tuple[int, int]]:
+    """Activations and peak of each module, under the name that the profile has for it."""
+    by_module = {}
+    for (root, path), held in memory.modules.items():
+        full = f"{root}.{path}" if path else root
+        name = path if path in names and full not in names else full
+        by_module[name] = (held.activations, held.peak)
+    return by_module
+
+
+def _write_trace(found: Found, seen: Seen, folder: Path) -> None:
+    if not seen.in_detail:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / TRACE
+    seen.in_detail[-1].save(file)
+    if file.stat().st_size > LARGEST_TRACE:
+        file.unlink()
+        found.notes.append("the trace of the steps was too large to be kept")
+    else:
+        found.files["chrome trace"] = TRACE
+
+
+def _write_calls(found: Found, seen: Seen, folder: Path) -> None:
+    if seen.calls.write(folder / CALLS):
+        found.files["cprofile"] = CALLS
+
+
 def assemble(found: Found) -> Profile:
-    """One profile; nothing is measured here."""
+    """One profile of what was collected; nothing is measured here."""
     reading = found.reading
     parts, left, median, p95, speed = _of_clock(found)
     return Profile(

@@ -6,6 +6,7 @@ Enter at `replay_alarm.py`. May import: records, measure, hooks, labs.snapshot.
 - `culprits`: from the events of a microscope to the one that is to blame, described for a person
 - `layer_lens`: the coarse lens: only what goes in and out of modules is checked, at a fraction of the
   cost
+- `loss_gradients`: the gradients of a loss, without leaving any of them behind
 - `microscope`: every operation of a step, forward and backward, checked as it runs
 - `nan_reasons`: why an operation gives NaN or infinity, in a plain sentence, and what people do about it
 - `nested_calls`: the calls of modules inside each other, and which of them is to blame for a gradient

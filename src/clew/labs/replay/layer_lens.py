@@ -6,19 +6,20 @@ its own code did it. What it hands to a part counts as made by itself, too.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from torch import Tensor, nn
-from torch.nn.modules import module as hooks
 from torch.utils.weak import WeakIdKeyDictionary
 
 from clew.labs.replay.nested_calls import Call, Edge
 from clew.labs.snapshot.finite_values import bad_indices, bad_rows, is_bad, result_kind, stats_of
 from clew.labs.snapshot.held_step import Culprit
+from clew.labs.snapshot.op_recorder import ModulePaths, module_hooks
 from clew.labs.snapshot.users_step.replay_lines import code_at, in_replay, line_now
 from clew.measure.nested_tensors import tensors_in
 
-_FIX = "trace with level='op' to see which operation inside it makes the value"
+_FIX = "trace with level='op' to see which operation inside it produces the value"
 
 
 class LayerLens:
@@ -26,45 +27,28 @@ class LayerLens:
 
     def __init__(self, roots: dict[str, nn.Module]) -> None:
         self.culprits: list[Culprit] = []
-        self._paths = {id(m): (root, path) for root, top in roots.items() for path, m in top.named_modules()}
+        self._paths = ModulePaths(roots)
         self._anonymous = not roots
         self._running: list[Call] = []  # the innermost last
         self._edges: Any = WeakIdKeyDictionary()  # the tensors between modules, for their gradients
         self._again = False  # a step is being run for the second time
         self._known: list[Tensor] = []
-        self._handles: list[Any] = []
+        self._hooks = contextlib.ExitStack()
 
     def __enter__(self) -> LayerLens:
-        self._handles = [
-            hooks.register_module_forward_pre_hook(self._before),
-            self._register_after(),
-        ]
+        self._hooks.enter_context(module_hooks(self._before, self._after, with_kwargs=True))
         return self
 
-    def _register_after(self) -> Any:
-        if hasattr(hooks, "_global_forward_hooks_with_kwargs"):
-            return hooks.register_module_forward_hook(self._after, with_kwargs=True, always_call=True)
-
-        def without_kwargs(module: nn.Module, args: Any, output: Any) -> None:  # of an older torch
-            self._after(module, args, {}, output)
-
-        return hooks.register_module_forward_hook(without_kwargs, always_call=True)
-
     def __exit__(self, *_: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-            hooks._global_forward_hooks_always_called.pop(handle.id, None)
-            getattr(hooks, "_global_forward_hooks_with_kwargs", {}).pop(handle.id, None)
-        self._handles = []
+        self._hooks.close()
         self._running = []
 
     def _before(self, module: nn.Module, args: Any) -> None:
         outermost = not self._running
         if outermost:
             self._again = in_replay()
-        if self._anonymous and outermost and id(module) not in self._paths:
-            name = type(module).__name__
-            self._paths.update({id(m): (name, path) for path, m in module.named_modules()})
+        if self._anonymous and outermost and not self._paths.knows(module):
+            self._paths.add(type(module).__name__, module)
         if outermost and not self._again:
             self._look_at_inputs(args)
         self._running.append(Call(module, None if outermost else self._running[-1]))
@@ -80,8 +64,8 @@ class LayerLens:
                         phase="batch",
                         op=f"input[{number}]",
                         result=result_kind(tensor),
-                        why=f"what the model is given holds {kind}: input[{number}]",
-                        fix="look at where it comes from: the data, or what was computed before",
+                        why=f"the model's input contains {kind}: input[{number}]",
+                        fix="check where it comes from: the data, or an earlier computation",
                         inputs=(stats_of(f"input[{number}]", tensor),),
                         elements=indices,
                         elements_of=f"input[{number}]",
@@ -100,7 +84,7 @@ class LayerLens:
         if self._again:
             return  # what it shows has been seen
         call.inputs, outputs = tensors_in((args, kwargs)), tensors_in(output)
-        call.line = line_now(2)
+        call.line = line_now()
         bad_inputs = [t for t in call.inputs if is_bad(t)]
         bad = [t for t in outputs if is_bad(t)]
         if bad:
@@ -150,16 +134,16 @@ class LayerLens:
     # -- what is told --
 
     def _note(self, call: Call, phase: str, bad: Tensor, part: Call | None = None) -> None:
-        root, path = self._paths.get(id(call.module), (None, None))
+        root, path = self._paths.of(call.module)
         indices, count = bad_indices(bad)
         kind = type(call.module).__name__
         what = "gradient" if phase == "backward" else "output"
-        inside = " and come out of its parts" if next(call.module.children(), None) is not None else ""
-        why = f"finite values go into this {kind}{inside}, and its {what} is not finite"
+        inside = " and come out of its submodules" if next(call.module.children(), None) is not None else ""
+        why = f"finite values go into this {kind}{inside}, but its {what} is non-finite"
         if part is not None:
-            name = self._paths.get(id(part.module), (None, None))[1] or type(part.module).__name__
-            what = f"what it gives to {name}"
-            why = f"finite values go into this {kind}, and {what} is not finite"
+            name = self._paths.of(part.module)[1] or type(part.module).__name__
+            what = f"its gradient for {name}"
+            why = f"finite values go into this {kind}, but {what} is non-finite"
         first = call.inputs[0].shape[:1] if call.inputs else ()
         self.culprits.append(
             Culprit(

@@ -15,12 +15,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as hooks
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.labs.snapshot.finite_values import can_be_bad, dense, has_nan, is_bad, result_kind
-from clew.labs.snapshot.inplace_writes import overwrites, written
+from clew.labs.snapshot.inplace_writes import overwrites
 from clew.labs.snapshot.op_names import is_custom, node_name, op_name
+from clew.labs.snapshot.op_recorder import ModulePaths, OpCall, OpRecorder
 from clew.labs.snapshot.users_step.replay_lines import Line, called_by_clew, line_now
 from clew.measure.nested_tensors import tensors_in
 
@@ -70,8 +69,21 @@ Origins = frozenset[int]
 Source = tuple[str, str, str, Line, str]  # kind, phase, operation, line, label: the same in every run
 
 
-class Microscope(TorchDispatchMode):
-    """A dispatch mode: what runs inside it is checked. `origins_of` says what made a tensor bad."""
+@dataclass(frozen=True)
+class _Given:
+    """What is known of an op before it runs."""
+
+    spot: Spot
+    phase: str
+    inner: str
+    inputs: list[Tensor]  # that can be bad
+    before: dict[int, bool]  # whether what it writes to is bad already
+    origins: dict[int, Origins]  # of what was
+    kept: dict[int, Tensor]  # an in-place operation is shown with what it was given
+
+
+class Microscope(OpRecorder):
+    """A recorder of ops: what runs inside it is checked. `origins_of` says what made a tensor bad."""
 
     def __init__(
         self,
@@ -81,32 +93,26 @@ class Microscope(TorchDispatchMode):
         finds_roots: bool = False,
         mended: frozenset[Source] = frozenset(),
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__(self._about_to_write)
         self.events: list[Event] = []
         self.calls: Counter[tuple[str, Line]] = Counter()
         self.batch: int | None = None  # samples that the outermost model was given last
         self._taint: dict[int, Origins] = {}
         self._spots: dict[int, Spot] = {}  # sequence number of an autograd node -> what made it
         self._roots = roots or {}
-        self._paths = {
-            id(module): (root, path)
-            for root, top in self._roots.items()
-            for path, module in top.named_modules()
-        }
+        self._paths = ModulePaths(self._roots)
         self._known: dict[int, tuple[str, str, Tensor]] = {}  # by storage: kind, name, the tensor
         for root, top in self._roots.items():
             prefix = f"{root}." if len(self._roots) > 1 else ""
             for kind, named in ((PARAMETER, top.named_parameters()), (CONSTANT, top.named_buffers())):
                 self.name_tensors(kind, [(prefix + name, tensor) for name, tensor in named])
-        self._stack: list[tuple[str, str] | None] = []
         self._own: set[int] = set()
-        self._before_write = before_write
+        self._keep_what_was = before_write
         self._mended = (
             mended  # sources of non-finite values that are made finite: what if it were not for them?
         )
         self._among_users = finds_roots  # in the user's own run, not in a replay
-        self._handles: list[Any] = []
-        self._keep: list[Any] = []
+        self._given: _Given | None = None  # of the op that is running
 
     # -- what is known beforehand --
 
@@ -122,107 +128,82 @@ class Microscope(TorchDispatchMode):
     def mend_what_is_known(self) -> None:
         """Make the tensors from outside finite that are to be so; `before_write` must keep what they held."""
         for kind, name, tensor in self._known.values():
-            if (kind, "", "", (None, None), name) in self._mended and self._before_write is not None:
-                self._before_write(tensor)
+            if (kind, "", "", (None, None), name) in self._mended and self._keep_what_was is not None:
+                self._keep_what_was(tensor)
                 mend(tensor)
 
     # -- modules --
 
-    def __enter__(self) -> Microscope:
-        self._handles = [
-            hooks.register_module_forward_pre_hook(self._enter_module),
-            hooks.register_module_forward_hook(self._leave_module, always_call=True),
-        ]
-        super().__enter__()  # type: ignore[no-untyped-call]
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        super().__exit__(*exception)  # type: ignore[no-untyped-call]
-        for handle in self._handles:
-            handle.remove()
-            hooks._global_forward_hooks_always_called.pop(handle.id, None)
-        self._handles = []
-
-    def _enter_module(self, module: nn.Module, args: Any) -> None:
-        if self._among_users and not self._stack and id(module) not in self._paths:
-            name = type(module).__name__
-            self._paths.update({id(m): (name, path) for path, m in module.named_modules()})
-            self._keep.append(module)  # an identity is one only while its owner lives
-        if not self._stack:
-            first = next((t for t in tensors_in(args) if t.dim()), None)
-            self.batch = self.batch if first is None else len(first)
-        known = self._paths.get(id(module))
-        self._stack.append(known or (self._stack[-1] if self._stack else None))
-
-    def _leave_module(self, module: nn.Module, *_: Any) -> None:
-        if self._stack:
-            self._stack.pop()
+    def entered(self, module: nn.Module, args: Any) -> None:
+        if len(self.modules) > 1:
+            return
+        if self._among_users and not self._paths.knows(module):
+            self._paths.add(type(module).__name__, module)
+        first = next((t for t in tensors_in(args) if t.dim()), None)
+        self.batch = self.batch if first is None else len(first)
 
     # -- operations --
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if self._among_users and called_by_clew():
-            return func(*args, **kwargs)
-        targets = written(func, args, kwargs)
-        inputs = [t for t in tensors_in((args, kwargs)) if can_be_bad(t)]
-        before = {id(t): not overwrites(func) and is_bad(t) for t in targets}
-        for tensor in targets:
-            if self._before_write is not None and _key(tensor) not in self._own:
-                self._before_write(tensor)
-        spot, phase, inner = self._spot(func)
-        origins_before = {id(t): self._origins_of_input(t, spot) for t in targets if before[id(t)]}
-        # An in-place operation is shown with what it was given.
-        kept = {id(t): t.detach().clone() for t in targets if can_be_bad(t) and not overwrites(func)}
-        result = func(*args, **kwargs)
-        outputs = tensors_in(result) or targets
-        given = {_key(t) for t in inputs}
-        for output in outputs:
+    def wants(self, func: Any) -> bool:
+        return not (self._among_users and called_by_clew())
+
+    def before_op(self, op: OpCall) -> None:
+        targets, overwritten = op.writes, overwrites(op.func)
+        spot, phase, inner = self._spot(op.func)
+        before = {id(t): not overwritten and is_bad(t) for t in targets}
+        self._given = _Given(
+            spot,
+            phase,
+            inner,
+            inputs=[t for t in op.inputs if can_be_bad(t)],
+            before=before,
+            origins={id(t): self._origins_of_input(t, spot) for t in targets if before[id(t)]},
+            kept={id(t): t.detach().clone() for t in targets if can_be_bad(t) and not overwritten},
+        )
+
+    def _about_to_write(self, tensor: Tensor) -> None:
+        if self._keep_what_was is not None and _key(tensor) not in self._own:
+            self._keep_what_was(tensor)
+
+    def after_op(self, op: OpCall) -> None:
+        given, self._given = self._given, None
+        assert given is not None
+        keys = {_key(t) for t in given.inputs}
+        for output in op.outputs or op.writes:
             key = _key(output)
-            fresh = key not in given
+            fresh = key not in keys
             if fresh:
                 self._own.add(key)
-            if str(func._schema.name)[6:] in UNINITIALISED:
+            if str(op.func._schema.name)[6:] in UNINITIALISED:
                 continue
             if not is_bad(output):
                 if fresh or _covers(output):
                     self._taint.pop(key, None)
                 continue
-            if not fresh and not targets:
+            if not fresh and not op.writes:
                 continue  # a view
-            seen = tuple(kept.get(id(t), t) for t in tensors_in((args, kwargs)))
-            self._bad_output(spot, phase, inner, args, inputs, seen, output, before, origins_before)
-        return result
+            self._bad_output(op, given, output)
 
-    def _bad_output(
-        self,
-        spot: Spot,
-        phase: str,
-        inner: str,
-        args: Any,
-        inputs: list[Tensor],
-        seen: tuple[Tensor, ...],
-        output: Tensor,
-        before: dict[int, bool],
-        origins_before: dict[int, Origins],
-    ) -> None:
+    def _bad_output(self, op: OpCall, given: _Given, output: Tensor) -> None:
+        spot, inputs, before = given.spot, given.inputs, given.before
         bad = [t for t in inputs if (before[id(t)] if id(t) in before else is_bad(t))]
         origins: Origins = frozenset()
         for tensor in bad:
-            origins |= origins_before.get(id(tensor)) or self._origins_of_input(tensor, spot)
+            origins |= given.origins.get(id(tensor)) or self._origins_of_input(tensor, spot)
         makes_nan = has_nan(output) and not any(has_nan(t) for t in bad if id(t) not in before)
         harmless = all(self.events[i].kind == CONSTANT for i in origins)
-        scalars = tuple(float(a) for a in args if isinstance(a, (int, float)) and not isinstance(a, bool))
-        picked = inner in PICKS and harmless
+        scalars = tuple(float(a) for a in op.args if isinstance(a, (int, float)) and not isinstance(a, bool))
+        picked = given.inner in PICKS and harmless
         if bad and not (harmless and (makes_nan or picked)):
             self._taint[_key(output)] = origins | self._taint_left(output, before)
             return
         constant = not bad and (any(s - s != 0.0 for s in scalars) or not inputs)
         kind = CONSTANT if constant and not has_nan(output) else MADE
-        if (kind, phase, spot.op, spot.line, "") in self._mended:
+        if (kind, given.phase, spot.op, spot.line, "") in self._mended:
             mend(output)
             return
-        made = self._event(kind, phase, spot, inner, seen, output, scalars, origins)
+        seen = tuple(given.kept.get(id(t), t) for t in op.inputs)
+        made = self._event(kind, given.phase, spot, given.inner, seen, output, scalars, origins)
         self._taint[_key(output)] = made | (origins if kind == CONSTANT else frozenset())
 
     def _taint_left(self, output: Tensor, before: dict[int, bool]) -> Origins:
@@ -265,7 +246,7 @@ class Microscope(TorchDispatchMode):
         known = self._taint.get(_key(tensor))
         if known:
             return known
-        kind, label, tensor = self._known.get(_key(tensor), (CONSTANT, "a tensor made before", tensor))
+        kind, label, tensor = self._known.get(_key(tensor), (CONSTANT, "an earlier tensor", tensor))
         if kind == CONSTANT and has_nan(tensor):
             kind = MADE
         used = Spot("", spot.module, spot.root, spot.line, 0)  # first used there
@@ -282,13 +263,12 @@ class Microscope(TorchDispatchMode):
     def _spot(self, func: Any) -> tuple[Spot, str, str]:
         name = op_name(func)
         node: Any = torch._C._current_autograd_node()
-        if node is not None and not (torch.is_grad_enabled() and self._stack):
+        if node is not None and not (torch.is_grad_enabled() and self.modules):
             return self._spot_of_node(node, name), "backward", name
-        module = self._stack[-1] if self._stack else None
-        line = line_now(3)
+        line = line_now()
         if node is None:  # else a checkpoint's part runs for the second time
             self.calls[name, line] += 1
-        root, path = module if module is not None else (None, None)
+        root, path = self._paths.innermost(self.modules)
         spot = Spot(name, path, root, line, self.calls[name, line])
         # The node of this very operation has just been made: its number is the last one given out.
         self._spots.setdefault(torch._C._autograd._get_sequence_nr() - 1, spot)
@@ -298,7 +278,7 @@ class Microscope(TorchDispatchMode):
         known = self._spots.get(node._sequence_nr())
         op = node_name(node)
         if is_custom(node):
-            line = line_now(4)
+            line = line_now()
             module, root = (known.module, known.root) if known is not None else (None, None)
             return Spot(op, module, root, line, 1, custom=op)
         if known is None:

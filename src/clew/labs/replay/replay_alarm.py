@@ -12,9 +12,10 @@ from clew.hooks.steps.pause import distributed, unwatched
 from clew.hooks.steps.replay_inputs import Holding
 from clew.hooks.steps.trained_models import unwrap
 from clew.labs.replay.step_replay import Answer, answer
-from clew.labs.snapshot.held_step import Autocast, Culprit, HeldStep, Rng, RootCall
+from clew.labs.snapshot.held_step import Autocast, Culprit, HeldStep, RootCall
 from clew.labs.snapshot.users_step.loss_origin import frame_of, returned_from
 from clew.labs.snapshot.users_step.replay_lines import Line
+from clew.measure.rng import Rng
 from clew.records.codec import json_float
 from clew.records.facts.nan_facts import CulpritFact
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
 MOST_REPLAYS = 2  # in a run: once for the loss, once for the gradients
-SEVERAL = "a step of one of several processes is not run again: the others would wait for it"
+SEVERAL = "with several processes a step is not replayed: the others would wait for it"
 
 
 class Alarm:

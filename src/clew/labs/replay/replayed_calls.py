@@ -15,7 +15,8 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from clew.hooks.steps.replay_inputs import DERIVED, has_graph, same_state
 from clew.hooks.steps.trained_models import unwrap
-from clew.labs.snapshot.held_step import HeldStep, Rng
+from clew.labs.snapshot.held_step import HeldStep
+from clew.measure.rng import Rng
 
 
 class SameCalls:

@@ -10,7 +10,6 @@ import contextlib
 import copy
 import hashlib
 import inspect
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,15 +21,15 @@ from torch.utils.data import IterableDataset
 from torch.utils.data._utils.fetch import _MapDatasetFetcher
 
 from clew.hooks.entry.user_line import USER, kind_of
-from clew.labs.snapshot.held_step import Autocast, Rng
+from clew.labs.snapshot.snapshot import snapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, OutOfTime
-from clew.labs.snapshot.undisturbed import undisturbed
 from clew.measure.nested_tensors import map_tensors
+from clew.measure.rng import seed_all
 
 MOST_BYTES = 512 * 2**20  # of arrays copied with a dataset
 DEPTH = 6  # of datasets inside datasets, and of their lists
-LOADER_HINT = "feed the training from a DataLoader over a map-style dataset"
+LOADER_HINT = "train from a DataLoader over a map-style dataset"
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,12 @@ class Source:
 
     def item(self, index: int, seed: int) -> Any:
         """One sample as the dataset returns it, with tensors and arrays of its own."""
-        seeded(seed)
+        seed_all(seed)
         return owned(self.dataset[index])
 
     def batch(self, indices: Sequence[int], seed: int) -> Any:
         """What the loader makes of these indices."""
-        seeded(seed)
+        seed_all(seed)
         fetcher = _MapDatasetFetcher(self.dataset, True, self.collate, False)
         return fetcher.fetch(list(indices))
 
@@ -58,16 +57,16 @@ def source(subject: Subject) -> Source:
     """A fresh copy; raises CannotJudge where there is no dataset that can be read by index."""
     loader, dataset = subject.loader, subject.dataset
     if loader is None or dataset is None:
-        raise CannotJudge(subject.reasons.get("loader", "no DataLoader was seen"), LOADER_HINT)
+        raise CannotJudge(subject.reasons.get("loader", "no DataLoader was found"), LOADER_HINT)
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
         raise CannotJudge("the dataset can't be read by index", LOADER_HINT)
     if getattr(loader, "batch_sampler", None) is None:
-        raise CannotJudge("the dataset makes its batches itself")
+        raise CannotJudge("the dataset creates its own batches")
     dataset, collate = copied((dataset, loader.collate_fn))
     try:
         length = len(dataset)
     except TypeError as error:
-        raise CannotJudge("the length of the dataset is not known") from error
+        raise CannotJudge("the length of the dataset is unknown") from error
     if length < 1:
         raise CannotJudge("the dataset is empty")
     size = getattr(loader, "batch_size", None) or (subject.batches[0].size if subject.batches else 16)
@@ -78,7 +77,7 @@ def copied(what: Any) -> Any:
     """A deep copy; files mapped into memory are shared."""
     memo: dict[int, Any] = {}
     if _bytes(what, memo, DEPTH, set()) > MOST_BYTES:
-        raise CannotJudge("the dataset is too large to be copied, and reading it might change it")
+        raise CannotJudge("the dataset is too large to copy, and reading it might change it")
     try:
         return copy.deepcopy(what, memo)
     except Exception as error:  # a dataset may hold anything
@@ -113,7 +112,7 @@ def _bytes_of_row(row: Sequence[Any], memo: dict[int, Any], depth: int, seen: se
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
     """Random generators, output and warnings are afterwards as they were; errors are the dataset's."""
-    with undisturbed((), Rng.take(), Autocast()):
+    with snapshot():
         try:
             yield
         except (CannotJudge, OutOfTime):
@@ -139,14 +138,6 @@ def owned(value: Any) -> Any:
 
 def _own(leaf: Any) -> Any:
     return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf.copy()
-
-
-def seeded(number: int) -> None:
-    torch.default_generator.manual_seed(
-        number
-    )  # torch.manual_seed takes milliseconds, and queues calls for CUDA
-    random.seed(number)
-    np.random.seed(number % 2**32)
 
 
 def stored_arrays(dataset: Any) -> dict[str, bytes]:

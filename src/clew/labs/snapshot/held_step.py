@@ -6,8 +6,6 @@ until the optimizer steps. `clew.labs.replay.step_replay.replay(held)` gives a `
 
 from __future__ import annotations
 
-import random
-import sys
 from dataclasses import asdict, dataclass, field
 from types import FrameType
 from typing import Any
@@ -15,30 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-
-@dataclass(frozen=True)
-class Rng:
-    """The state of the random generators before the step's first forward; None: was not needed."""
-
-    torch: Tensor | None = None
-    numpy: Any = None
-    python: Any = None
-
-    @classmethod
-    def take(cls) -> Rng:
-        """All generators as they are now."""
-        numpy = sys.modules.get("numpy")
-        state = numpy.random.get_state() if numpy is not None else None
-        return cls(torch.get_rng_state(), state, random.getstate())
-
-    def put(self) -> None:
-        """Set the generators that are known to this state."""
-        if self.torch is not None:
-            torch.set_rng_state(self.torch)
-        if self.numpy is not None:
-            sys.modules["numpy"].random.set_state(self.numpy)
-        if self.python is not None:
-            random.setstate(self.python)
+from clew.measure.rng import Rng
 
 
 @dataclass(frozen=True)

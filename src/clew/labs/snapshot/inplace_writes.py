@@ -1,36 +1,43 @@
-"""In-place writes of a replay: noticed before they happen, and undone after it."""
+"""In-place writes: which arguments an op writes to, and a journal that undoes what was written."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils._python_dispatch import _disable_current_modes
 
-# They write running statistics, and their schema does not say so.
-_SECRETLY = {"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"}
-_positions: dict[Any, tuple[tuple[int, str], ...]] = {}
+from clew.measure.nested_tensors import tensors_in
+
+_OVERWRITING = {"copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_"}
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes of an element
+
+
+@lru_cache(maxsize=4096)
+def writes_of(func: Any) -> tuple[tuple[int, str], ...]:
+    """Position and name of the arguments that an op writes to."""
+    schema = getattr(func, "_schema", None)
+    if schema is None:
+        return ()
+    unsaid = ("running_mean", "running_var") if "batch_norm" in schema.name else ()  # not in their schemas
+    return tuple(
+        (number, argument.name)
+        for number, argument in enumerate(schema.arguments)
+        if (argument.alias_info is not None and argument.alias_info.is_write) or argument.name in unsaid
+    )
 
 
 def written(func: Any, args: Any, kwargs: dict[str, Any]) -> list[Tensor]:
-    """The arguments that an operation writes to."""
-    places = _positions.get(func)
-    if places is None:
-        places = _positions[func] = tuple(
-            (position, argument.name)
-            for position, argument in enumerate(func._schema.arguments)
-            if argument.alias_info is not None and argument.alias_info.is_write
-        )
-        if func._schema.name in _SECRETLY:
-            places = _positions[func] = ((3, "running_mean"), (4, "running_var"))
-    found: list[Any] = []
-    for position, name in places:
-        value = args[position] if position < len(args) else kwargs.get(name)
-        found += value if isinstance(value, (list, tuple)) else [value]
-    return [t for t in found if isinstance(t, Tensor)]
-
-
-_OVERWRITING = {"copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_"}
+    """The tensors that a call of an op writes to."""
+    places = writes_of(func)
+    return (
+        tensors_in([args[n] if n < len(args) else kwargs.get(name) for n, name in places]) if places else []
+    )
 
 
 def overwrites(func: Any) -> bool:
@@ -38,22 +45,73 @@ def overwrites(func: Any) -> bool:
     return func._schema.name[6:] in _OVERWRITING or "out" in func._overloadname
 
 
-class Journal:
-    """What tensors from outside held before a replay wrote to them."""
+def storage_key(tensor: Tensor) -> int | None:
+    """What two views of the same memory have in common; None for layouts without such."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except (NotImplementedError, RuntimeError):
+        return None
 
-    def __init__(self) -> None:
-        self._before: dict[int, tuple[Tensor, Tensor, int]] = {}
 
-    def note(self, tensor: Tensor) -> None:
-        """Called before the first write to a tensor."""
-        base = tensor if tensor._base is None else tensor._base
-        if id(base) not in self._before and not base.is_inference():
-            self._before[id(base)] = (base, base.detach().clone(), base._version)
+class WriteJournal:
+    """What tensors held before they were written to.
+
+    As only ops can write, an op recorder that reports each write spares copying a whole model for the
+    sake of its BatchNorm statistics. `known` are the tensors for which `before_write` does something.
+    """
+
+    def __init__(self, known: Iterable[Tensor] = ()) -> None:
+        self._before: dict[int, tuple[Tensor, Tensor, int | None]] = {}
+        self._by_storage: dict[int, list[Tensor]] = {}
+        for tensor in known:
+            key = storage_key(tensor)
+            if key is not None:
+                self._by_storage.setdefault(key, []).append(tensor)
+
+    def before_write(self, target: Tensor) -> None:
+        """An op is about to change this tensor: what is known and lies in the same memory is copied."""
+        for tensor in self._by_storage.get(storage_key(target) or 0, ()):
+            self.copy(tensor)
+
+    def note(self, target: Tensor) -> None:
+        """The same for any tensor: the memory as a whole, of which it may be a part, is copied."""
+        base = target if target._base is None else target._base
+        if not base.is_inference():
+            self.copy(base)
+
+    def copy(self, tensor: Tensor) -> None:
+        """Remember what it holds now, if this is the first time."""
+        if id(tensor) in self._before or tensor.device.type == "meta":
+            return
+        with _disable_current_modes():  # a copy without values is none
+            version = None if tensor.is_inference() else tensor._version
+            self._before[id(tensor)] = (tensor, tensor.detach().clone(), version)
 
     def undo(self) -> None:
         """Everything as it was, the version counters too: a graph of the user's may depend on them."""
-        for base, values, version in self._before.values():
-            with torch.no_grad():
-                base.detach().copy_(values)
-            torch._C._autograd._unsafe_set_version_counter((base,), (version,))
+        for tensor, values, version in self._before.values():
+            if not same_values(tensor, values):
+                _write(tensor, values)
+            if version is not None:
+                torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
         self._before.clear()
+
+
+def same_values(tensor: Tensor, values: Tensor) -> bool:
+    """Bit by bit, where that can be asked: unchanged memory is not written to, as it may be read-only."""
+    if tensor.shape != values.shape or tensor.dtype != values.dtype:
+        return False
+    if type(tensor) not in (Tensor, nn.Parameter) or tensor.layout is not torch.strided:
+        return False
+    if not tensor.is_floating_point() and not tensor.is_complex():
+        return torch.equal(tensor.detach(), values)
+    bits = _BITS.get(tensor.element_size())  # as numbers, 0.0 and -0.0 would be the same, and NaN would not
+    if bits is None or tensor.is_neg() or tensor.is_conj():
+        return False
+    return torch.equal(tensor.detach().view(bits), values.view(bits))
+
+
+def _write(tensor: Tensor, values: Tensor) -> None:
+    inference = torch.inference_mode() if tensor.is_inference() else contextlib.nullcontext()
+    with torch.no_grad(), inference:
+        tensor.detach().copy_(values)

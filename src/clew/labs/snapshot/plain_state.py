@@ -5,7 +5,6 @@ They are changed in place by running a step, so that holding on to the attribute
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from clew.hooks.entry.user_line import USER, kind_of
+from clew.measure.rng import GENERATORS, generator_state, set_generator_state
 
 LARGEST = 2**24  # elements of a tensor that is copied; more is data rather than state
 
@@ -71,23 +71,18 @@ def _reachable(owner: Any) -> Iterator[tuple[str, Any]]:
     code = getattr(getattr(type(owner), "forward", None), "__code__", None)
     if code is not None and kind_of(code.co_filename) == USER:
         scope = type(owner).forward.__globals__
-        yield from ((n, scope[n]) for n in code.co_names if n in scope and _is_generator(scope[n]))
-
-
-def _is_generator(value: Any) -> bool:
-    return isinstance(value, (torch.Generator, np.random.Generator, np.random.RandomState, random.Random))
+        yield from ((n, scope[n]) for n in code.co_names if n in scope and isinstance(scope[n], GENERATORS))
 
 
 def _piece(name: str, value: Any) -> Saved | None:
-    if isinstance(value, torch.Generator):
-        return Saved(name, True, value.get_state, value.set_state, value.get_state())
-    if isinstance(value, np.random.Generator):
-        bits = value.bit_generator
-        return Saved(name, True, lambda: bits.state, lambda s: setattr(bits, "state", s), bits.state)
-    if isinstance(value, np.random.RandomState):
-        return Saved(name, True, value.get_state, value.set_state, value.get_state())
-    if isinstance(value, random.Random):
-        return Saved(name, True, value.getstate, value.setstate, value.getstate())
+    if isinstance(value, GENERATORS):
+        return Saved(
+            name,
+            True,
+            lambda: generator_state(value),
+            lambda state: set_generator_state(value, state),
+            generator_state(value),
+        )
     if isinstance(value, np.ndarray) and value.size <= LARGEST and value.dtype != object:
         return Saved(name, False, lambda: value, lambda v: np.copyto(value, v), value.copy())
     if type(value) is Tensor and _is_state(value):

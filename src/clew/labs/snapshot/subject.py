@@ -1,7 +1,7 @@
 """What an experiment is made on: the user's models, step, optimizer and data, as they were at first.
 
-Everything in it is the program's own. Experiments work inside `fork()` (see `fork.py`), which puts
-the first state in place and afterwards leaves all as it was.
+Everything in it is the program's own. Experiments work inside `snapshot()` (see `step_snapshot.py`), which
+puts the first state in place and afterwards leaves all as it was.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from clew.labs.snapshot.fork import Fork, State
 from clew.labs.snapshot.held_step import Autocast
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot, TrainingState
 from clew.labs.snapshot.time_limit import CannotJudge
 
-STEP_HINT = "give the step as a function: clew.examine(model, step=lambda batch: loss, batch_or_loader=batch)"
+STEP_HINT = "pass the step as a function: clew.examine(model, step=lambda batch: loss, batch_or_loader=batch)"
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Subject:
     batches: list[Batch] = field(default_factory=list)  # in the order in which training saw them
     step: Callable[[Batch], Tensor] | None = None  # the user's own code from model to loss
     optimizers: list[Optimizer] = field(default_factory=list)
-    initial: State | None = None  # before the first step; None: as it is now
+    initial: TrainingState | None = None  # before the first step; None: as it is now
     autocast: Autocast = field(default_factory=Autocast)
     clip: float | None = None  # norm to which the program clips its gradients
     loader: Any = None  # the torch DataLoader that the batches came from
@@ -43,29 +43,31 @@ class Subject:
     owners: list[Any] = field(default_factory=list)  # further objects whose attributes are kept
     cache: dict[str, Any] = field(default_factory=dict)  # what experiments found that others can use
 
-    def fork(self, *, seed: int = 0, fresh: bool = False) -> Fork:
+    def snapshot(self, *, seed: int = 0, fresh: bool = False) -> StepSnapshot:
         """A place to try something in; `fresh`: with newly drawn weights where modules know how."""
-        return Fork(self, seed, fresh=fresh)
+        return StepSnapshot(self, seed, fresh=fresh)
 
     @property
     def model(self) -> nn.Module:
         """The one model; raises where there are several."""
         if len(self.models) != 1:
-            what = "no model was seen" if not self.models else f"{len(self.models)} models are trained"
+            what = "no model was found" if not self.models else f"{len(self.models)} models are trained"
             raise CannotJudge(what)
         return next(iter(self.models.values()))
 
     @property
     def optimizer(self) -> Optimizer:
         if len(self.optimizers) != 1:
-            what = "no optimizer was seen" if not self.optimizers else "several optimizers take turns"
+            what = "no optimizer was found" if not self.optimizers else "several optimizers take turns"
             raise CannotJudge(what)
         return self.optimizers[0]
 
     def batch(self) -> Batch:
         """The first batch; raises without one."""
         if not self.batches:
-            raise CannotJudge(self.reasons.get("batches", "no batch was seen"), self.hints.get("batches", ""))
+            raise CannotJudge(
+                self.reasons.get("batches", "no batch was found"), self.hints.get("batches", "")
+            )
         return self.batches[0]
 
     def need_step(self) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from clew.measure.kernel.native_functions import Natives, interpreter
 
-ABI = 7  # of the C functions; a stale library from an older build is not called
+ABI = 8  # of the C functions; a stale library from an older build is not called
 
 # Names that scripts/build_kernel.py may have given it.
 LIBRARY_NAMES = ("_kernel.so", "_kernel.dylib", "_kernel.dll")

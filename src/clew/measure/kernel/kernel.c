@@ -432,7 +432,7 @@ static void whole_tensor(job *j, int alone) {
 
 /* ---- what Python calls ------------------------------------------------------------------ */
 
-EXPORT int clew_abi(void) { return 7; } /* raise it with kernel.py's ABI when an argument changes */
+EXPORT int clew_abi(void) { return 8; } /* raise it with kernel.py's ABI when an argument changes */
 
 /* GOMP_parallel, omp_get_thread_num (or NULL), and how many threads; NULL first: alone from now on. */
 EXPORT void clew_team(void *parallel, void *number, int threads) {

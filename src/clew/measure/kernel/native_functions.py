@@ -17,8 +17,9 @@ from torch import Tensor
 
 NO_ARGUMENTS, ONE_ARGUMENT, ARGUMENTS = 0x0004, 0x0008, 0x0080  # METH_NOARGS, METH_O, METH_FASTCALL
 # Of the library's functions; the others take nothing.
-_TAKING = dict.fromkeys(("number", "measure", "derive", "updated", "mark", "waited"), ONE_ARGUMENT)
-_TAKING |= dict.fromkeys(("enter", "update"), ARGUMENTS)
+_TAKING = dict.fromkeys(("number", "measure", "backward_entered", "scheduler_stepped"), ONE_ARGUMENT)
+_TAKING |= dict.fromkeys(("batch_delivered", "forward_entered", "forward_left"), ARGUMENTS)
+_TAKING |= dict.fromkeys(("update_entered", "update_left"), ARGUMENTS)
 _NAME = b"clew"  # of the capsules, as the library asks for them
 _EXCHANGE = b"dlpack_exchange_api"
 # Functions of our own: types declared on those of `ctypes.pythonapi` would change them for the program too.
@@ -38,6 +39,7 @@ _CALLED = {
     "as_integer": "PyLong_AsLongLong",
     "call": "PyObject_CallNoArgs",
     "call_with": "PyObject_CallOneArg",
+    "call_all": "PyObject_CallFunctionObjArgs",
     "tuple_size": "PyTuple_Size",
     "tuple_item": "PyTuple_GetItem",
     "list_size": "PyList_Size",

@@ -49,6 +49,7 @@ typedef struct {
     int64_t (*as_integer)(void *object);
     void *(*call)(void *function);
     void *(*call_with)(void *function, void *argument);
+    void *(*call_all)(void *function, ...); /* with these arguments, up to a NULL */
     intptr_t (*tuple_size)(void *tuple);
     void *(*tuple_item)(void *tuple, intptr_t at); /* items are borrowed */
     intptr_t (*list_size)(void *list);

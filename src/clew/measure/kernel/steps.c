@@ -1,22 +1,24 @@
-/* Usual steps, noted without Python: one model runs on one batch, one loss goes backward, one optimizer steps.
+/* Light steps, noted without Python: one model runs on one batch, one loss goes backward, one optimizer steps.
  *
- * The seams of such a step (attach/usual.py) ask here whether it still is one, and what is known of it becomes
- * a row. "Usual" is narrow on purpose: whatever is another model, mode, line or kind of argument than in the
- * steps before gets the answer False, and Python looks at it. Nothing here raises; an error is forgotten, and
- * the answer is False again.
+ * These functions stand in front of the methods of the light recorder (hooks/steps/light_recorder.py): the
+ * seams call them by the same names, with the same arguments. Each asks whether the step is still like the ones
+ * before, and notes what happened in a row of numbers. If it is not, or if no steps are noted here now, the
+ * recorder's own method is called, and its answer given back: the seams can't tell the two apart. "Like the
+ * ones before" is narrow on purpose: another model, mode, line or kind of argument is Python's business. Nothing
+ * here raises but what that method raises.
  */
 #include "python.h"
 
 #include <string.h>
 
 /* What has happened in a step, in order, as digits of a number: room for what the step itself still needs. */
-enum { DATA = 1, FORWARD = 2, BACKWARD = 3, STEP = 4, BASE = 16, MOST_OTHERS = 8 };
-/* As plain_writing.py reads it; the first eight are what `StepClock.write` takes. */
+enum { DATA = 1, FORWARD = 2, BACKWARD = 3, STEP = 4, ZEROED = 5, SCHEDULER = 6, BASE = 16, MOST_OTHERS = 8 };
+/* As light_rows.py reads it; the first eight are what `StepClock.write` takes. */
 enum { NOW, OWN, WAITING, RUNNING, DERIVING, UPDATING, SIZE, EVENTS, LOSS, NORM, RATE, COLUMNS };
 
-/* As `Steps` in usual.py has it. */
+/* As `Steps` in native_steps.py has it. */
 typedef struct {
-    /* What makes a step a usual one: */
+    /* What makes a step like the ones before: */
     void *model, *optimizer; /* weak references */
     void *caller;            /* the code that calls `backward()`, */
     int64_t at;              /* and where in it */
@@ -26,22 +28,37 @@ typedef struct {
     double latest;
     int64_t most;
     double *rows;
+    int64_t room; /* for this many rows */
     /* What is asked, and by which names: */
     void *clock, *grad_enabled, *tracing, *transforming, *is_neg, *method;
     void *training, *grad_fn, *version_of, *f_back, *f_code, *f_lasti, *param_groups, *lr, *delivered;
+    /* The methods of the recorder: */
+    void *batch_delivered, *forward_entered, *forward_left, *backward_entered, *backward_left;
+    void *update_entered, *update_left, *gradients_zeroed, *scheduler_stepped;
+    void *round_off, *count_scheduler;
     void *holding; /* lets go of the delivered batch when a step ends */
     /* Where we are: */
     int64_t active, steps, doing, others, forwards, backwards, batches;
+    int64_t inner; /* a step of an optimizer that its own step has called is running: it is none of its own */
     double began, asked;
     double row[COLUMNS]; /* of the step that is open */
     void *args;          /* that the model was called with, */
     int64_t version;     /* and how often the tensor among them had been written to */
 } steps;
 
-static void *say(void *answer) {
+static void clear_error(void) {
     if (python.error()) python.forget();
+}
+
+static void *say(void *answer) {
+    clear_error();
     return kept(answer);
 }
+
+/* The recorder's own method, with these arguments. */
+#define PASS_ON(method, ...) (clear_error(), python.call_all(method, __VA_ARGS__, NULL))
+
+static steps *steps_of(void *self) { return python.pointer(self, "clew"); }
 
 static double now(const steps *s) {
     void *made = python.call(s->clock);
@@ -73,42 +90,64 @@ static void begin(steps *s) {
     python.release(args);
 }
 
-static int is_noting(const steps *s) { return s && s->active && python.thread() == s->thread; }
+static int is_here(const steps *s) { return python.thread() == s->thread; }
 
-/* enter(model, args, kwargs) -> True: it is noted, and `leave` follows; None: a part of what is noted, or of
- * another thread */
-EXPORT void *clew_enter(void *self, void *const *given, intptr_t n) {
-    steps *s = python.pointer(self, "clew");
-    if (!s || !s->active || n != 3) return say(python.no);
-    if (!is_noting(s) || s->doing == FORWARD || s->doing == BACKWARD) return say(python.none);
-    void *model = given[0], *args = given[1], *kwargs = given[2];
-    if (s->doing || s->args || python.tuple_size(args) != 1 || python.dict_size(kwargs)) return say(python.no);
+static int is_noting(const steps *s) { return s->active && is_here(s); }
+
+/* Whether there is a row left, and a digit for what comes beside forward, backward and step. */
+static int has_room(const steps *s) { return s->steps < s->room; }
+
+static int has_digits(const steps *s) { return s->others < MOST_OTHERS; }
+
+/* Whether a call of a model is one like the calls before: then its argument is held. */
+static int is_forward(steps *s, void *model, void *args, void *kwargs) {
+    if (s->doing || s->args || python.tuple_size(args) != 1 || python.dict_size(kwargs)) return 0;
     void *first = python.tuple_item(args, 0);
     dl_tensor t = {0};
     if (!gives(s->model, model) || !has(model, s->training, python.yes) || !gives(s->grad_enabled, python.yes) ||
         !gives(s->tracing, python.none) || !gives(s->transforming, python.none) ||
         !look_at(first, python.tensor, &t) || !has(first, s->grad_fn, python.none))
-        return say(python.no);
+        return 0;
     void *version = python.attribute(first, s->version_of); /* an inference tensor has none */
     s->version = version ? python.as_integer(version) : -1;
     python.release(version);
     s->row[SIZE] = t.ndim ? (double)t.shape[0] : 0.0;
     s->args = kept(args);
-    s->doing = FORWARD;
-    s->began = now(s);
-    return say(python.yes);
+    return 1;
 }
 
-/* leave() -> True; False if what was entered is Python's business by now */
-EXPORT void *clew_leave(void *self, void *nothing) {
-    (void)nothing;
-    steps *s = python.pointer(self, "clew");
-    if (!s || s->doing != FORWARD) return say(python.no);
+/* forward_entered(model, args, kwargs) -> whether `forward_left` is to follow */
+EXPORT void *clew_forward_entered(void *self, void *const *given, intptr_t n) {
+    steps *s = steps_of(self);
+    if (!s || n != 3) return say(python.no);
+    if (s->active) {
+        if (!is_here(s) || s->doing == FORWARD || s->doing == BACKWARD) return say(python.no); /* a part of it */
+        if (is_forward(s, given[0], given[1], given[2])) {
+            s->doing = FORWARD;
+            s->began = now(s);
+            return say(python.yes);
+        }
+    }
+    return PASS_ON(s->forward_entered, given[0], given[1], given[2]);
+}
+
+/* forward_left(model, args, kwargs, output) */
+EXPORT void *clew_forward_left(void *self, void *const *given, intptr_t n) {
+    steps *s = steps_of(self);
+    if (!s || n != 4) return say(python.none);
+    if (s->doing != FORWARD) return PASS_ON(s->forward_left, given[0], given[1], given[2], given[3]);
     s->row[RUNNING] = now(s) - s->began;
     s->doing = 0;
     s->forwards = 1;
     happened(s, FORWARD);
-    return say(python.yes);
+    return say(python.none);
+}
+
+/* loss_entered() -> whether `loss_called` is to follow: in evaluation only */
+EXPORT void *clew_loss_entered(void *self, void *nothing) {
+    (void)nothing;
+    steps *s = steps_of(self);
+    return say(s && !gives(s->grad_enabled, python.yes) ? python.yes : python.no);
 }
 
 /* Whether `Tensor.backward` was called from the same place as in the steps before. */
@@ -125,33 +164,43 @@ static int is_called_from_there(const steps *s) {
     return same;
 }
 
-/* derive(loss) -> as `enter`, of `backward()`; `derived` follows */
-EXPORT void *clew_derive(void *self, void *tensor) {
-    steps *s = python.pointer(self, "clew");
-    if (!s || !s->active) return say(python.no);
-    if (!is_noting(s) || s->doing == BACKWARD) return say(python.none);
+/* Whether this is the loss of the forward that was noted, and a number. */
+static int is_backward(steps *s, void *tensor) {
     double value;
-    if (s->doing || !s->forwards || s->backwards || !read_number(tensor, &value) || !isfinite(value))
-        return say(python.no);
+    if (s->doing || !s->forwards || s->backwards || !read_number(tensor, &value) || !isfinite(value)) return 0;
     void *negated = python.call_with(s->is_neg, tensor); /* memory does not show that a view is */
     python.release(negated);
-    if (negated != python.no || !is_called_from_there(s)) return say(python.no);
+    if (negated != python.no || !is_called_from_there(s)) return 0;
     s->row[LOSS] = value;
-    s->doing = BACKWARD;
-    s->began = now(s);
-    return say(python.yes);
+    return 1;
 }
 
-/* derived() -> as `leave` */
-EXPORT void *clew_derived(void *self, void *nothing) {
+/* backward_entered(loss) -> whether `backward_left` is to follow */
+EXPORT void *clew_backward_entered(void *self, void *tensor) {
+    steps *s = steps_of(self);
+    if (!s) return say(python.no);
+    if (s->active) {
+        if (!is_here(s) || s->doing == BACKWARD) return say(python.no);
+        if (is_backward(s, tensor)) {
+            s->doing = BACKWARD;
+            s->began = now(s);
+            return say(python.yes);
+        }
+    }
+    return PASS_ON(s->backward_entered, tensor);
+}
+
+/* backward_left() */
+EXPORT void *clew_backward_left(void *self, void *nothing) {
     (void)nothing;
-    steps *s = python.pointer(self, "clew");
-    if (!s || s->doing != BACKWARD) return say(python.no);
+    steps *s = steps_of(self);
+    if (!s) return say(python.none);
+    if (s->doing != BACKWARD) return clear_error(), python.call(s->backward_left);
     s->row[DERIVING] = now(s) - s->began;
     s->doing = 0;
     s->backwards = 1;
     happened(s, BACKWARD);
-    return say(python.yes);
+    return say(python.none);
 }
 
 /* The rate of the only group of parameters. */
@@ -165,64 +214,88 @@ static int read_rate(const steps *s, void *optimizer, double *rate) {
     return plain;
 }
 
-/* update(optimizer, args, kwargs) -> as `enter`, of `step()`, whose gradients are finite; `updated` follows */
-EXPORT void *clew_update(void *self, void *const *given, intptr_t n) {
-    steps *s = python.pointer(self, "clew");
-    if (n != 3 || !is_noting(s) || s->doing || !s->backwards) return say(python.no);
+/* Whether the optimizer steps on gradients that are finite, of the backward that was noted. */
+static int is_update(steps *s, void *optimizer, void *args, void *kwargs) {
+    if (s->doing || !s->backwards || !has_room(s)) return 0;
     s->asked = now(s);
-    if (python.tuple_size(given[1]) != 1 || python.dict_size(given[2]) || !gives(s->optimizer, given[0]) ||
-        !read_rate(s, given[0], &s->row[RATE]) || !find(s->gradients))
-        return say(python.no);
+    if (python.tuple_size(args) != 1 || python.dict_size(kwargs) || !gives(s->optimizer, optimizer) ||
+        !read_rate(s, optimizer, &s->row[RATE]) || !find(s->gradients))
+        return 0;
     const request *r = s->gradients;
-    double norm = sqrt(clew_sumsq(r->pointers, r->counts, r->dtypes, r->n));
-    if (!isfinite(norm)) return say(python.no);
-    s->row[NORM] = norm;
-    s->doing = STEP;
-    s->began = now(s);
-    s->row[OWN] = s->began - s->asked;
-    return say(python.yes);
+    s->row[NORM] = sqrt(clew_sumsq(r->pointers, r->counts, r->dtypes, r->n));
+    return isfinite(s->row[NORM]);
 }
 
-/* updated(optimizer) -> the step is over and noted: True if the rows must be written now. None if `update` was
- * not the last word on it. */
-EXPORT void *clew_updated(void *self, void *optimizer) {
-    steps *s = python.pointer(self, "clew");
-    if (!s || s->doing != STEP || python.thread() != s->thread) return say(python.none);
+/* update_entered(optimizer, args, kwargs) */
+EXPORT void *clew_update_entered(void *self, void *const *given, intptr_t n) {
+    steps *s = steps_of(self);
+    if (!s || n != 3) return say(python.none);
+    if (!is_noting(s) || !is_update(s, given[0], given[1], given[2]))
+        return PASS_ON(s->update_entered, given[0], given[1], given[2]);
+    s->doing = STEP;
+    s->inner = 0; /* if one was running, it has raised */
+    s->began = now(s);
+    s->row[OWN] = s->began - s->asked;
+    return say(python.none);
+}
+
+/* update_left(optimizer, args, kwargs): the step is over and noted; now and then the rows are to be written */
+EXPORT void *clew_update_left(void *self, void *const *given, intptr_t n) {
+    steps *s = steps_of(self);
+    if (!s || n != 3) return say(python.none);
+    if (s->doing != STEP || s->inner || !is_here(s) || !has_room(s))
+        return PASS_ON(s->update_left, given[0], given[1], given[2]);
     s->row[NOW] = now(s);
     s->row[UPDATING] = s->row[NOW] - s->began;
-    read_rate(s, optimizer, &s->row[RATE]); /* as it is after the step, like everywhere */
+    read_rate(s, given[0], &s->row[RATE]); /* as it is after the step, like everywhere */
     happened(s, STEP);
     memcpy(s->rows + s->steps++ * COLUMNS, s->row, sizeof s->row);
     int due = s->steps >= s->most || s->row[NOW] >= s->latest;
     if (s->batches) python.set_attribute(s->holding, s->delivered, python.none);
     begin(s);
-    return say(due ? python.yes : python.no);
+    clear_error();
+    return due ? python.call(s->round_off) : say(python.none);
 }
 
-/* mark(number) -> something else happened, of this number; False: Python must note it */
-EXPORT void *clew_mark(void *self, void *number) {
-    steps *s = python.pointer(self, "clew");
-    if (!is_noting(s) || s->others >= MOST_OTHERS) return say(python.no);
+/* gradients_zeroed() */
+EXPORT void *clew_gradients_zeroed(void *self, void *nothing) {
+    (void)nothing;
+    steps *s = steps_of(self);
+    if (!s) return say(python.none);
+    if (!is_noting(s) || !has_digits(s)) return clear_error(), python.call(s->gradients_zeroed);
     s->others++;
-    happened(s, (int)python.as_integer(number));
-    return say(python.yes);
+    happened(s, ZEROED);
+    return say(python.none);
 }
 
-/* waited(seconds) -> as `mark`: a batch was delivered */
-EXPORT void *clew_waited(void *self, void *seconds) {
-    steps *s = python.pointer(self, "clew");
-    if (!is_noting(s) || s->others >= MOST_OTHERS) return say(python.no);
+/* scheduler_stepped(scheduler) */
+EXPORT void *clew_scheduler_stepped(void *self, void *scheduler) {
+    steps *s = steps_of(self);
+    if (!s) return say(python.none);
+    if (!is_noting(s) || !has_digits(s)) return PASS_ON(s->scheduler_stepped, scheduler);
+    s->others++;
+    happened(s, SCHEDULER);
+    return PASS_ON(s->count_scheduler, scheduler);
+}
+
+/* batch_delivered(seconds, batch) */
+EXPORT void *clew_batch_delivered(void *self, void *const *given, intptr_t n) {
+    steps *s = steps_of(self);
+    if (!s || n != 2) return say(python.none);
+    if (!is_noting(s) || !has_digits(s) || !gives(s->grad_enabled, python.yes))
+        return PASS_ON(s->batch_delivered, given[0], given[1]);
     s->others++;
     s->batches++;
-    s->row[WAITING] += python.as_number(seconds);
+    s->row[WAITING] += python.as_number(given[0]);
     happened(s, DATA);
-    return say(python.yes);
+    python.set_attribute(s->holding, s->delivered, given[1]);
+    return say(python.none);
 }
 
-/* forget() -> None: no step is open, none is noted, and none will be */
+/* forget(): no step is open, none is noted, and none will be */
 EXPORT void *clew_forget(void *self, void *nothing) {
     (void)nothing;
-    steps *s = python.pointer(self, "clew");
+    steps *s = steps_of(self);
     if (s) {
         s->active = s->steps = 0;
         begin(s);

@@ -69,6 +69,29 @@ class CustomCheckFact(TypedFact):
 
 
 @dataclass(frozen=True)
+class CustomSignalFact(TypedFact):
+    """A signal of the user's own, when it is first collected: `name`, `unit`, `meaning`."""
+
+    fact_kind = "custom_signal"
+
+    name: str = ""
+    unit: str = ""
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class FrameworkFact(TypedFact):
+    """A training framework that the program imported and that an adapter was attached to: `name`, `version`
+    (null: not known).
+    """
+
+    fact_kind = "framework"
+
+    name: str = ""
+    version: str | None = None
+
+
+@dataclass(frozen=True)
 class IdleFact(TypedFact):
     """`reason`: why there was nothing to judge, sent at the end of a run without steps."""
 

@@ -1,6 +1,8 @@
-"""Where the places of a level come to stand, once it is known how wide and high their boxes are.
+"""Where the boxes of a level stand: columns found once for closed boxes, made wider where one is open.
 
-model_page.html does the same in the browser, where a click changes the widths.
+`grid_of` is the layout: it is worked out here, once, and the browser gets it ready made. `fit` makes
+columns and rows as wide and high as the boxes in them, as a table does; ui/src/draw/graph_grid.ts does
+the same where a click opens a box.
 """
 
 from __future__ import annotations
@@ -16,19 +18,37 @@ GAP_Y, HIGHEST_GAP = 28.0, 72.0
 STEEPNESS = 0.08  # a gap grows with how far its lines go sideways: flat lines can't be told apart
 PASSES = 12
 ROUNDS = 6  # of straightening: what moved makes room for others
+MANY = 4000  # places of a level beyond which a third of that must do: nobody follows every line there
 STRAIGHT = 8.0  # how much more a bent passage counts than a box that is not below its neighbours
 EDGE, APART = 12.0, 12.0  # lines end this far from the corners of a box, and from each other
 
 
-@dataclass
+@dataclass(frozen=True)
+class Grid:
+    """The places of a level, boxes first, then passages: rows, columns, and the lines between them."""
+
+    boxes: int
+    rows: list[list[int]]
+    x: list[float]  # middles of the places, while all boxes are closed
+    lines: list[tuple[int, int, float]]  # from place to place, and how far from the middle it ends
+
+    @property
+    def row(self) -> list[int]:
+        """Of each place: the number of its row."""
+        found = [0] * len(self.x)
+        for number, places in enumerate(self.rows):
+            for place in places:
+                found[place] = number
+        return found
+
+
+@dataclass(frozen=True)
 class Places:
-    """Middles of places, tops and bottoms of rows, and where lines end at the tops of boxes."""
+    """Where all stands once it is known which boxes are open: middles, and tops and bottoms of rows."""
 
     x: list[float]
     tops: list[float]
     bottoms: list[float]
-    row: list[int]  # of each place
-    ends: dict[tuple[int, int], float]
     width: float
 
     @property
@@ -36,22 +56,43 @@ class Places:
         return self.bottoms[-1] if self.bottoms else 0.0
 
 
-def placed(rows: Rows, widths: Sequence[float], heights: Sequence[float]) -> Places:
-    """Sizes are of the boxes only; passages have none."""
+def grid_of(rows: Rows, widths: Sequence[float]) -> Grid:
+    """`widths` are of the closed boxes; passages have none."""
     boxes = len(widths)
     wide = [*widths, *([0.0] * (sum(map(len, rows.rows)) - boxes))]
-    x = _across(rows, wide, boxes)
+    x = [round(at, 1) for at in _across(rows, wide, boxes)]
+    bare = Grid(boxes, rows.rows, x, [])
+    ends = _ends(rows, x, wide, boxes, bare.row)
+    lines = [(a, b, round(ends[a, b] - x[b], 1) if (a, b) in ends else 0.0) for a, b, _ in rows.lines]
+    return Grid(boxes, rows.rows, x, lines)
+
+
+def fit(grid: Grid, widths: Sequence[float], heights: Sequence[float]) -> Places:
+    """Make room for boxes of these sizes: what stands in one column stays in one column."""
+    wide = [*widths, *([0.0] * (len(grid.x) - grid.boxes))]
+    x = _widened(grid, wide)
     left = min((x[p] - wide[p] / 2 for p in range(len(wide))), default=0.0)
     x = [at - left for at in x]
-    row = [0] * len(wide)
-    for number, places in enumerate(rows.rows):
-        for place in places:
-            row[place] = number
-    ends = _ends(rows, x, wide, boxes, row)
-    tops, bottoms = _down(rows, heights, x, row, ends)
-    return Places(
-        x, tops, bottoms, row, ends, max((x[p] + wide[p] / 2 for p in range(len(wide))), default=0.0)
-    )
+    tops, bottoms = _down(grid, heights, x)
+    return Places(x, tops, bottoms, max((x[p] + wide[p] / 2 for p in range(len(wide))), default=0.0))
+
+
+def _widened(grid: Grid, wide: list[float]) -> list[float]:
+    """Columns pushed apart from the left, and from the right; halfway between the two all have room."""
+    columns = sorted(set(grid.x))
+    number = {at: n for n, at in enumerate(columns)}
+    needs: list[tuple[int, int, float]] = []  # of two columns: how far apart they must be
+    for row in grid.rows:
+        for a, b in pairwise(row):
+            needs.append((number[grid.x[a]], number[grid.x[b]], _apart(a, b, wide, grid.boxes)))
+    needs += [(n, n + 1, right - left) for n, (left, right) in enumerate(pairwise(columns))]
+    pushed = columns[:1] + [float("-inf")] * (len(columns) - 1)
+    for a, b, need in sorted(needs):
+        pushed[b] = max(pushed[b], pushed[a] + need)
+    pulled = [float("inf")] * (len(columns) - 1) + pushed[-1:]
+    for a, b, need in sorted(needs, key=lambda n: -n[1]):
+        pulled[a] = min(pulled[a], pulled[b] - need)
+    return [(pushed[number[at]] + pulled[number[at]]) / 2 for at in grid.x]
 
 
 def _across(rows: Rows, wide: list[float], boxes: int) -> list[float]:
@@ -65,8 +106,9 @@ def _across(rows: Rows, wide: list[float], boxes: int) -> list[float]:
         return x
     above, below = _neighbours(rows, len(wide))
     numbers = range(len(rows.rows))
-    for turn in range(PASSES):
-        sides = (above, below) if turn >= PASSES - 2 else (below,) if turn % 2 else (above,)
+    passes = PASSES if len(wide) <= MANY else PASSES // 3
+    for turn in range(passes):
+        sides = (above, below) if turn >= passes - 2 else (below,) if turn % 2 else (above,)
         for n in reversed(numbers) if turn % 2 else numbers:
             wishes = [_wanted(p, [o for s in sides for o in s[p]], x, boxes) for p in rows.rows[n]]
             middles = pressed([w for w, _ in wishes], [w for _, w in wishes], apart[n])
@@ -102,7 +144,7 @@ def _straighten(
         for a, b, gap in zip(row, row[1:], gaps, strict=False):
             right[a], left[b] = (b, gap), (a, gap)
     files = sorted(_files(above, below, boxes), key=len, reverse=True)
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if len(x) <= MANY else ROUNDS // 3):
         _lean(rows, files, x, apart, boxes)
         for file in files:
             low = max((x[left[p][0]] + left[p][1] for p in file if p in left), default=float("-inf"))
@@ -196,15 +238,14 @@ def _ends(
     return ends
 
 
-def _down(
-    rows: Rows, heights: Sequence[float], x: list[float], row: list[int], ends: dict[tuple[int, int], float]
-) -> tuple[list[float], list[float]]:
-    sideways = [0.0] * len(rows.rows)
-    for a, b, _ in rows.lines:
+def _down(grid: Grid, heights: Sequence[float], x: list[float]) -> tuple[list[float], list[float]]:
+    row = grid.row
+    sideways = [0.0] * len(grid.rows)
+    for a, b, end in grid.lines:
         upper = min(row[a], row[b])
-        sideways[upper] = max(sideways[upper], abs(x[a] - ends.get((a, b), x[b])))
+        sideways[upper] = max(sideways[upper], abs(x[a] - x[b] - end))
     tops, bottoms, y = [], [], 0.0
-    for number, places in enumerate(rows.rows):
+    for number, places in enumerate(grid.rows):
         tops.append(y)
         y += max((heights[p] for p in places if p < len(heights)), default=0.0)
         bottoms.append(y)

@@ -23,14 +23,14 @@ class GraphFormatError(ValueError):
 
 
 def write_graph(graph: Graph, path: Path, *, colour: str = "flops", expand: bool = False) -> None:
-    """Draw the graph in the format that the ending names."""
+    """Draw the graph in the format that the ending names. Raises `GraphFormatError` and `BundleNotBuilt`."""
     tint = Colour(graph, colour)
     drawings: dict[str, Callable[[], str]] = {
         ".json": lambda: dumps(graph.to_json()),
         ".dot": lambda: dot(graph, tint, expand=expand),
         ".gv": lambda: dot(graph, tint, expand=expand),
         ".svg": lambda: svg(graph, tint, expand=expand),
-        ".html": lambda: html_page(graph, tint),
+        ".html": lambda: html_page(graph, colour),
     }
     draw = drawings.get(path.suffix.lower())
     if draw is None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from clew.records.network import Edge, Graph, Node, TensorInfo
+from clew.render.network.box_places import Grid, grid_of
 from clew.render.network.box_rows import Rows, rows_of
 from clew.render.network.graph_loops import loops_of
+from clew.render.network.node_boxes import Box, box_of
 
 MOST_PORTS = 8  # inputs of a module that are told apart inside it
 
@@ -18,11 +20,17 @@ Flow = dict[Pair, TensorInfo | None]
 
 @dataclass(frozen=True)
 class Level:
-    """The children of one module (or of the whole), and how tensors flow between them."""
+    """The children of one module (or of the whole), how tensors flow between them, and where they stand."""
 
     nodes: list[Node]
     edges: list[tuple[int, int, TensorInfo | None]]
     rows: Rows  # places are the nodes, in their order, then passages
+    boxes: list[Box]
+    grid: Grid
+
+    def tensor_of(self, line: int) -> TensorInfo | None:
+        """The tensor that goes along one of the grid's lines."""
+        return self.edges[self.rows.lines[line][2]][2]
 
 
 class Levels:
@@ -39,13 +47,16 @@ class Levels:
         for edge in graph.edges:
             self._lift(edge)
         self.reused: set[int] = set()  # stand for several calls of one and the same module
-        self._stands_in: dict[int, int] = {}
+        self.stands_in: dict[int, int] = {}  # what is not drawn, and what is drawn for it
         self._turns: dict[int, tuple[int, int]] = {}  # of what is in a loop: the loop, and which turn
         self._known: dict[Hashable, Rows] = {}
+        self._grids: dict[Hashable, Grid] = {}
         if fold:
             self._fold_repeats()
             for holder in self.children:
                 self._fold_loops(holder)
+        else:
+            self.nodes = {number: replace(node, repeat=1) for number, node in self.nodes.items()}
 
     # -- taking apart --
 
@@ -74,23 +85,33 @@ class Levels:
     # -- drawing once --
 
     def _fold_repeats(self) -> None:
-        """Each hidden sibling, and the first of its kind, which is drawn for all of them."""
-        for siblings in self.children.values():
-            first: Node | None = None
-            for node in siblings:
-                if node.hidden and first is not None:
-                    self._stand_in(node.id, first.id)
-                elif node.kind == "module":
-                    first = node
+        """Hidden siblings right after the first of their kind are drawn as that one.
+
+        With something between them they are not: folded, the lines to it would run in circles.
+        """
+        for holder, siblings in self.children.items():
+            inherited = holder is not None and self.nodes[holder].hidden  # then all inside it are hidden
+            repeats: dict[int, int] = {}
+            head: int | None = None
+            for node in sorted(siblings, key=self._place_in_time):
+                alike = head is not None and (not inherited or self._looks[node.id] == self._looks[head])
+                if head is not None and node.hidden and alike:
+                    self._stand_in(node.id, head)
+                    repeats[head] += 1
+                else:
+                    head = node.id if node.kind == "module" else None
+                    repeats |= {node.id: 1} if node.kind == "module" else {}
+            for number, repeat in repeats.items():
+                self.nodes[number] = replace(self.nodes[number], repeat=repeat)
 
     def _fold_loops(self, holder: int | None) -> None:
-        siblings = [n for n in self.children[holder] if n.id not in self._stands_in and n.kind in _RUNS]
+        siblings = [n for n in self.children[holder] if n.id not in self.stands_in and n.kind in _RUNS]
         siblings.sort(key=lambda n: self._starts.get(n.id, n.id))
         wires: dict[int, list[Hashable]] = {}
         for a, b in self._flows.get(holder, ()):
-            wires.setdefault(self._stands_in.get(b, b), []).append(self._stands_in.get(a, a))
+            wires.setdefault(self.stands_in.get(b, b), []).append(self.stands_in.get(a, a))
         for outside, inside in self._entries.get(holder, ()) if holder is not None else ():
-            wires.setdefault(self._stands_in.get(inside, inside), []).append(("outside", outside))
+            wires.setdefault(self.stands_in.get(inside, inside), []).append(("outside", outside))
         looks = [self._looks[n.id] for n in siblings]
         for turns in loops_of([n.id for n in siblings], looks, wires):
             for number, turn in enumerate(turns):
@@ -103,7 +124,7 @@ class Levels:
                 self.nodes[first] = replace(node, repeat=node.repeat * len(turns))
 
     def _stand_in(self, hidden: int, shown: int) -> None:
-        self._stands_in[hidden] = shown
+        self.stands_in[hidden] = shown
         if self.nodes[hidden].kind == "module" and self.nodes[hidden].path == self.nodes[shown].path:
             self.reused.add(shown)
 
@@ -131,13 +152,18 @@ class Levels:
         """`most` is how many boxes of it are wanted at most."""
         flow = self._folded_flow(holder)
         ends = {end for pair in flow for end in pair}
-        nodes = [self._named(n.id) for n in self.children.get(holder, []) if n.id not in self._stands_in]
+        nodes = [self._named(n.id) for n in self.children.get(holder, []) if n.id not in self.stands_in]
         ports = [*self._in_ports(holder, flow), *self._out_ports(holder, flow)]
         nodes = [n for n in nodes if n.kind != "module" or self.children.get(n.id) or n.id in ends] or nodes
         nodes = sorted([*nodes, *ports], key=self._place_in_time)[:most]
         kept = {n.id: place for place, n in enumerate(nodes)}
         edges = [(a, b, tensor) for (a, b), tensor in flow.items() if a in kept and b in kept]
-        return Level(nodes, edges, self._ordered(nodes, [(kept[a], kept[b]) for a, b, _ in edges]))
+        rows = self._ordered(nodes, [(kept[a], kept[b]) for a, b, _ in edges])
+        boxes = [self._box(node) for node in nodes]
+        return Level(nodes, edges, rows, boxes, self._placed(rows, boxes))
+
+    def _box(self, node: Node) -> Box:
+        return box_of(node, reused=node.id in self.reused, opens=bool(self.children.get(node.id)))
 
     def _named(self, node: int) -> Node:
         """With which call of its module it is, as the table has it, unless it stands for several."""
@@ -159,7 +185,7 @@ class Levels:
         return {"input": 0, "output": 2}.get(node.kind, 1), self._starts.get(node.id, node.id)
 
     def count(self, holder: int | None) -> int:
-        return sum(n.id not in self._stands_in for n in self.children.get(holder, []))
+        return sum(n.id not in self.stands_in for n in self.children.get(holder, []))
 
     def _folded_flow(self, holder: int | None) -> Flow:
         flow: Flow = {}
@@ -168,7 +194,7 @@ class Levels:
             other, later = self._turns.get(b, (None, 0))
             if loop is not None and loop == other and turn != later:
                 continue  # from one turn into the next
-            pair = (self._stands_in.get(a, a), self._stands_in.get(b, b))
+            pair = (self.stands_in.get(a, a), self.stands_in.get(b, b))
             if pair[0] != pair[1]:
                 flow.setdefault(pair, tensor)
         return flow
@@ -179,8 +205,8 @@ class Levels:
             return []
         entries: dict[int, dict[int, TensorInfo | None]] = {}
         for (outside, inside), tensor in self._entries.get(holder, {}).items():
-            known = entries.setdefault(self._stands_in.get(outside, outside), {})
-            known.setdefault(self._stands_in.get(inside, inside), tensor)
+            known = entries.setdefault(self.stands_in.get(outside, outside), {})
+            known.setdefault(self.stands_in.get(inside, inside), tensor)
         if len(entries) > MOST_PORTS:
             entries = {-1: {inside: t for ways in entries.values() for inside, t in ways.items()}}
         if len(entries) <= 1 and all(len(ways) <= 1 for ways in entries.values()):
@@ -201,7 +227,7 @@ class Levels:
         """Where results leave from several places inside, one box that they go to."""
         if holder is None:
             return []
-        exits = {self._stands_in.get(i, i): t for i, t in self._exits.get(holder, {}).items()}
+        exits = {self.stands_in.get(i, i): t for i, t in self._exits.get(holder, {}).items()}
         if len(exits) <= 1:
             return []
         port = _port(-MOST_PORTS - 2, holder, "output", "output", None)
@@ -216,12 +242,19 @@ class Levels:
             self._known[key] = rows_of(len(nodes), edges, first, last)
         return self._known[key]
 
+    def _placed(self, rows: Rows, boxes: list[Box]) -> Grid:
+        widths = tuple(box.width for box in boxes)
+        key = (id(rows), widths)  # equal ones are one and the same
+        if key not in self._grids:
+            self._grids[key] = grid_of(rows, widths)
+        return self._grids[key]
+
     # -- what is open --
 
     def drawn(self, node: int, opened: set[int]) -> int:
         """The box that this node is seen as: its innermost holder all of whose holders are open."""
         for number in self.chain(node):
-            number = self._stands_in.get(number, number)
+            number = self.stands_in.get(number, number)
             if number not in opened:
                 return number
         return node
@@ -233,15 +266,6 @@ class Levels:
 
     def with_children(self) -> set[int]:
         return {holder for holder in self.children if holder is not None}
-
-    def within_reach(self) -> Iterator[int | None]:
-        """All levels that can be opened: none inside what another box is drawn for."""
-        waiting: list[int | None] = [None]
-        while waiting:
-            holder = waiting.pop()
-            yield holder
-            inside = (n.id for n in self.children.get(holder, ()) if n.id not in self._stands_in)
-            waiting += [n for n in inside if n in self.children]
 
 
 _RUNS = ("op", "module")

@@ -13,6 +13,7 @@ Wires = Mapping[int, Sequence[Hashable]]  # of each thing: what it gets its inpu
 def loops_of(things: Sequence[int], looks: Sequence[Hashable], wires: Wires) -> list[list[list[int]]]:
     """Of each loop its turns, and of each turn its things; `things` are in the order of execution."""
     found = []
+    wiring = Wiring(things, wires)
     start = 0
     while start < len(things):
         best: list[list[int]] = []
@@ -22,7 +23,7 @@ def loops_of(things: Sequence[int], looks: Sequence[Hashable], wires: Wires) -> 
                 or len(best) * len(best[0] if best else ()) >= len(things) - start
             ):
                 continue
-            turns = _turns(things, looks, wires, start, length)
+            turns = _turns(things, looks, wiring, start, length)
             if len(turns) >= FEWEST and len(turns) * length > len(best) * len(best[0] if best else ()):
                 best = turns
         if best:
@@ -34,41 +35,55 @@ def loops_of(things: Sequence[int], looks: Sequence[Hashable], wires: Wires) -> 
 
 
 def _turns(
-    things: Sequence[int], looks: Sequence[Hashable], wires: Wires, start: int, length: int
+    things: Sequence[int], looks: Sequence[Hashable], wires: Wiring, start: int, length: int
 ) -> list[list[int]]:
     """As many turns as look alike and are wired alike."""
-    turns = [list(things[start : start + length])]
-    wiring: list[set[Hashable]] | None = None
-    while True:
-        begin = start + len(turns) * length
-        if any(looks[begin + n : begin + n + 1] != looks[start + n : start + n + 1] for n in range(length)):
-            break
-        turn = list(things[begin : begin + length])
-        mine = _wiring(turn, turns[-1], wires)
-        if wiring is None:
-            first = _wiring(turns[0], [], wires)
-            if not _from_the_last(mine) or [_within(w) for w in first] != [_within(w) for w in mine]:
+    turns = 1
+    second = start + length
+    while _alike(looks, start, start + turns * length, length):
+        begin = start + turns * length
+        if turns == 1:
+            if not wires.are_same_within(start, second, length) or not wires.needs_the_last(second, length):
                 break
-            wiring = mine
-        elif wiring != mine:
+        elif any(wires.of(begin, n, length) != wires.of(second, n, length) for n in range(length)):
             break
-        turns.append(turn)
-    return turns
+        turns += 1
+    return [list(things[start + n * length : start + (n + 1) * length]) for n in range(turns)]
 
 
-def _wiring(turn: list[int], last: list[int], wires: Wires) -> list[set[Hashable]]:
-    here = {thing: ("here", n) for n, thing in enumerate(turn)}
-    before = {thing: ("last", n) for n, thing in enumerate(last)}
-    return [
-        {here.get(w) or before.get(w) or ("far", w) for w in wires.get(thing, ())}  # type: ignore[call-overload]
-        for thing in turn
-    ]
+def _alike(looks: Sequence[Hashable], start: int, begin: int, length: int) -> bool:
+    return begin + length <= len(looks) and all(looks[begin + n] == looks[start + n] for n in range(length))
 
 
-def _within(wires: set[Hashable]) -> set[Hashable]:
-    return {w for w in wires if isinstance(w, tuple) and w[0] == "here"}
+class Wiring:
+    """Where the things of a turn get their inputs from: this turn or the last one, or far away."""
 
+    def __init__(self, things: Sequence[int], wires: Wires) -> None:
+        self._at: dict[Hashable, int] = {thing: place for place, thing in enumerate(things)}
+        self._sources = [wires.get(thing, ()) for thing in things]
 
-def _from_the_last(wiring: list[set[Hashable]]) -> bool:
-    """Whether a turn needs the one before it: else they stand side by side and are no loop."""
-    return any(isinstance(w, tuple) and w[0] == "last" for wires in wiring for w in wires)
+    def of(self, begin: int, n: int, length: int) -> set[Hashable]:
+        """Of one thing of the turn that begins there, which is not the first one."""
+        return {self._told(source, begin, length) for source in self._sources[begin + n]}
+
+    def are_same_within(self, begin: int, other: int, length: int) -> bool:
+        """Whether the things of two turns get the same from their own turn."""
+        return all(self._within(begin, n, length) == self._within(other, n, length) for n in range(length))
+
+    def _within(self, begin: int, n: int, length: int) -> set[int]:
+        places = (self._at.get(source, -1) - begin for source in self._sources[begin + n])
+        return {place for place in places if 0 <= place < length}
+
+    def needs_the_last(self, begin: int, length: int) -> bool:
+        """Whether a turn needs the one before it: else they stand side by side and are no loop."""
+        return any(
+            -length <= self._at.get(source, -1 - begin - length) - begin < 0
+            for sources in self._sources[begin : begin + length]
+            for source in sources
+        )
+
+    def _told(self, source: Hashable, begin: int, length: int) -> Hashable:
+        place = self._at.get(source)
+        if place is None or not -length <= place - begin < length:
+            return "far", source
+        return place - begin

@@ -9,26 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from clew.records.network import Graph, Node
-from clew.render.network.box_places import Places, placed
+from clew.records.network import Graph, Node, TensorInfo
+from clew.render.network.box_places import Places, fit
 from clew.render.network.graph_levels import Level, Levels
-from clew.render.network.node_boxes import POINTS, Colour, box_width, lines_of, text_width, tip_of
+from clew.render.network.node_boxes import HEAD, LINE, PAD, POINTS, Box, Colour, tip_of
 from clew.render.safe_text import neutral
 
-LINE = 15.0
-PAD, HEAD = 16.0, 34.0
 INK = ("#1c2635", "#56637a")
 FONTS = "Helvetica, Arial, sans-serif"
 
 
 @dataclass
-class Box:
+class Drawn:
     """A node with what is drawn of it."""
 
     node: Node
     width: float
     height: float
-    lines: list[str]
+    lines: tuple[str, ...]
     inside: Laid | None = None
 
 
@@ -37,14 +35,11 @@ class Laid:
     """A level whose boxes have their places; (x, y) is where the places begin."""
 
     level: Level
-    boxes: list[Box]
+    boxes: list[Drawn]
     places: Places
     x: float
     y: float
-
-    @property
-    def width(self) -> float:
-        return self.places.width + 2 * PAD
+    width: float
 
     @property
     def height(self) -> float:
@@ -68,49 +63,43 @@ def svg(graph: Graph, colour: Colour, *, expand: bool = False) -> str:
 
 def _laid_out(levels: Levels, holder: int | None, opened: set[int], least: float = 0.0) -> Laid:
     level = levels.level(holder)
-    boxes = [_box(levels, node, opened) for node in level.nodes]
-    places = placed(level.rows, [b.width for b in boxes], [b.height for b in boxes])
-    spare = max(least - 2 * PAD - places.width, 0.0)
-    places.width += spare
-    return Laid(level, boxes, places, PAD + spare / 2, PAD if holder is None else HEAD)
+    boxes = [_drawing(levels, node, box, opened) for node, box in zip(level.nodes, level.boxes, strict=True)]
+    places = fit(level.grid, [b.width for b in boxes], [b.height for b in boxes])
+    width = max(places.width + 2 * PAD, least)
+    return Laid(level, boxes, places, (width - places.width) / 2, PAD if holder is None else HEAD, width)
 
 
-def _box(levels: Levels, node: Node, opened: set[int]) -> Box:
-    lines = [line for line in lines_of(node, reused=node.id in levels.reused) if line]
+def _drawing(levels: Levels, node: Node, box: Box, opened: set[int]) -> Drawn:
     if node.id not in opened or not levels.children.get(node.id):
-        return Box(node, box_width(lines), LINE * len(lines) + 10, lines)
-    head = "   ".join(lines)
-    inside = _laid_out(levels, node.id, opened, text_width(head) + 16)
-    return Box(node, inside.width, inside.height, lines, inside)
+        return Drawn(node, box.width, box.height, box.lines)
+    inside = _laid_out(levels, node.id, opened, box.title)
+    return Drawn(node, inside.width, inside.height, box.lines, inside)
 
 
 def _drawn_level(laid: Laid, colour: Colour) -> str:
     """Lines first: whatever happens, no line strikes out a label."""
+    row = laid.level.grid.row
     lines = [
-        _line(_way(laid, a, b), laid.level.edges[edge], b < len(laid.boxes))
-        for a, b, edge in laid.level.rows.lines
+        _line(_way(laid, row, a, b, end), laid.level.tensor_of(n), b < len(laid.boxes))
+        for n, (a, b, end) in enumerate(laid.level.grid.lines)
     ]
+    tops = [laid.y + laid.places.tops[row[n]] for n in range(len(laid.boxes))]
     boxes = [
-        _drawn(box, laid.x + laid.places.x[n] - box.width / 2, laid.y + _top(laid, n), colour)
+        _drawn(box, laid.x + laid.places.x[n] - box.width / 2, tops[n], colour)
         for n, box in enumerate(laid.boxes)
     ]
     return "".join([*lines, *boxes])
 
 
-def _top(laid: Laid, place: int) -> float:
-    return laid.places.tops[laid.places.row[place]]
-
-
-def _way(laid: Laid, a: int, b: int) -> str:
+def _way(laid: Laid, row: list[int], a: int, b: int, end: float) -> str:
     """From the bottom of its row over to its place in the next, and on through that if it is a passage."""
     places, boxes = laid.places, laid.boxes
-    if places.row[a] > places.row[b]:  # back up, which only a graph with a cycle has
-        begin, end = _top(laid, a), places.bottoms[places.row[b]]
-        return _curve(laid, places.x[a], begin, begin, places.x[b], end)
-    bottom = places.bottoms[places.row[a]]
-    begin = _top(laid, a) + boxes[a].height if a < len(boxes) else bottom
-    way = _curve(laid, places.x[a], begin, bottom, places.ends.get((a, b), places.x[b]), _top(laid, b))
-    return way if b < len(boxes) else f"{way}V{laid.y + places.bottoms[places.row[b]]:.1f}"
+    top, bottom = places.tops[row[a]], places.bottoms[row[a]]
+    if row[a] > row[b]:  # back up, which only a graph with a cycle has
+        return _curve(laid, places.x[a], top, top, places.x[b], places.bottoms[row[b]])
+    begin = top + boxes[a].height if a < len(boxes) else bottom
+    way = _curve(laid, places.x[a], begin, bottom, places.x[b] + end, places.tops[row[b]])
+    return way if b < len(boxes) else f"{way}V{laid.y + places.bottoms[row[b]]:.1f}"
 
 
 def _curve(laid: Laid, x1: float, begin: float, y1: float, x2: float, y2: float) -> str:
@@ -122,14 +111,13 @@ def _curve(laid: Laid, x1: float, begin: float, y1: float, x2: float, y2: float)
     return f"M{x1:.1f} {begin:.1f}V{y1:.1f}C{x1:.1f} {middle:.1f} {x2:.1f} {middle:.1f} {x2:.1f} {y2:.1f}"
 
 
-def _line(path: str, edge: tuple[int, int, object], ends: bool) -> str:
-    tensor = edge[2]
-    title = f"<title>{escape(tensor.text())}</title>" if tensor is not None else ""  # type: ignore[attr-defined]
+def _line(path: str, tensor: TensorInfo | None, ends: bool) -> str:
+    title = f"<title>{escape(tensor.text())}</title>" if tensor is not None else ""
     tip = ' marker-end="url(#tip)"' if ends else ""
     return f'<path d="{path}" fill="none" stroke="#7a8699"{tip}>{title}</path>'
 
 
-def _drawn(box: Box, x: float, y: float, colour: Colour) -> str:
+def _drawn(box: Drawn, x: float, y: float, colour: Colour) -> str:
     dashed = "" if box.node.feeds_result else ' stroke-dasharray="4 3"'
     fill = "#fbfcfe" if box.inside else colour.of(box.node)
     rect = (
@@ -141,7 +129,7 @@ def _drawn(box: Box, x: float, y: float, colour: Colour) -> str:
     return f'<g transform="translate({x:.1f} {y:.1f})">{title}{rect}{_texts(box)}{inner}</g>'
 
 
-def _texts(box: Box) -> str:
+def _texts(box: Drawn) -> str:
     if box.inside and len(box.lines) > 1:
         first, second = map(escape, box.lines)
         facts = f'<tspan dx="8" fill="{INK[1]}">{second}</tspan>'

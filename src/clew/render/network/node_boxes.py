@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from clew.records.network import Graph, Node
 from clew.render.safe_text import cut, neutral
@@ -52,6 +53,28 @@ def lines_of(node: Node, *, reused: bool = False) -> tuple[str, str]:
     return cut(neutral(node.label, 40), 28) + repeat + kind, " · ".join(fact for fact in facts if fact)
 
 
+LINE = 15.0  # of text
+PAD, HEAD = 16.0, 34.0  # around the boxes inside an open one; for its title
+
+
+@dataclass(frozen=True)
+class Box:
+    """What a node looks like: its texts, its size while it is closed, and how wide its title is when open."""
+
+    lines: tuple[str, ...]
+    width: float
+    height: float
+    title: float
+
+
+def box_of(node: Node, *, reused: bool, opens: bool) -> Box:
+    """`opens`: it holds boxes itself, so that a browser puts a sign before its name."""
+    lines = tuple(line for line in lines_of(node, reused=reused) if line) or ("",)
+    signed = [f"+ {lines[0]}", *lines[1:]] if opens else lines
+    height = LINE * len(lines) + 10
+    return Box(lines, round(box_width(signed), 1), height, round(text_width("   ".join(signed)) + 16, 1))
+
+
 def _outputs(node: Node) -> str:
     if not node.outputs:
         return ""
@@ -63,7 +86,7 @@ def tip_of(node: Node) -> str:
     """What is shown of a node when one points at it."""
     where = f"{node.file}:{node.line}" if node.file else ""
     kept = f"{size(node.saved)} kept for backward" if node.saved else ""
-    idle = "" if node.feeds_result else "does not feed the result"
+    idle = "" if node.feeds_result else "not used for the result"
     parts = (node.path or node.label, node.type, kept, where, idle)
     return "\n".join(neutral(part, 200) for part in parts if part)
 
@@ -73,7 +96,7 @@ NARROWEST = 60.0
 
 # In parts of the font's size, as wide as they are in the widest of the common fonts (DejaVu Sans,
 # Verdana): which one a viewer has is not known.
-_NARROW, _NORMAL, _BROAD, _FULL = 0.42, 0.64, 0.78, 1.0
+_NARROW, _NORMAL, _BROAD, _SIGN, _FULL = 0.42, 0.64, 0.78, 0.84, 1.0
 _THIN = frozenset("iIjlft.,:;'|!()[] \u00b7-/r")
 _WIDE = frozenset("mwMW@%")
 
@@ -93,4 +116,6 @@ def _letter_width(letter: str) -> float:
         return _NARROW
     if letter in _WIDE or unicodedata.east_asian_width(letter) in "WF":
         return _FULL
-    return _BROAD if letter.isupper() or letter in "\u00d7+=<>~&#_" else _NORMAL
+    if letter in "\u00d7+=<>~&#_":
+        return _SIGN
+    return _BROAD if letter.isupper() else _NORMAL

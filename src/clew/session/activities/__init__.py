@@ -12,6 +12,8 @@ Enter at `activity_list.py`. May import: as session.
   ended or let go on
 - `fix_proofs`: `clew run --prove`, and the end of `clew check`: the fixes of what was found are tried on
   a snapshot
+- `framework_adapters`: adapters of training frameworks: each is attached when the program imports its
+  framework
 - `graph_activity`: `--graph`: the models are drawn in the first steps, one more forward each
 - `graph_recording`: `clew run --graph`: the graph of a model, from its first training forward run again
   on the side
@@ -26,6 +28,9 @@ Enter at `activity_list.py`. May import: as session.
 - `profile_recording`: `clew profile` in a recorded run: windows between the steps, and a profile put
   together at the end
 - `source_copies`: the user's own source files that the recording names are copied into the run's folder
+- `tracker_feed`: trackers: whoever wants all that is recorded as it is written, to send it elsewhere
 - `user_checks`: the user's own checks: what they say is written down, for readers of the run who do not
   have them
+- `user_signals`: signals of the user's own: a function that is called on sampled steps, and whose numbers
+  are recorded
 """

@@ -3,12 +3,12 @@
 A session calls the hooks below in this order, and writes an activity's failures down under its name:
 
     start of torch   wire → attached
-    while it trains  judged (after each look of the checks), detached and attached again at a pause
-    the end          script_ended → stop → detached → close → report
+    while it trains  written (each record), judged (after each look of the checks), detached at a pause
+    the end          script_ended → stop → detached → close → report → ended
 
 An activity reads the run through its session: `recorded()` is all that was recorded so far, `verdict`
 and `summary()` what is known of it. It writes with `writer.fact(...)`, and does what may fail within
-`guarded(name, action)`. To add one, subclass `Activity` and list it in `choosing`.
+`guarded(name, action)`. To add one, subclass `Activity` and list it in `activity_list`.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ class Activity:
     def judged(self) -> None:
         """The checks have looked at the running training. Called on the log's thread."""
 
+    def written(self, payload: bytes) -> None:
+        """A record has been written. Called on the log's thread for each of them: be quick."""
+
     def script_ended(self) -> None:
         """The script has ended, and torch is still attached to. Only for a script, not for a block."""
 
@@ -57,6 +60,9 @@ class Activity:
 
     def close(self) -> None:
         """Torch is detached; models, data and the log still exist: do the long work, write the facts."""
+
+    def ended(self) -> None:
+        """The log is closed and the run reported: nothing more will be written."""
 
     def report(self) -> bool:
         """Print the outcome, on the first rank; True if that is all that is to be said of the run."""

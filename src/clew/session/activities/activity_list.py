@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clew.session.activities.activity import Activity
+from clew.session.activities.framework_adapters import FrameworkAdapters
 from clew.session.activities.graph_activity import GraphActivity
 from clew.session.activities.leak_watch import GrowthActivity
 from clew.session.activities.nan_replay import NanReplay
 from clew.session.activities.numerics_trace import NumericsActivity
 from clew.session.activities.print_shapes import ShapesActivity
 from clew.session.activities.source_copies import SourceCopies
+from clew.session.activities.tracker_feed import TrackerFeed
 from clew.session.activities.user_checks import OwnChecks
+from clew.session.activities.user_signals import UserSignals
 
 if TYPE_CHECKING:
     from clew.session.session import Session
@@ -47,6 +50,7 @@ def activities_of(session: Session) -> list[Activity]:
         activities.append(GraphActivity(session))
     if options.trace_numerics is not None:
         activities.append(NumericsActivity(session))
+    activities += [UserSignals(session), FrameworkAdapters(session), TrackerFeed(session)]
     if options.print_shapes:
         activities.append(ShapesActivity(session))
     return activities

@@ -55,7 +55,7 @@ class FirstSteps(Activity):
             self._once()
             if not self.goes_on:
                 steps = "1 step" if step == 1 else f"{step} steps"
-                self._say(f"the script was ended after {steps}; --continue would let it train on")
+                self._say(f"the script was stopped after {steps}; use --continue to let it train on")
         if not self.goes_on:
             raise RunStopped(0)
 
@@ -106,19 +106,17 @@ def observe(watcher: Watcher, guard: Guard, probe: str, observer: Any) -> None:
 
 
 @contextlib.contextmanager
-def untouched(loader: Any) -> Iterator[None]:
+def keep_loader_generators(loader: Any) -> Iterator[None]:
     """Generators that a loader and its samplers draw from go on from where they were."""
     import torch
+
+    from clew.measure.rng import keep_generators
 
     owners = [loader, *(getattr(loader, name, None) for name in ("sampler", "batch_sampler"))]
     owners.append(getattr(owners[-1], "sampler", None))
     held = [getattr(owner, "generator", None) for owner in owners if owner is not None]
-    states = [(g, g.get_state()) for g in held if isinstance(g, torch.Generator)]
-    try:
+    with keep_generators([generator for generator in held if isinstance(generator, torch.Generator)]):
         yield
-    finally:
-        for generator, state in states:
-            generator.set_state(state)
 
 
 def write_report(path: Path | None, write: Callable[[Path], Any]) -> None:

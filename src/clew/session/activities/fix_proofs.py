@@ -39,7 +39,7 @@ class ProofRun(Activity):
             return
         subject = self._capture.subject()
         if subject.step is None:
-            self._say(f"no fix could be tried: {subject.reasons.get('step', 'no step was seen')}")
+            self._say(f"no fix could be tested: {subject.reasons.get('step', 'no step was recorded')}")
         prove_findings(self._session, subject, max(self._session.step - 1, 0), SECONDS)
 
 

@@ -7,13 +7,10 @@ the program keeps of it (a cached table of positions) must be what it would have
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
-
-from torch.nn.modules import module as global_hooks
 
 from clew.hooks.steps.pause import distributed, unwatched
 from clew.hooks.steps.replay_inputs import DERIVED, Call
@@ -22,8 +19,9 @@ from clew.labs.network.network_graph import graph_of_call
 from clew.labs.network.shape_errors.shape_error import ForwardError
 from clew.labs.network.trace.traced_forward import unwrapped
 from clew.labs.replay.replay_alarm import SEVERAL
-from clew.labs.snapshot.held_step import Autocast, Rng
-from clew.labs.snapshot.undisturbed import is_users, undisturbed
+from clew.labs.snapshot.held_step import Autocast
+from clew.labs.snapshot.snapshot import snapshot
+from clew.measure.rng import Rng
 from clew.records.facts.model_facts import GraphRecordedFact
 from clew.records.network import Graph
 
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
 LAST_STEP = 8  # up to which models are waited for: with several, each has its turn
-_REGISTRIES = ("_global_forward_pre_hooks", "_global_forward_hooks")
 
 Write = Callable[[Path, dict[str, Any]], None]
 
@@ -45,8 +42,11 @@ class GraphRecorder:
         self._write = write
         self._done: set[int] = set()
         self._failed: dict[int, tuple[str, str]] = {}
+        self._closed = False
 
     def __call__(self) -> None:
+        if self._closed:
+            return
         began = perf_counter()
         for call in self._watcher.holding.calls:
             root = self._watcher.models.root_of(call[0])
@@ -58,7 +58,7 @@ class GraphRecorder:
 
     def close(self) -> None:
         """No more models will come: say which were left out."""
-        self._watcher.before_update = None
+        self._closed = True
         for name, reason in self._failed.values():
             self._say(GraphRecordedFact(name, written=False, reason=reason))
         self._failed = {}
@@ -80,35 +80,17 @@ class GraphRecorder:
         if distributed():
             return SEVERAL
         if any(value is DERIVED for value in (*args, *kwargs.values())):
-            return "what it is given is computed with gradients in the step, and not kept"
+            return "its input is computed with gradients in the step, and is not kept"
         holding = self._watcher.holding
         model = unwrapped(module)
         autocast = Autocast("cpu", *holding.autocast)
         owners = list(module.modules())
-        alone = undisturbed(owners, Rng(*holding.rng), autocast)
-        with unwatched(self._watcher), _without_global_hooks(), alone:
+        alone = snapshot(owners, rng=Rng(*holding.rng), autocast=autocast)
+        with unwatched(self._watcher), alone:
             try:
                 return graph_of_call(model, args, kwargs)
             except ForwardError as error:
-                return f"run again, its forward failed: {error.mishap.error}"
+                return f"running its forward again failed: {error.mishap.error}"
 
     def _say(self, fact: GraphRecordedFact) -> None:
         fact.write(self._watcher.sink, self._watcher.step)
-
-
-@contextlib.contextmanager
-def _without_global_hooks() -> Iterator[None]:
-    """Hooks that the program hung on all modules may count or collect: they have had their call."""
-    taken: list[tuple[dict[int, Any], dict[int, Any]]] = []
-    for name in _REGISTRIES:
-        hooks: dict[int, Any] = getattr(global_hooks, name)
-        before = dict(hooks)
-        for key in [k for k, hook in hooks.items() if is_users(hook)]:
-            del hooks[key]
-        taken.append((hooks, before))
-    try:
-        yield
-    finally:
-        for hooks, before in taken:
-            hooks.clear()
-            hooks.update(before)

@@ -35,7 +35,7 @@ class NanReplay(Activity):
         watcher.on_alarm = replay
 
     def _save_repro(self, held: HeldStep, found: Answer) -> None:
-        """The step that went wrong goes into the run's folder, to be run again alone."""
+        """The failed step is saved in the run's folder, so that it can be replayed alone."""
         from clew.labs.replay.repro.repro_writer import ReproWriter
 
         session = self._session

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from clew.render.rich_rng import undrawn
 from clew.render.stderr_messages import to_stderr
-from clew.session.activities.first_steps import FirstSteps, aside, untouched, watch_first_steps, write_report
+from clew.session.activities.first_steps import (
+    FirstSteps,
+    aside,
+    keep_loader_generators,
+    watch_first_steps,
+    write_report,
+)
 from clew.session.activities.fix_proofs import prove_findings
 from clew.session.run_options import CheckOptions
 
@@ -62,7 +68,7 @@ class PreflightRun(FirstSteps):
         step, sink = max(watcher.step - 1, 0), watcher.sink
         subject = self._capture.subject()
         progress = self._progress()
-        with aside(watcher, progress), untouched(subject.loader):
+        with aside(watcher, progress), keep_loader_generators(subject.loader):
             run_experiments(
                 subject,
                 chosen(self.options.only, self.options.skip),
@@ -117,8 +123,8 @@ class PreflightRun(FirstSteps):
             return self._session.why_idle()
         if _children_worked():
             return (
-                "no training step was seen in this process, but it started others that worked; "
-                "check the program that trains"
+                "no training step ran in this process, but it started others that did work; "
+                "run clew check on the program that trains"
             )
         return "the script ended before its first training step, or does not train with torch"
 

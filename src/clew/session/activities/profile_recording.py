@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
     from clew.hooks.seams.torch_hooks import Seams
     from clew.hooks.steps.watcher import Watcher
     from clew.labs.profiler.habits.habit_observer import Observer
-    from clew.labs.profiler.profile_assembly import Found
     from clew.labs.profiler.profile_windows import Windows
     from clew.labs.profiler.step_parts import Timed
+    from clew.labs.profiler.window_contents import Reading
     from clew.labs.profiler.window_kinds import Lenses
     from clew.records.step_costs import Profile
     from clew.session.activities.faster_steps import AttemptRun
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
     from clew.session.session import Session
 
 PROBE = "profile"
-LARGEST_TRACE = 20 << 20  # bytes of the compressed trace that is kept
-TRACE = "steps.pt.trace.json.gz"
-CALLS = "python.prof"
 COLD = 2  # first steps, which do what is done once: left out where there are more
 
 
@@ -125,7 +121,7 @@ class ProfileRun(Activity):
         try:
             yield
         finally:
-            if not self._watcher.plain.telling:  # else a probe is around us, and books this in a moment
+            if not self._watcher.machine.light.telling:  # else a probe is around us, and books this soon
                 self._guard.seconds -= perf_counter() - began
             self._watcher.clock.restart()
 
@@ -167,34 +163,38 @@ class ProfileRun(Activity):
             self._session.guarded("attempts", self._attempts.close)
 
     def _assembled(self, step: int) -> Profile:
-        from clew.labs.profiler.profile_assembly import Found, assemble
+        from clew.labs.profiler.profile_assembly import profile_of
+        from clew.store.index.index_cache import cache_root
 
-        found = Found(notes=self._notes())
-        for collect in (
-            self._collect_times,
-            self._collect_detail,
-            self._collect_python,
-            self._collect_memory,
-        ):
-            self._session.guarded(PROBE, lambda collect=collect: collect(found))  # type: ignore[misc]
-        profile = assemble(found)
+        assert self._lenses is not None
+        profile = profile_of(
+            self._lenses.seen,
+            self._clock,
+            roof_file=cache_root() / "roof.json",
+            notes=self._notes(),
+            folder=self._session.path / "traces",
+            calls=self.options.cprofile,
+            watch=self._growth.watch,
+            guarded=lambda part: self._session.guarded(PROBE, part),
+        )
         self._session.guarded(PROBE, lambda: self._note_python(profile, step))
         return profile
 
     def _notes(self) -> list[str]:
         assert self._windows is not None
         assert self._lenses is not None
-        notes = [*self._windows.notes, *self._lenses.seen.notes]
+        notes = [*self._windows.notes]
         if not self._lenses.seen.in_detail and self._watcher is not None and self._watcher.step < 3:
-            notes.append("the run made too few steps to look at one in detail: it needs 3")
+            notes.append("the run had too few steps to profile one in detail: it needs 3")
         return notes
 
-    def _collect_times(self, found: Found) -> None:
+    def _clock(self, _: Reading) -> Timed | None:
+        """The times of the steps as the run's own clock has recorded them."""
         assert self._windows is not None
         data, windows = self._session.recorded(), self._windows
         timed = times_of(data)
         if timed is None:
-            return
+            return None
         sampled, cold = sampled_steps(data), set(range(COLD))
         choices = [
             timed.without(cold | sampled | with_following(windows.looked_at)),
@@ -203,62 +203,7 @@ class ProfileRun(Activity):
             timed.without(cold),
         ]
         # With too few, those that are looked at without being slowed much count as well.
-        found.timed = next((some for some in choices if len(some.steps) >= FEWEST_TIMED), timed)
-
-    def _collect_detail(self, found: Found) -> None:
-        from clew.labs.profiler.torch_trace.roofline import roof
-        from clew.labs.profiler.window_contents import read
-        from clew.store.index.index_cache import cache_root
-
-        assert self._lenses is not None
-        seen = self._lenses.seen
-        if seen.in_detail:
-            found.roof = roof(cache_root() / "roof.json")
-            found.reading = read(seen.in_detail, found.roof)
-            self._save_trace(found)
-
-    def _save_trace(self, found: Found) -> None:
-        assert self._lenses is not None
-        folder = self._session.path / "traces"
-        folder.mkdir(parents=True, exist_ok=True)
-        file = folder / TRACE
-        self._lenses.seen.in_detail[-1].save(file)
-        if file.stat().st_size > LARGEST_TRACE:
-            file.unlink()
-            found.notes.append("the trace of the steps was too large to be kept")
-        else:
-            found.files["chrome trace"] = TRACE
-
-    def _collect_python(self, found: Found) -> None:
-        from clew.labs.profiler.python.stack_flames import (
-            python_flame,
-            seconds_by_kind,
-            share_by_kind,
-            source_lines,
-        )
-        from clew.labs.profiler.torch_trace.host_syncs import by_mask
-
-        assert self._lenses is not None
-        seen = self._lenses.seen
-        found.syncs = seen.syncs.found()
-        found.syncs += by_mask(seen.in_detail, found.syncs)
-        found.notes += [seen.syncs.note] if seen.syncs.note else []
-        stacks, away = seen.stacks, seen.syncs.accelerator
-        if stacks is not None:
-            found.python = python_flame(stacks)
-            found.lines = source_lines(stacks, away)
-            found.logging = share_by_kind(seconds_by_kind(stacks, away)).get("logging", 0.0)
-            found.notes += stacks.notes
-        if self.options.cprofile and seen.calls.write(self._session.path / "traces" / CALLS):
-            found.files["cprofile"] = CALLS
-
-    def _collect_memory(self, found: Found) -> None:
-        assert self._lenses is not None
-        if self._lenses.seen.memory:
-            found.memory, found.by_module = tensor_memory(self._lenses.seen.memory[-1], found)
-        watch = self._growth.watch
-        if watch is not None:
-            found.memory = replace(found.memory, processes=watch.processes(), growth=watch.growth)
+        return next((some for some in choices if len(some.steps) >= FEWEST_TIMED), timed)
 
     def _note_python(self, profile: Profile, step: int) -> None:
         from clew.labs.profiler.python.python_time import python_time
@@ -362,16 +307,3 @@ def with_following(steps: set[int]) -> set[int]:
 def sampled_steps(data: Any) -> set[int]:
     """Those in which Clew looked at every layer, and which took longer for it."""
     return {int(step) for _, steps, _ in data.series("grad.present") for step in steps}
-
-
-def tensor_memory(found: Any, whole: Found) -> tuple[Any, dict[str, tuple[int, int]]]:
-    """Of one step: as `costs.Memory`, and by module under the names that the profile has for them."""
-    from clew.records.step_costs import Memory
-
-    names = {module.module for module in whole.reading.modules}
-    by_module = {}
-    for (root, path), memory in found.modules.items():
-        full = f"{root}.{path}" if path else root
-        name = path if path in names and full not in names else full
-        by_module[name] = (memory.activations, memory.peak)
-    return Memory(found.peak, found.kinds, found.timeline, found.root), by_module

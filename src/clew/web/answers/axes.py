@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from clew.store.write.row_blocks import Array
+from clew.web.answer_shapes import AxesOffered, AxisWord
 from clew.web.runs.opened_run import OpenRun
 
-AXES = ("step", "wall", "epoch")
+AXES: tuple[AxisWord, ...] = ("step", "wall", "epoch")
 FINE = 4000  # points of the clock that moments are read from; between them it is taken as even
 
 
 class Axis:
     """Turns steps into places on an axis, and back."""
 
-    def __init__(self, run: OpenRun, kind: str, rank: int) -> None:
+    def __init__(self, run: OpenRun, kind: AxisWord, rank: int) -> None:
         self.kind = kind
         self._run, self._rank = run, rank
         self._clock = run.only("wall", rank) if kind == "wall" else None
@@ -73,14 +72,14 @@ class Axis:
         return int(steps[at + 1]) if at + 1 < len(steps) else int(steps[at]) + 1
 
 
-def offered(run: OpenRun, rank: int) -> dict[str, Any]:
+def offered(run: OpenRun, rank: int) -> AxesOffered:
     """The axes that this run has, with how far they go."""
     span = run.span(rank)
     first, last = span if span is not None else (0, 0)
     ends = np.array([first, last])
     wall = Axis(run, "wall", rank)
     per_epoch = run.steps_per_epoch(rank)
-    found: dict[str, Any] = {"step": {"first": first, "last": last}, "wall": None, "epoch": None}
+    found: AxesOffered = {"step": {"first": first, "last": last}, "wall": None, "epoch": None}
     if wall.known and span is not None:
         places = wall.places(ends)
         if np.isfinite(places).all():

@@ -6,9 +6,23 @@ import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from clew.records.version import __version__
+from clew.web.answer_shapes import (
+    CompareAnswer,
+    DataAnswer,
+    GraphAnswer,
+    HistogramsAnswer,
+    LayersAnswer,
+    NotesAnswer,
+    ProfileAnswer,
+    RunDetail,
+    RunEvent,
+    RunList,
+    RunRow,
+    SeriesAnswer,
+    SignalList,
+)
 from clew.web.answers import run_files, run_rows
 from clew.web.answers import series_points as series
 from clew.web.answers.axes import AXES, Axis
@@ -54,17 +68,17 @@ class Desk:
         self.judges.close()
         self.library.close()
 
-    def look(self) -> dict[str, dict[str, Any]]:
+    def look(self) -> dict[str, RunRow]:
         """The row of every run."""
         glances = self.library.scan()
         judged = {n: self.judges.get(n, g) if g.info else Judged() for n, g in glances.items()}
         return {name: run_rows.row(name, glance, judged[name]) for name, glance in glances.items()}
 
-    def runs(self) -> dict[str, Any]:
+    def runs(self) -> RunList:
         found = list(self.look().values())
         return {"dir": str(self.library.root), "version": __version__, "now": time.time(), "runs": found}
 
-    def run(self, name: str, rank: int | None = None, patience: float = FIRST_VERDICT) -> dict[str, Any]:
+    def run(self, name: str, rank: int | None = None, patience: float = FIRST_VERDICT) -> RunDetail:
         with self.library.open(name) as run:  # first: judging a long log would only be in the way
             glance = self.library.glance(name)
             judged = self.judges.wait(name, glance, patience if _is_short(glance) else 0.0)
@@ -82,7 +96,7 @@ class Desk:
         hist: bool = False,
         offset: int = 0,
         limit: int = 200,
-    ) -> dict[str, Any]:
+    ) -> SignalList:
         page = slice(offset, offset + min(limit, series.MOST_SIGNALS))
         with self.library.open(name) as run:
             return series.signals_answer(run, rank, search, group, keys, hist, page)
@@ -96,13 +110,14 @@ class Desk:
         span: Span = (None, None),
         points: int = 1200,
         x: str = "step",
-    ) -> dict[str, Any]:
+    ) -> SeriesAnswer:
         if not keys or len(keys) > series.MOST_KEYS:
             raise BadRequest(f"keys: 1 to {series.MOST_KEYS} of them, separated by commas")
-        if x not in AXES:
+        kind = next((axis for axis in AXES if axis == x), None)
+        if kind is None:
             raise BadRequest(f"x is one of {', '.join(AXES)}")
         with self.library.open(name) as run:
-            axis = Axis(run, x, run.rank(rank))
+            axis = Axis(run, kind, run.rank(rank))
             if not axis.known:
                 raise BadRequest(f"this run has no {x} axis")
             found = series.series_answer(run, keys, axis, span, points)
@@ -116,7 +131,7 @@ class Desk:
         stat: str = "",
         span: Span = (None, None),
         columns: int = 300,
-    ) -> dict[str, Any]:
+    ) -> LayersAnswer:
         with self.library.open(name) as run:
             return layers_answer(run, run.rank(rank), stat, *_steps(span), min(columns, MOST_COLUMNS))
 
@@ -130,25 +145,25 @@ class Desk:
         span: Span = (None, None),
         columns: int = 120,
         kind: str = "",
-    ) -> dict[str, Any]:
+    ) -> HistogramsAnswer:
         with self.library.open(name) as run:
             most = min(columns, MOST_COLUMNS)
             return histograms_answer(run, run.rank(rank), site, stat, *_steps(span), most, kind)
 
-    def graph(self, name: str, rank: int | None = None) -> dict[str, Any]:
+    def graph(self, name: str, rank: int | None = None) -> GraphAnswer:
         judged = self.judges.get(name, self.library.glance(name))
         with self.library.open(name) as run, run.lock:
             return run_files.graph_answer(run, run.rank(rank), judged.data.get("verdict"))
 
-    def profile(self, name: str, rank: int | None = None) -> dict[str, Any]:
+    def profile(self, name: str, rank: int | None = None) -> ProfileAnswer:
         with self.library.open(name) as run, run.lock:
             return run_files.profile_answer(run, run.rank(rank))
 
-    def data(self, name: str, rank: int | None = None) -> dict[str, Any]:
+    def data(self, name: str, rank: int | None = None) -> DataAnswer:
         with self.library.open(name) as run, run.lock:
             return run_files.data_answer(run, run.rank(rank))
 
-    def compare(self, names: Sequence[str]) -> dict[str, Any]:
+    def compare(self, names: Sequence[str]) -> CompareAnswer:
         if not 2 <= len(names) <= MOST_RUNS or len(set(names)) != len(names):
             raise BadRequest(f"runs: 2 to {MOST_RUNS} different ids, separated by commas")
         named = []
@@ -159,22 +174,30 @@ class Desk:
             named.append((name, glance, judged))
         return compare_answer(named, self.library.open)
 
-    def notes(self, name: str) -> dict[str, Any]:
+    def notes(self, name: str) -> NotesAnswer:
         return run_files.read_notes(self.library.path(name))
 
-    def write_notes(self, name: str, words: str) -> dict[str, Any]:
+    def write_notes(self, name: str, words: str) -> NotesAnswer:
         answer = run_files.write_notes(self.library.path(name), words)
         self.library.touch(name)
         return answer
 
-    def state(self, name: str) -> dict[str, Any]:
+    def state(self, name: str) -> RunEvent:
         """What the events of a run say."""
         glance = self.library.glance(name)
         judged = self.judges.get(name, glance) if glance.info else Judged()
         row = run_rows.row(name, glance, judged)
-        brief = {key: row[key] for key in ("id", "state", "steps", "last_loss", "version", "verdict")}
         modified = run_files.read_notes(self.library.folder(name))["modified"] if glance.info else None
-        return {**brief, "verdict_version": judged.version, "notes": modified or 0}
+        return {
+            "id": row["id"],
+            "state": row["state"],
+            "steps": row["steps"],
+            "last_loss": row["last_loss"],
+            "version": row["version"],
+            "verdict": row["verdict"],
+            "verdict_version": judged.version,
+            "notes": modified or 0,
+        }
 
 
 def _is_short(glance: Glance) -> bool:

@@ -27,10 +27,21 @@ from clew.store.index.pyramid import grouped
 from clew.store.index.series_index import Envelope, site_key
 from clew.store.index.wide_read import Stretch
 from clew.store.write.row_blocks import Array
+from clew.web.answer_shapes import (
+    HistogramHead,
+    HistogramsAnswer,
+    LayerCells,
+    LayerRow,
+    LayersAnswer,
+    LayerStat,
+    Numbers,
+    ScaleWord,
+    StatChosen,
+)
 from clew.web.answers.series_catalogue import Entry
 from clew.web.answers.signed_histograms import has_signed, signed_histograms
 from clew.web.runs.opened_run import OpenRun
-from clew.web.series_names import site_id, site_label
+from clew.web.series_names import site_id, site_json, site_label
 from clew.web.strict_json import rounded
 
 BINS = 32
@@ -45,7 +56,7 @@ class Stat(NamedTuple):
     """A statistic that can be mapped."""
 
     signal: Signal
-    scale: str  # log, linear, share, diverging
+    scale: ScaleWord
     good: tuple[float, float] | None = None  # where it usually lies when all is well
 
     @property
@@ -55,10 +66,15 @@ class Stat(NamedTuple):
         own = self.signal.name in EXPLAINED
         return f"{title}: {self.signal.meaning.partition(';')[0]}" if own else title
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> LayerStat:
         good = list(self.good) if self.good is not None else None
-        named = {"stat": self.signal.name, "label": self.label, "scale": self.scale, "good": good}
-        return {**named, "unit": self.signal.unit}
+        return {
+            "stat": self.signal.name,
+            "label": self.label,
+            "unit": self.signal.unit,
+            "scale": self.scale,
+            "good": good,
+        }
 
 
 def _headroom_signal(of: TensorSignals) -> Signal:
@@ -86,12 +102,12 @@ STATS = (
     Stat(UPDATE.norm, "log"),
 )
 EXPLAINED = {stat.signal.name for stat in STATS} - {name for entry in MEASURED for name in entry.names}
-HOW = "no statistics of layers were recorded: they come with the first sampled step of a model in training"
+HOW = "no layer statistics were recorded: they start with the first sampled training step"
 
 
 def layers_answer(
     run: OpenRun, rank: int, stat: str, lo: int | None, hi: int | None, columns: int
-) -> dict[str, Any]:
+) -> LayersAnswer:
     """The map of one statistic, with the list of those offered."""
     with run.lock:
         offered = [s for s in STATS if _recorded(run, s.signal.name, rank)]
@@ -102,7 +118,12 @@ def layers_answer(
     if chosen is None:
         return {"missing": f"{stat} was not recorded in this run", "stats": listed}
     signal = chosen.signal
-    about = {"stats": listed, "stat": signal.name, "unit": signal.unit, "scale": chosen.scale}
+    about: StatChosen = {
+        "stats": listed,
+        "stat": signal.name,
+        "unit": signal.unit,
+        "scale": chosen.scale,
+    }
     return {**about, **_map(run, rank, signal.name, lo, hi, columns)}
 
 
@@ -112,7 +133,7 @@ def _recorded(run: OpenRun, stat: str, rank: int) -> bool:
     return any(e.site.module is not None for e in run.catalogue.find(signal, rank))
 
 
-def _map(run: OpenRun, rank: int, stat: str, lo: int | None, hi: int | None, columns: int) -> dict[str, Any]:
+def _map(run: OpenRun, rank: int, stat: str, lo: int | None, hi: int | None, columns: int) -> LayerCells:
     stretches = _stretches(run, rank, stat, lo, hi, columns)
     steps = _columns([stretch.envelope.steps for stretch in stretches], columns)
     rows = _rows(run, rank, stat, {site for stretch in stretches for site in stretch.sites})
@@ -132,15 +153,25 @@ def _map(run: OpenRun, rank: int, stat: str, lo: int | None, hi: int | None, col
         bad[place] += envelope.bad.T
     means = np.where(finite > 0, sums / np.maximum(finite, 1), np.nan)
     kept = np.flatnonzero(np.isfinite(means).any(axis=1) | (bad.any(axis=1) & ~_by_design(stat)))
-    found: dict[str, Any] = {"exact": exact, "columns": steps.tolist()}
-    found["layers"] = [row for _, row in sorted(rows.values(), key=lambda pair: pair[0])]
-    found["layers"] = [found["layers"][i] for i in kept]
-    names = {"mean": means} if exact else {"mean": means, "min": mins, "max": maxs}
-    found |= {name: [rounded(row, DIGITS) for row in values[kept]] for name, values in names.items()}
-    found["bad"] = (
-        [] if _by_design(stat) else [[*map(int, w), int(bad[kept][tuple(w)])] for w in np.argwhere(bad[kept])]
-    )
+    layers = [row for _, row in sorted(rows.values(), key=lambda pair: pair[0])]
+    found: LayerCells = {
+        "exact": exact,
+        "columns": steps.tolist(),
+        "layers": [layers[i] for i in kept],
+        "mean": _cells(means[kept]),
+        "bad": [] if _by_design(stat) else _bad_cells(bad[kept]),
+    }
+    if not exact:
+        found["min"], found["max"] = _cells(mins[kept]), _cells(maxs[kept])
     return found
+
+
+def _cells(values: Array) -> list[Numbers]:
+    return [rounded(row, DIGITS) for row in values]
+
+
+def _bad_cells(bad: Array) -> list[tuple[int, int, int]]:
+    return [(int(row), int(column), int(bad[row, column])) for row, column in np.argwhere(bad)]
 
 
 def _by_design(stat: str) -> bool:
@@ -205,7 +236,7 @@ def _binned(envelope: Envelope, steps: Array) -> tuple[Array, Envelope]:
     return at[starts], grouped(envelope, starts)
 
 
-def _rows(run: OpenRun, rank: int, stat: str, sites: set[str]) -> dict[str, tuple[int, dict[str, Any]]]:
+def _rows(run: OpenRun, rank: int, stat: str, sites: set[str]) -> dict[str, tuple[int, LayerRow]]:
     """For each site its row: layers in forward order, each with what is known of it."""
     signal = stat.replace("headroom", "max")
     with run.lock:
@@ -233,7 +264,7 @@ def _row(
     modules: dict[tuple[str, str], dict[str, Any]],
     sizes: dict[tuple[str, str, str], int],
     several: bool,
-) -> dict[str, Any]:
+) -> LayerRow:
     site = entry.site
     root = site.root or (next(iter(modules))[0] if modules and not several else "")
     module = modules.get((root, site.module or ""), {})
@@ -275,12 +306,12 @@ def histograms_answer(
     hi: int | None,
     columns: int,
     kind: str = "",
-) -> dict[str, Any]:
+) -> HistogramsAnswer:
     """The shares of a layer's values in each power of two, over time; without a site, which there are."""
     with run.lock:
         found = _histogram_sites(run, rank)
     if not found:
-        return {"missing": "no histograms were recorded: they come with the statistics of layers"}
+        return {"missing": "no histograms were recorded: they come with the layer statistics"}
     if not site:
         return {
             "sites": [
@@ -296,14 +327,14 @@ def histograms_answer(
         return {"missing": f"no {stat} histograms of this layer were recorded", "stats": listed}
     with run.lock:
         both = has_signed(run, rank, chosen, entry.site_key)
-    about = {
+    about: HistogramHead = {
         "stats": listed,
         "stat": chosen,
-        "site": entry.site.to_json(),
+        "site": site_json(entry.site),
         "site_id": site,
         "label": _label(entry),
+        "kinds": ["linear", "log2"] if both else ["log2"],
     }
-    about["kinds"] = ["linear", "log2"] if both else ["log2"]
     if both and kind == "linear":
         return {**about, **signed_histograms(run, rank, chosen, entry.site_key, lo, hi)}
     bins = [

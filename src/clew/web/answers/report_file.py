@@ -6,27 +6,35 @@ minimum, maximum and mean of every stretch, and the report says so.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from clew.records.version import __version__
+from clew.render.bundle import BundleNotBuilt, assemble, page_with_code
+from clew.web.answer_shapes import (
+    DataAnswer,
+    GraphAnswer,
+    GroupCount,
+    HistogramSites,
+    ProfileAnswer,
+    ReportInfo,
+    SignalList,
+    SignalRow,
+    StoredSeries,
+)
 from clew.web.answers.axes import Axis
 from clew.web.answers.desk import Desk
 from clew.web.answers.series_catalogue import Entry
 from clew.web.answers.series_points import named, shape
-from clew.web.page import STATIC, escaped, index_file, policy
 from clew.web.runs.opened_run import OpenRun
 from clew.web.strict_json import dumps, rounded
 
 PATIENCE = 600.0  # seconds for a verdict
 LEAST_BYTES = 12  # of a point: a step, a value, two commas
 SAFE = "!~*'()"  # as encodeURIComponent leaves them
-STYLE = re.compile(r'<link rel="stylesheet" href="static/([\w.-]+)"\s*/?>')
-SCRIPT = re.compile(r'<script src="static/([\w.-]+)"></script>')
 LAYER_SIGNALS = (
     "gradient.norm", "update.ratio", "activation.dead_fraction", "activation.std", "activation.mean",
     "activation.saturated", "weight.norm",
@@ -74,7 +82,10 @@ class Content:
 
 def build_report(desk: Desk, names: Sequence[str], *, notes: str, limit: int, title: str) -> str:
     """The whole file as text, at most `limit` bytes of it."""
-    page = _page()
+    try:
+        page = page_with_code()
+    except BundleNotBuilt as error:
+        raise ReportError(str(error)) from error
     for level in LEVELS:
         if level is not LEVELS[-1] and _at_least(desk, names, level) > limit:
             continue
@@ -84,8 +95,8 @@ def build_report(desk: Desk, names: Sequence[str], *, notes: str, limit: int, ti
         if len(text.encode()) <= limit:
             return text
     raise ReportError(
-        f"the report does not fit into {limit / 1e6:g} MB even at its coarsest "
-        f"({len(text.encode()) / 1e6:.1f} MB); allow more with --max-size, or take fewer runs"
+        f"the report does not fit into {limit / 1e6:g} MB even at the lowest resolution "
+        f"({len(text.encode()) / 1e6:.1f} MB); raise the limit with --max-size, or include fewer runs"
     )
 
 
@@ -105,9 +116,9 @@ def _points(entry: Entry, level: Detail) -> int:
     return max(level.layer_points if entry.known.group.layered else level.points, 50)
 
 
-def _about(content: Content, level: Detail, notes: str, limit: int, title: str) -> dict[str, Any]:
-    said = [f"{content.reduced} series are shown in at most {level.points} stretches each, of which minimum, "
-            "maximum and mean are kept."] if content.reduced else []  # fmt: skip
+def _about(content: Content, level: Detail, notes: str, limit: int, title: str) -> ReportInfo:
+    said = [f"{content.reduced} series are reduced to at most {level.points} intervals each, with minimum, "
+            "maximum and mean."] if content.reduced else []  # fmt: skip
     said += [f"Left out to keep the file small: {', '.join(content.left_out)}."] if content.left_out else []
     return {
         "made": time.time(),
@@ -149,7 +160,7 @@ def _gather_run(desk: Desk, name: str, level: Detail, content: Content) -> None:
     answers[f"{base}/series"] = {"x": "step", "from": None, "to": None, "series": series}
     content.reduced += sum(not each["exact"] for each in series)
     if left:
-        content.left_out.append("series of single layers (the maps of layers show them)")
+        content.left_out.append("series of single layers (shown in the layer maps)")
     _gather_maps(desk, name, base, level, content)
     answers[f"{base}/notes"] = desk.notes(name)
     answers[f"{base}/profile"] = _profile(desk, name, level, content)
@@ -171,23 +182,28 @@ def _chosen(run: OpenRun, level: Detail, evidence: set[str]) -> tuple[list[Entry
     return kept, len(kept) < len(everything)
 
 
-def _signals(listed: list[dict[str, Any]]) -> dict[str, Any]:
+def _signals(listed: list[SignalRow]) -> SignalList:
     groups: dict[str, int] = {}
     for entry in listed:
         groups[entry["group"]] = groups.get(entry["group"], 0) + 1
-    counted = [{"name": name, "count": count} for name, count in groups.items()]
+    counted: list[GroupCount] = [{"name": name, "count": count} for name, count in groups.items()]
     return {"total": len(listed), "offset": 0, "groups": counted, "signals": listed}
 
 
-def _all_series(run: OpenRun, kept: Sequence[Entry], level: Detail) -> list[dict[str, Any]]:
+def _all_series(run: OpenRun, kept: Sequence[Entry], level: Detail) -> list[StoredSeries]:
     """Each at its resolution, with its places on all axes."""
     rank = run.rank(None)
-    axes = [axis for axis in (Axis(run, "wall", rank), Axis(run, "epoch", rank)) if axis.known]
-    found = []
+    wall, epoch = Axis(run, "wall", rank), Axis(run, "epoch", rank)
+    found: list[StoredSeries] = []
     for entry in kept:
         envelope = run.query(entry, None, None, _points(entry, level))
-        places = {axis.kind: rounded(axis.places(envelope.steps)) for axis in axes}
-        found.append({**named(entry), **shape(envelope), "steps": envelope.steps.tolist(), **places})
+        steps = envelope.steps.tolist()
+        stored = cast(StoredSeries, {**named(entry), **shape(envelope), "steps": steps})
+        if wall.known:
+            stored["wall"] = rounded(wall.places(envelope.steps))
+        if epoch.known:
+            stored["epoch"] = rounded(epoch.places(envelope.steps))
+        found.append(stored)
     return found
 
 
@@ -199,7 +215,7 @@ def _gather_maps(desk: Desk, name: str, base: str, level: Detail, content: Conte
             first if "missing" in first else {"missing": "left out", "stats": []}
         )
     if first["stats"] and not stats:
-        content.left_out.append("maps of layers")
+        content.left_out.append("layer maps")
     for stat in stats:
         answer = desk.layers(name, stat=stat, columns=level.columns)
         content.answers[f"{base}/layers?stat={quote(stat, safe=SAFE)}"] = answer
@@ -208,23 +224,30 @@ def _gather_maps(desk: Desk, name: str, base: str, level: Detail, content: Conte
 
 def _gather_histograms(desk: Desk, name: str, base: str, level: Detail, content: Content) -> None:
     listed = desk.histograms(name)
-    if "sites" not in listed or not level.histogram_columns:
-        content.answers[f"{base}/histograms"] = listed if "sites" not in listed else {"missing": "left out"}
-        if "sites" in listed:
-            content.left_out.append("histograms")
-        return
     content.answers[f"{base}/histograms"] = listed
-    for site in listed["sites"]:
+    if "sites" not in listed:
+        return
+    if not level.histogram_columns:
+        content.answers[f"{base}/histograms"] = {"missing": "left out"}
+        content.left_out.append("histograms")
+        return
+    for site in cast(HistogramSites, listed)["sites"]:
         for stat in site["stats"]:
-            asked = {"site": site["site"], "stat": stat, "columns": level.histogram_columns}
-            kinds = ["log2"]
-            for kind in kinds:
-                answer = desk.histograms(name, **asked, kind=kind)
-                kinds += [k for k in answer.get("kinds", []) if k not in kinds]
-                content.answers[f"{base}/histograms?site={site['site']}&stat={stat}&kind={kind}"] = answer
+            _gather_kinds(desk, name, base, site["site"], stat, level, content)
 
 
-def _profile(desk: Desk, name: str, level: Detail, content: Content) -> dict[str, Any]:
+def _gather_kinds(
+    desk: Desk, name: str, base: str, site: str, stat: str, level: Detail, content: Content
+) -> None:
+    kinds = ["log2"]
+    for kind in kinds:
+        answer = desk.histograms(name, site=site, stat=stat, columns=level.histogram_columns, kind=kind)
+        offered = cast(list[str], answer.get("kinds", []))
+        kinds += [each for each in offered if each not in kinds]
+        content.answers[f"{base}/histograms?site={site}&stat={stat}&kind={kind}"] = answer
+
+
+def _profile(desk: Desk, name: str, level: Detail, content: Content) -> ProfileAnswer:
     answer = desk.profile(name)
     if level.files or answer["profile"] is None:
         return answer
@@ -232,45 +255,17 @@ def _profile(desk: Desk, name: str, level: Detail, content: Content) -> dict[str
     return {**answer, "profile": None, "missing": "left out to keep the report small"}
 
 
-def _graph(desk: Desk, name: str, level: Detail, content: Content) -> dict[str, Any]:
+def _graph(desk: Desk, name: str, level: Detail, content: Content) -> GraphAnswer:
     answer = desk.graph(name)
     if level.files or not answer["graphs"]:
         return answer
     content.left_out.append("graphs")
-    return {**answer, "graphs": [], "missing": "left out to keep the report small"}
+    return {**answer, "graphs": [], "layouts": [], "missing": "left out to keep the report small"}
 
 
-def _data(desk: Desk, name: str, level: Detail, content: Content) -> dict[str, Any]:
+def _data(desk: Desk, name: str, level: Detail, content: Content) -> DataAnswer:
     answer = desk.data(name)
     if level.files or not answer["files"]:
         return answer
     content.left_out.append("recorded data")
     return {**answer, "files": [], "missing": "left out to keep the report small"}
-
-
-def _page() -> str:
-    """The page with its style and code in it."""
-    file = index_file()
-    if file is None:
-        raise ReportError("the page is not built: run scripts/build-ui in the source folder")
-    text = file.read_text(encoding="utf-8")
-    text = STYLE.sub(lambda found: f"<style>{_part(found[1]).replace('</style', '')}</style>", text)
-    return SCRIPT.sub(lambda found: "\0data\0<script>" + _code(_part(found[1])) + "</script>", text)
-
-
-def _part(name: str) -> str:
-    return (STATIC / name).read_text(encoding="utf-8")
-
-
-def _code(script: str) -> str:
-    """Nothing in a script may look like its end, nor like a comment of HTML."""
-    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def assemble(page: str, data: str, title: str) -> str:
-    """Data as JSON in which nothing can end its element; the policy allows what is in the file, by hash."""
-    inert = data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    page = page.replace("\0data\0", f'<script type="application/json" id="clew-data">{inert}</script>\n', 1)
-    page = re.sub(r"<title>.*?</title>", lambda _: f"<title>{escaped(title)}</title>", page, count=1)
-    rule = f'<meta http-equiv="Content-Security-Policy" content="{escaped(policy(page, served=False))}">'
-    return page.replace('<meta charset="utf-8">', f'<meta charset="utf-8">\n{rule}', 1)

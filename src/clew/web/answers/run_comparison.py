@@ -12,6 +12,16 @@ import numpy as np
 
 from clew.records.signals import LOSSES, METRICS, known_as
 from clew.store.index.series_index import Envelope
+from clew.web.answer_shapes import (
+    CompareAnswer,
+    FindingCell,
+    FindingRow,
+    MetricCell,
+    MetricRow,
+    MetricSpread,
+    SettingRow,
+    SharedSignal,
+)
 from clew.web.answers.run_rows import row
 from clew.web.runs.judge_process import Judged
 from clew.web.runs.opened_run import OpenRun
@@ -24,9 +34,9 @@ Named = tuple[str, Glance, Judged]
 Opener = Callable[[str], AbstractContextManager[OpenRun]]
 
 
-def compare_answer(runs: Sequence[Named], open_run: Opener) -> dict[str, Any]:
+def compare_answer(runs: Sequence[Named], open_run: Opener) -> CompareAnswer:
     rows = [row(*named) for named in runs]
-    metrics: list[dict[str, Any]] = []
+    metrics: list[dict[str, MetricCell | None]] = []
     keys: list[dict[str, tuple[str, str]]] = []
     versions: list[dict[str, Any]] = []
     for name, glance, _ in runs:
@@ -49,10 +59,10 @@ def compare_answer(runs: Sequence[Named], open_run: Opener) -> dict[str, Any]:
     }
 
 
-def differences(settings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def differences(settings: Sequence[dict[str, Any]]) -> list[SettingRow]:
     """Every setting of any run, those that differ first."""
     names = list(dict.fromkeys(name for values in settings for name in values))
-    found = []
+    found: list[SettingRow] = []
     for name in names:
         values = [each.get(name) for each in settings]
         found.append({"name": name, "values": values, "same": all(v == values[0] for v in values)})
@@ -68,9 +78,9 @@ def _versions(run: OpenRun) -> dict[str, Any]:
     return found
 
 
-def _metrics(run: OpenRun) -> dict[str, Any]:
+def _metrics(run: OpenRun) -> dict[str, MetricCell | None]:
     """Loss and metrics by label: last value, extremes, and the noise of the tail."""
-    found: dict[str, Any] = {}
+    found: dict[str, MetricCell | None] = {}
     for entry in run.catalogue.search(rank=run.rank(None), hist=False):
         if entry.known.group in (LOSSES, METRICS):
             label = entry.label.removeprefix("metric.")
@@ -78,7 +88,7 @@ def _metrics(run: OpenRun) -> dict[str, Any]:
     return found
 
 
-def numbers(run: OpenRun, entry: Any) -> dict[str, Any] | None:
+def numbers(run: OpenRun, entry: Any) -> MetricCell | None:
     whole = run.query(entry, None, None, 1)
     if not len(whole.steps) or whole.counts[0] == whole.bad[0]:
         return None
@@ -107,9 +117,9 @@ def _tail(run: OpenRun, entry: Any, ends: Envelope, size: int) -> Envelope:
     return Envelope(*(array[-size:] for array in tail))
 
 
-def _metric_rows(metrics: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _metric_rows(metrics: Sequence[dict[str, MetricCell | None]]) -> list[MetricRow]:
     names = list(dict.fromkeys(name for each in metrics for name in each))
-    found = []
+    found: list[MetricRow] = []
     for name in names:
         values = [each.get(name) for each in metrics]
         last = [v["last"] for v in values if v is not None and v["last"] is not None]
@@ -117,7 +127,7 @@ def _metric_rows(metrics: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def _spread(values: Sequence[float]) -> dict[str, Any] | None:
+def _spread(values: Sequence[float]) -> MetricSpread | None:
     if not values:
         return None
     deviation = statistics.stdev(values) if len(values) > 1 else 0.0
@@ -130,9 +140,9 @@ def _spread(values: Sequence[float]) -> dict[str, Any] | None:
     }
 
 
-def _finding_rows(judged: Sequence[Judged]) -> list[dict[str, Any]]:
+def _finding_rows(judged: Sequence[Judged]) -> list[FindingRow]:
     """One row per check that found something in any run, worst first."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, FindingRow] = {}
     for at, each in enumerate(judged):
         for index, finding in enumerate((each.data.get("verdict") or {}).get("findings", [])):
             entry = found.setdefault(
@@ -148,7 +158,7 @@ def _finding_rows(judged: Sequence[Judged]) -> list[dict[str, Any]]:
     return sorted(found.values(), key=lambda entry: min(_badness(cell) for cell in entry["runs"] if cell))
 
 
-def _badness(cell: dict[str, Any]) -> int:
+def _badness(cell: FindingCell) -> int:
     return ("error", "warning", "advice").index(cell["severity"])
 
 
@@ -161,9 +171,9 @@ def _shared_keys(run: OpenRun) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _signal_rows(keys: Sequence[dict[str, tuple[str, str]]]) -> list[dict[str, Any]]:
+def _signal_rows(keys: Sequence[dict[str, tuple[str, str]]]) -> list[SharedSignal]:
     labels = list(dict.fromkeys(label for each in keys for label in each))
-    found = []
+    found: list[SharedSignal] = []
     for label in labels:
         cells = [each.get(label) for each in keys]
         known = [cell for cell in cells if cell is not None]
@@ -171,6 +181,13 @@ def _signal_rows(keys: Sequence[dict[str, tuple[str, str]]]) -> list[dict[str, A
             signal = known_as(known[0][0])
             row_keys = [cell[1] if cell is not None else None for cell in cells]
             place = signal.chart.compared if signal.chart is not None else None
-            row = {"signal": signal.name, "label": label, "unit": signal.unit, "place": place}
-            found.append({**row, "keys": row_keys})
+            found.append(
+                {
+                    "signal": signal.name,
+                    "label": label,
+                    "unit": signal.unit,
+                    "place": place,
+                    "keys": row_keys,
+                }
+            )
     return found

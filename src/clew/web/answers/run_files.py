@@ -5,10 +5,26 @@ from __future__ import annotations
 import json
 import os
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from clew.checks.evidence.recorded_facts import flag, rows, text, whole
+from clew.records.network import Graph
+from clew.render.network.graph_layout import layout_json
+from clew.render.network.recorded_graph import read_graph
+from clew.web.answer_shapes import (
+    DataAnswer,
+    DataFile,
+    GraphAnswer,
+    GraphModel,
+    GraphModule,
+    ModelRow,
+    ModuleHealth,
+    NotesAnswer,
+    ProfileAnswer,
+    ViewsOffered,
+)
 from clew.web.runs.opened_run import OpenRun
 from clew.web.runs.run_library import inside
 from clew.web.strict_json import strict
@@ -20,7 +36,7 @@ LARGEST_NOTES = 1 << 20
 PARTS = ("data", "forward", "backward", "optimizer", "rest", "clew")
 
 NO_GRAPH = "the graph was not recorded; record it with: clew run --graph train.py"
-NO_PROFILE = "the times above are recorded in every run; look inside the steps with: clew profile train.py"
+NO_PROFILE = "the times above are recorded in every run; profile the steps with: clew profile train.py"
 NO_DATA = "no samples or batches were recorded"
 
 
@@ -48,7 +64,7 @@ def json_files(run: Path, folder: str, pattern: str, limit: int) -> list[tuple[s
     return [(name, content) for name, content in found if content is not None]
 
 
-def graph_answer(run: OpenRun, rank: int, verdict: dict[str, Any] | None) -> dict[str, Any]:
+def graph_answer(run: OpenRun, rank: int, verdict: dict[str, Any] | None) -> GraphAnswer:
     graphs = [
         g for _, g in json_files(run.path, "traces", "graph*.json", LARGEST_FILE) if isinstance(g, dict)
     ]
@@ -56,10 +72,23 @@ def graph_answer(run: OpenRun, rank: int, verdict: dict[str, Any] | None) -> dic
     return {
         "models": models,
         "graphs": graphs,
+        "layouts": [_layout(graph) for graph in graphs],
         "health": health(verdict),
         "time": _module_times(run.path),
         "missing": None if graphs else _why_no_graph(run, rank),
     }
+
+
+def _layout(graph: dict[str, Any]) -> dict[str, Any] | None:
+    """Where everything stands; None of a damaged file."""
+    found = read_graph(graph)
+    return _known_layout(found) if found is not None else None
+
+
+@lru_cache(maxsize=4)
+def _known_layout(graph: Graph) -> dict[str, Any]:
+    """A graph does not change, and is asked for whenever its run has grown."""
+    return layout_json(graph)
 
 
 def _why_no_graph(run: OpenRun, rank: int) -> str:
@@ -67,13 +96,13 @@ def _why_no_graph(run: OpenRun, rank: int) -> str:
     for fact in run.facts("graph_recorded", rank):
         reason = text(fact.data.get("reason"))
         if reason:
-            return f"the graph was asked for and could not be recorded: {reason}"
+            return f"the graph could not be recorded: {reason}"
     return NO_GRAPH
 
 
-def _models(run: OpenRun, rank: int) -> list[dict[str, Any]]:
+def _models(run: OpenRun, rank: int) -> list[GraphModel]:
     newest = {text(f.data.get("root")) or "": f.data for f in run.facts("model", rank)}
-    found = []
+    found: list[GraphModel] = []
     for root, data in newest.items():
         sizes: dict[str, list[int]] = {}
         for row in rows(data.get("parameters")):
@@ -81,7 +110,7 @@ def _models(run: OpenRun, rank: int) -> list[dict[str, Any]]:
             numel = whole(row.get("numel")) or 0
             total[0] += numel
             total[1] += numel if flag(row.get("requires_grad")) else 0
-        modules = [
+        modules: list[GraphModule] = [
             {
                 "path": text(row.get("path")) or "",
                 "class": text(row.get("class")) or "",
@@ -93,16 +122,26 @@ def _models(run: OpenRun, rank: int) -> list[dict[str, Any]]:
             }
             for at, row in enumerate(rows(data.get("modules")))
         ]
-        about = {"root": root, "class": text(data.get("class")) or "", "file": text(data.get("file"))}
-        found.append({**about, "line": whole(data.get("line")), "modules": modules})
+        found.append(
+            {
+                "root": root,
+                "class": text(data.get("class")) or "",
+                "file": text(data.get("file")),
+                "line": whole(data.get("line")),
+                "modules": modules,
+            }
+        )
     return found
 
 
-def model_rows(run: OpenRun, rank: int) -> list[dict[str, Any]]:
+def model_rows(run: OpenRun, rank: int) -> list[ModelRow]:
     """The models in a line each."""
     return [
         {
-            **{key: model[key] for key in ("root", "class", "file", "line")},
+            "root": model["root"],
+            "class": model["class"],
+            "file": model["file"],
+            "line": model["line"],
             "parameters": sum(module["parameters"] for module in model["modules"]),
             "modules": len(model["modules"]),
         }
@@ -110,10 +149,10 @@ def model_rows(run: OpenRun, rank: int) -> list[dict[str, Any]]:
     ]
 
 
-def health(verdict: dict[str, Any] | None) -> dict[str, Any]:
+def health(verdict: dict[str, Any] | None) -> dict[str, ModuleHealth]:
     """By module path the checks that found something there, and the worst severity."""
     order = ("error", "warning", "advice")
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, ModuleHealth] = {}
     for finding in (verdict or {}).get("findings", []):
         module = finding["site"].get("module")
         if module:
@@ -135,7 +174,7 @@ def _module_times(run: Path) -> dict[str, float] | None:
     return times or None
 
 
-def profile_answer(run: OpenRun, rank: int) -> dict[str, Any]:
+def profile_answer(run: OpenRun, rank: int) -> ProfileAnswer:
     profile = json_file(run.path, run.path / "traces" / "profile.json", LARGEST_FILE)
     known = profile if isinstance(profile, dict) else None
     parts = [(name, run.only(f"time.{name}", rank)) for name in PARTS]
@@ -151,8 +190,9 @@ def profile_answer(run: OpenRun, rank: int) -> dict[str, Any]:
     }
 
 
-def data_answer(run: OpenRun, rank: int) -> dict[str, Any]:
-    files = [{"name": name, "content": c} for name, c in json_files(run.path, "data", "*.json", LARGEST_DATA)]
+def data_answer(run: OpenRun, rank: int) -> DataAnswer:
+    found = json_files(run.path, "data", "*.json", LARGEST_DATA)
+    files: list[DataFile] = [{"name": name, "content": content} for name, content in found]
     labels = {
         str([f.data.get(k) for k in ("kind", "file", "line")]): f.data for f in run.facts("labels", rank)
     }
@@ -166,7 +206,7 @@ def data_answer(run: OpenRun, rank: int) -> dict[str, Any]:
     }
 
 
-def read_notes(run: Path) -> dict[str, Any]:
+def read_notes(run: Path) -> NotesAnswer:
     file = run / "notes.md"
     try:
         if file.is_file() and inside(file, run) and file.stat().st_size <= LARGEST_NOTES:
@@ -177,10 +217,10 @@ def read_notes(run: Path) -> dict[str, Any]:
     return {"markdown": "", "modified": None}
 
 
-def write_notes(run: Path, words: str) -> dict[str, Any]:
+def write_notes(run: Path, words: str) -> NotesAnswer:
     """Put them into the run folder, all or nothing; a link in their place is replaced, not followed."""
     if len(words.encode(errors="replace")) > LARGEST_NOTES:
-        raise TooLarge("notes may have at most 1 MB")
+        raise TooLarge("notes are limited to 1 MB")
     aside = run / f".notes.{os.getpid()}.{time.monotonic_ns()}"
     try:
         aside.write_text(words, encoding="utf-8", errors="replace")
@@ -190,7 +230,7 @@ def write_notes(run: Path, words: str) -> dict[str, Any]:
     return read_notes(run)
 
 
-def has(run: OpenRun, rank: int) -> dict[str, bool]:
+def has(run: OpenRun, rank: int) -> ViewsOffered:
     """Which views have something to draw."""
     entries = [e for e in run.catalogue.entries.values() if e.rank == rank]
     layered = any(

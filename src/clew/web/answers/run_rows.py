@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import shlex
 from pathlib import PurePath
-from typing import Any
+from typing import Any, cast
 
 from clew.checks.evidence.recorded_facts import text
 from clew.records.site import Site
 from clew.store.index.series_index import site_key
+from clew.web.answer_shapes import (
+    ConfigRow,
+    EvidenceLink,
+    FindingLinks,
+    RunDetail,
+    RunRow,
+    SeverityWord,
+    StateWord,
+    VerdictCells,
+    VerdictJson,
+    VerdictWord,
+)
 from clew.web.answers import axes
 from clew.web.answers.run_files import has, model_rows
 from clew.web.runs.judge_process import Judged
@@ -18,39 +30,38 @@ from clew.web.series_names import series_key, site_id
 from clew.web.strict_json import strict
 
 MOST_EVENTS = 500
-SEVERITIES = ("error", "warning", "advice")
+SEVERITIES: tuple[SeverityWord, ...] = ("error", "warning", "advice")
 
 
-def row(name: str, glance: Glance, judged: Judged) -> dict[str, Any]:
+def row(name: str, glance: Glance, judged: Judged) -> RunRow:
     """One line of the list of runs."""
     info, meta = glance.info, glance.meta
     if info is None:
-        return {**_nothing(name), "error": glance.error, "version": glance.version}
+        return _unreadable(name, glance)
     ended = info.started + info.duration if info.started is not None and info.duration is not None else None
-    found: dict[str, Any] = strict(
-        {
-            "id": name,
-            "name": text(meta.get("name")) or PurePath(str(meta.get("script") or name)).stem,
-            "state": info.state,
-            "error": None,
-            "started": info.started,
-            "ended": ended if info.state != "running" else None,
-            "duration": info.duration,
-            "steps": info.steps,
-            "script": info.script or None,
-            "command": _command(meta),
-            "host": text(meta.get("hostname")),
-            "user": text(meta.get("user")),
-            "hparams": judged.data.get("hparams", {}),
-            "last_loss": info.last_loss,
-            "metrics": judged.data.get("metrics", {}),
-            "ranks": meta.get("world_size") if isinstance(meta.get("world_size"), int) else 1,
-            **_verdict_cells(judged),
-            "damage": damage(glance, judged),
-            "version": glance.version,
-        }
-    )
-    return found
+    ranks = meta.get("world_size")
+    found: RunRow = {
+        "id": name,
+        "name": text(meta.get("name")) or PurePath(str(meta.get("script") or name)).stem,
+        "state": cast(StateWord, info.state),
+        "error": None,
+        "started": info.started,
+        "ended": ended if info.state != "running" else None,
+        "duration": info.duration,
+        "steps": info.steps,
+        "script": info.script or None,
+        "command": _command(meta),
+        "host": text(meta.get("hostname")),
+        "user": text(meta.get("user")),
+        "hparams": judged.data.get("hparams", {}),
+        "last_loss": info.last_loss,
+        "metrics": judged.data.get("metrics", {}),
+        "ranks": ranks if isinstance(ranks, int) else 1,
+        **_verdict_cells(judged),
+        "damage": damage(glance, judged),
+        "version": glance.version,
+    }
+    return cast(RunRow, strict(found))
 
 
 def damage(glance: Glance, judged: Judged) -> list[str]:
@@ -59,12 +70,32 @@ def damage(glance: Glance, judged: Judged) -> list[str]:
     return list(dict.fromkeys([*found, *(judged.data.get("verdict") or {}).get("run", {}).get("damage", [])]))
 
 
-def _nothing(name: str) -> dict[str, Any]:
-    columns = (
-        "name started ended duration steps script command host user hparams last_loss metrics ranks verdict "
-        "worst root_cause findings damage"
-    )
-    return {"id": name, "state": "unreadable", **dict.fromkeys(columns.split())}
+def _unreadable(name: str, glance: Glance) -> RunRow:
+    """Nothing is known but why."""
+    return {
+        "id": name,
+        "name": None,
+        "state": "unreadable",
+        "error": glance.error,
+        "started": None,
+        "ended": None,
+        "duration": None,
+        "steps": None,
+        "script": None,
+        "command": None,
+        "host": None,
+        "user": None,
+        "hparams": None,
+        "last_loss": None,
+        "metrics": None,
+        "ranks": None,
+        "verdict": None,
+        "worst": None,
+        "root_cause": None,
+        "findings": None,
+        "damage": None,
+        "version": glance.version,
+    }
 
 
 def _command(meta: dict[str, Any]) -> str | None:
@@ -77,32 +108,32 @@ def _command(meta: dict[str, Any]) -> str | None:
     return shlex.join(parts)
 
 
-def _verdict_cells(judged: Judged) -> dict[str, Any]:
+def _verdict_cells(judged: Judged) -> VerdictCells:
     """Severity and root cause, once there is a verdict."""
-    cells: dict[str, Any] = {
-        "verdict": verdict_state(judged),
-        "worst": None,
-        "root_cause": None,
-        "findings": None,
-    }
-    verdict = judged.data.get("verdict")
-    if cells["verdict"] != "ready" or not verdict:
+    state = verdict_state(judged)
+    cells: VerdictCells = {"verdict": state, "worst": None, "root_cause": None, "findings": None}
+    verdict: VerdictJson | None = judged.data.get("verdict")
+    if state != "ready" or not verdict:
         return cells
     findings = verdict["findings"]
     counts = {s: sum(f["severity"] == s for f in findings) for s in SEVERITIES}
     root = next((f for f in findings if not f["because"]), None)
-    cells["findings"] = counts
+    cells["findings"] = {"error": counts["error"], "warning": counts["warning"], "advice": counts["advice"]}
     cells["worst"] = next((s for s in SEVERITIES if counts[s]), None)
     if root is not None:
-        cells["root_cause"] = {key: root[key] for key in ("check", "severity", "message")}
+        cells["root_cause"] = {
+            "check": root["check"],
+            "severity": root["severity"],
+            "message": root["message"],
+        }
     return cells
 
 
-def verdict_state(judged: Judged) -> str:
-    return str(judged.data["state"]) if judged.data else "pending"
+def verdict_state(judged: Judged) -> VerdictWord:
+    return cast(VerdictWord, judged.data["state"]) if judged.data else "pending"
 
 
-def detail(name: str, glance: Glance, judged: Judged, run: OpenRun, rank: int) -> dict[str, Any]:
+def detail(name: str, glance: Glance, judged: Judged, run: OpenRun, rank: int) -> RunDetail:
     """Everything about one run but its series."""
     versions = dict(run.meta["versions"]) if isinstance(run.meta.get("versions"), dict) else {}
     for fact in run.facts("versions", rank):
@@ -133,20 +164,22 @@ def detail(name: str, glance: Glance, judged: Judged, run: OpenRun, rank: int) -
     }
 
 
-def _config(step: int, data: dict[str, Any]) -> dict[str, Any]:
+def _config(step: int, data: dict[str, Any]) -> ConfigRow:
     return {"source": data.get("source"), "step": step, "values": strict(data.get("values"))}
 
 
-def links(digest: dict[str, Any], run: OpenRun, rank: int) -> list[dict[str, Any]]:
+def links(digest: dict[str, Any], run: OpenRun, rank: int) -> list[FindingLinks]:
     """For each finding where it is to be seen: lines of code, series, layers."""
     findings = (digest.get("verdict") or {}).get("findings", [])
     code = digest.get("links", [])
-    found = []
+    found: list[FindingLinks] = []
     for at, finding in enumerate(findings):
         evidence = [_evidence_link(item, run, rank) for item in finding["evidence"]]
+        source = code[at] if at < len(code) else {"code": None, "diff": None}
         found.append(
             {
-                **(code[at] if at < len(code) else {"code": None, "diff": None}),
+                "code": source["code"],
+                "diff": source["diff"],
                 "evidence": evidence,
                 "site": next((e["site"] for e in evidence if e["site"]), None),
                 "module": finding["site"].get("module"),
@@ -156,7 +189,7 @@ def links(digest: dict[str, Any], run: OpenRun, rank: int) -> list[dict[str, Any
     return found
 
 
-def _evidence_link(item: dict[str, Any], run: OpenRun, rank: int) -> dict[str, Any]:
+def _evidence_link(item: dict[str, Any], run: OpenRun, rank: int) -> EvidenceLink:
     if not item["signal"] or item["site"] is None:
         return {"key": None, "site": None}
     at = site_key(Site.from_json(item["site"]))

@@ -12,7 +12,8 @@ from clew.records.signal_types import Signal, is_histogram
 from clew.records.signals import known_as
 from clew.records.site import Site
 from clew.store.index.series_index import Index
-from clew.web.series_names import group_rank, place_label, series_key, site_id, site_label
+from clew.web.answer_shapes import GroupCount, SignalChart, SignalRow
+from clew.web.series_names import group_rank, place_label, series_key, site_id, site_json, site_label
 
 
 @dataclass
@@ -32,13 +33,13 @@ class Entry:
         """What the register says of its signal."""
         return known_as(self.signal)
 
-    def to_json(self, extents: dict[int, tuple[int, int, int]]) -> dict[str, Any]:
+    def to_json(self, extents: dict[int, tuple[int, int, int]]) -> SignalRow:
         known = self.known
         spans = [extents[band] for band in self.bands if band in extents]
         return {
             "key": self.key,
             "signal": self.signal,
-            "site": self.site.to_json(),
+            "site": site_json(self.site),
             "site_id": site_id(self.site_key),
             "label": self.label,
             "group": known.group.name,
@@ -53,7 +54,7 @@ class Entry:
             "glance": known.glance,
         }
 
-    def chart(self) -> dict[str, Any] | None:
+    def chart(self) -> SignalChart | None:
         """The chart at the top of the page that shows the series, and what the series is called there."""
         known = self.known
         if known.chart is None:
@@ -202,7 +203,7 @@ def _signal_order(signal: str) -> tuple[int, str]:
     return (first.index(signal) if signal in first else len(first)), signal
 
 
-def groups_of(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+def groups_of(entries: Iterable[Entry]) -> list[GroupCount]:
     """How many series each chapter has, in order."""
     counts = Counter(entry.known.group for entry in entries)
     ordered = sorted(counts, key=lambda group: (group_rank(group), group.name))

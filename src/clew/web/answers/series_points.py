@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from clew.store.index.series_index import Envelope
+from clew.web.answer_shapes import (
+    MissingSeries,
+    SeriesAnswer,
+    SeriesName,
+    SeriesPart,
+    SeriesValues,
+    SignalList,
+)
 from clew.web.answers.axes import Axis
 from clew.web.answers.series_catalogue import Entry, groups_of
 from clew.web.runs.opened_run import OpenRun
+from clew.web.series_names import site_json
 from clew.web.strict_json import marks, rounded
 
 MOST_KEYS = 50
@@ -20,7 +28,7 @@ MOST_SIGNALS = 5000
 
 def signals_answer(
     run: OpenRun, rank: int | None, search: str, group: str, keys: Sequence[str], hist: bool, page: slice
-) -> dict[str, Any]:
+) -> SignalList:
     """A page of the list of series."""
     with run.lock:
         found = run.catalogue.search(search, keys=keys, rank=rank, hist=hist)
@@ -37,10 +45,10 @@ def signals_answer(
 
 def series_answer(
     run: OpenRun, keys: Sequence[str], axis: Axis, span: tuple[float | None, float | None], points: int
-) -> dict[str, Any]:
+) -> SeriesAnswer:
     """The series of these keys between two places on the axis."""
     lo, hi = axis.step(span[0], upper=False), axis.step(span[1], upper=True)
-    found = []
+    found: list[SeriesPart | MissingSeries] = []
     for key in keys:
         entry = run.catalogue.entries.get(key)
         if entry is None:
@@ -52,7 +60,7 @@ def series_answer(
 
 def one_series(
     run: OpenRun, entry: Entry, axis: Axis, lo: int | None, hi: int | None, points: int
-) -> dict[str, Any]:
+) -> SeriesPart:
     envelope = run.query(entry, lo, hi, points)
     steps = envelope.steps.tolist()
     return {
@@ -63,25 +71,28 @@ def one_series(
     }
 
 
-def named(entry: Entry) -> dict[str, Any]:
+def named(entry: Entry) -> SeriesName:
     return {
         "key": entry.key,
         "signal": entry.signal,
-        "site": entry.site.to_json(),
+        "site": site_json(entry.site),
         "label": entry.label,
         "unit": entry.known.unit,
     }
 
 
-def shape(envelope: Envelope) -> dict[str, Any]:
+def shape(envelope: Envelope) -> SeriesValues:
     """Extremes, means and what is bad; single points are sent once."""
     total = int(envelope.counts.sum())
     exact = total == len(envelope.steps)
-    found: dict[str, Any] = {"exact": exact, "total": total}
+    found: SeriesValues
     if exact:
-        found |= {"mean": rounded(envelope.mins), "marks": marks(envelope.mins)}
+        points = rounded(envelope.mins)
+        found = {"exact": exact, "total": total, "mean": points, "marks": marks(envelope.mins)}
     else:
-        found |= {
+        found = {
+            "exact": exact,
+            "total": total,
             "min": rounded(envelope.mins),
             "max": rounded(envelope.maxs),
             "mean": rounded(envelope.means()),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from clew.web.answer_shapes import SignedBins
 from clew.web.runs.opened_run import OpenRun
 from clew.web.strict_json import rounded
 
@@ -21,7 +20,7 @@ def has_signed(run: OpenRun, rank: int, stat: str, site_key: str) -> bool:
 
 def signed_histograms(
     run: OpenRun, rank: int, stat: str, site_key: str, lo: int | None, hi: int | None
-) -> dict[str, Any]:
+) -> SignedBins:
     """Range and shares in bins of equal width at every step that has them."""
     fields = ["lo", "hi", *(f"{k:02d}" for k in range(BINS))]
     found = [run.index.query(f"{stat}.histogram.{f}", site_key, lo, hi, MOST, rank) for f in fields]

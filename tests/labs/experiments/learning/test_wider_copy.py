@@ -40,11 +40,11 @@ def test_a_wider_copy_has_the_same_output_and_goes_with_the_fork(name: str) -> N
     subject = HEALTHY[name]()
     before = {path: id(module) for path, module in subject.model.named_modules()}
     sizes = [p.shape for p in subject.model.parameters()]
-    with subject.fork() as fork:
-        seen = fork.observe(subject.batch())
-        layers = order_of_layers(subject, fork, subject.batch())
+    with subject.snapshot() as snapshot:
+        seen = snapshot.observe(subject.batch())
+        layers = order_of_layers(subject, snapshot, subject.batch())
         widen(subject, layers, 3)
-        wider = fork.observe(subject.batch())
+        wider = snapshot.observe(subject.batch())
         assert sum(p.numel() for p in subject.model.parameters()) > 3 * sum(s.numel() for s in sizes)
         assert [c.prediction.shape for c in seen.calls] == [c.prediction.shape for c in wider.calls]
     assert {path: id(module) for path, module in subject.model.named_modules()} == before
@@ -52,14 +52,14 @@ def test_a_wider_copy_has_the_same_output_and_goes_with_the_fork(name: str) -> N
 
 
 def test_what_cannot_be_widened_or_has_no_hidden_layer_is_not_judged() -> None:
-    with HEALTHY["gpt"]().fork() as fork, pytest.raises(CannotJudge, match="can't be made"):
-        order_of_layers(fork._subject, fork, fork._subject.batch())
+    with HEALTHY["gpt"]().snapshot() as snapshot, pytest.raises(CannotJudge, match="can't be built"):
+        order_of_layers(snapshot._subject, snapshot, snapshot._subject.batch())
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
     model[1].weight.data.zero_()
     subject = subject_of(model, F.cross_entropy, batches(*digits()), torch.optim.Adam(model.parameters()))
-    with subject.fork() as fork, pytest.raises(CannotJudge, match="no hidden layer"):
-        order_of_layers(subject, fork, subject.batch())
+    with subject.snapshot() as snapshot, pytest.raises(CannotJudge, match="no hidden layer"):
+        order_of_layers(subject, snapshot, subject.batch())
 
 
 def test_a_loss_without_a_known_floor_is_not_judged() -> None:
@@ -76,5 +76,5 @@ def test_a_loss_without_a_known_floor_is_not_judged() -> None:
 
 
 def test_the_code_of_an_autoencoder_may_be_narrow() -> None:
-    with pytest.raises(CannotJudge, match="input is the target"):
+    with pytest.raises(CannotJudge, match="input is also the target"):
         tried(CapacityTooSmall(), HEALTHY["vae"]())

@@ -106,7 +106,7 @@ def test_data_that_comes_time_first_is_not_called_a_fault() -> None:
 
 @pytest.mark.parametrize("name", ["two_towers", "vae"])
 def test_tables_of_samples_and_drawn_outputs_are_not_judged(name: str) -> None:
-    with pytest.raises(CannotJudge, match="by sample"):
+    with pytest.raises(CannotJudge, match="per sample"):
         tried(DimensionMixup(), HEALTHY[name]())
 
 

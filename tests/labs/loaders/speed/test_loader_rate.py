@@ -179,7 +179,7 @@ def test_no_more_batches_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> N
 def test_parts_for_which_there_is_no_time_are_named() -> None:
     [found] = measure([of(DataLoader(Sleepy(), batch_size=32))], seconds=0.02)
     assert found.stages is not None
-    assert "the time was over" in found.notes["moving"]
+    assert "out of time" in found.notes["moving"]
 
 
 def test_work_on_every_batch_shows_as_time_without_waiting() -> None:

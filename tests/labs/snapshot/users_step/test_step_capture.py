@@ -60,8 +60,8 @@ def captured(program, batches: int = 3) -> Subject:
 
 
 def again(subject: Subject, number: int = 0) -> float:
-    with subject.fork() as fork:
-        return float(fork.loss(subject.batches[number]).detach())
+    with subject.snapshot() as snapshot:
+        return float(snapshot.loss(subject.batches[number]).detach())
 
 
 def net() -> nn.Sequential:
@@ -98,7 +98,7 @@ def test_a_plain_loop_gives_models_optimizer_loader_batches_and_the_losses_that_
     assert [b.size for b in subject.batches] == [12, 12, 12]
     assert [b.dims for b in subject.batches] == [(0, 0)] * 3
     assert torch.equal(subject.batches[1].values["x"], X[12:24])
-    with subject.fork():
+    with subject.snapshot():
         assert all(torch.equal(p, first[name]) for name, p in model.named_parameters())
     assert again(subject) == subject.losses[0]
     assert not all(torch.equal(p, first[name]) for name, p in model.named_parameters())
@@ -387,7 +387,7 @@ def test_a_loss_that_comes_out_different_the_second_time_is_refused():
 
     subject = captured(program)
     assert subject.step is None
-    assert "run a second time, it gives" in subject.reasons["step"]
+    assert "the second time, it gives" in subject.reasons["step"]
     assert "clew.examine" in subject.hints["step"]
     assert [b.size for b in subject.batches] == [12, 12, 12]  # the data is known all the same
 
@@ -427,7 +427,7 @@ def test_tensors_that_nothing_optimises_are_refused():
 
     subject = captured(program)
     assert subject.step is None
-    assert "weight is trained outside any module and optimizer" in subject.reasons["step"]
+    assert "weight is trained, but is in no module or optimizer" in subject.reasons["step"]
 
 
 def test_bare_parameters_of_an_optimizer_are_no_data():

@@ -16,6 +16,7 @@ from sample_profiles import HOSTILE, convolutions, deep, frame, hostile, python_
 from trace_events import crossing, read_trace
 
 from clew.records.step_costs import Frame, Profile
+from clew.render import bundle
 from clew.render.profile.files.profile_exports import FORMATS, CannotExport, export
 from clew.render.profile.recorded_profile import NoProfile, read_profile
 from clew.render.verdict_json import write_json
@@ -62,6 +63,16 @@ def test_an_unknown_format_and_a_folder_that_is_a_file_are_refused(run: Path, tm
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotExport, match="can't write to"):
         export(convolutions(), run, tmp_path / "file", ["csv"])
+
+
+def test_without_the_browsers_page_the_other_files_are_written_and_that_is_said(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "STATIC", tmp_path / "nothing")
+    with pytest.raises(CannotExport, match=r"profile\.html is not written: the page is not built") as caught:
+        export(convolutions(), run, tmp_path / "out", ["html", "csv"])
+    assert "\n" not in str(caught.value)
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["profile.csv"]
 
 
 def test_csv_has_a_row_for_each_op_with_times_of_one_run(run: Path) -> None:
@@ -245,7 +256,7 @@ def test_a_damaged_profile_is_refused_in_one_line(text: str, run: Path) -> None:
 
 
 def test_a_run_without_a_profile_says_how_to_make_one(run: Path) -> None:
-    with pytest.raises(NoProfile, match=r"holds no profile; make one with: clew profile train\.py"):
+    with pytest.raises(NoProfile, match=r"has no profile; record one with: clew profile train\.py"):
         read_profile(run)
 
 

@@ -16,11 +16,11 @@ from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.random_transforms import is_random, without_random_transforms
 from clew.labs.experiments.tools.reference_learners import features
 from clew.labs.snapshot.dataset_copy import Source, reading, source
-from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.sample_exhibits import exhibits
 from clew.labs.snapshot.sample_labels import inputs_of
 from clew.labs.snapshot.sample_pool import Form, captured, cut, form_of, joined_raw
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -28,7 +28,7 @@ from clew.labs.snapshot.time_limit import CannotJudge, Clock
 @dataclass(frozen=True)
 class ExcessiveAugmentation(Experiment):
     name = "excessive-augmentation"
-    question = "does augmentation leave something to learn?"
+    question = "does augmentation leave enough to learn?"
     rank = 48
 
     least: int = 64  # samples in the dataset
@@ -46,11 +46,13 @@ class ExcessiveAugmentation(Experiment):
             if not is_random(origin, order[:2]):
                 return Result({"random": False, "line": list(subject.line)})
             if origin.length < self.least:
-                raise CannotJudge(f"the dataset holds {origin.length} samples; it takes {self.least} to tell")
+                raise CannotJudge(
+                    f"the dataset has {origin.length} samples; the experiment needs {self.least}"
+                )
             plain_origin, names = without_random_transforms(origin, order[:2])
             if not names:
                 raise CannotJudge(
-                    "the samples are random, but no transform was found that could be switched off",
+                    "the samples are random, but no transform that can be switched off was found",
                     "keep random transforms in an attribute of the dataset: self.transform",
                 )
             plain, augmented = self._drawn(subject, origin, plain_origin, order[: self.most], clock)
@@ -94,10 +96,10 @@ class ExcessiveAugmentation(Experiment):
             trial: dict[str, Any] = {}
             for name, parts in arms.items():
                 batches = [b for part in parts for b in cut(part, size, seed)]
-                with subject.fork(seed=seed) as fork:
-                    trial["start"] = _loss(fork, held)
-                    trial[name] = _trained(fork, batches, steps, seconds, clock)
-                    trial[f"held_{name}"] = _loss(fork, held)
+                with subject.snapshot(seed=seed) as snapshot:
+                    trial["start"] = _loss(snapshot, held)
+                    trial[name] = _trained(snapshot, batches, steps, seconds, clock)
+                    trial[f"held_{name}"] = _loss(snapshot, held)
                 steps, seconds = len(trial[name]), math.inf
                 trial[f"end_{name}"] = fmean(trial[name][-max(1, steps // 5) :])
             trials.append({**trial, "steps": steps})
@@ -115,21 +117,23 @@ def _read(origin: Source, order: Sequence[int], version: int, clock: Clock) -> t
     return joined_raw(raws, len(order))
 
 
-def _trained(fork: Fork, batches: list[Batch], steps: int, seconds: float, clock: Clock) -> list[float]:
+def _trained(
+    snapshot: StepSnapshot, batches: list[Batch], steps: int, seconds: float, clock: Clock
+) -> list[float]:
     until = time.monotonic() + seconds
 
     def stop(_: int, loss: float) -> bool:
         clock.tick()
         if not math.isfinite(loss):
-            raise CannotJudge("the loss did not stay finite in a short training")
+            raise CannotJudge("the loss became non-finite in a short training")
         return time.monotonic() > until
 
-    return fork.train(batches, steps, on_step=stop)
+    return snapshot.train(batches, steps, on_step=stop)
 
 
-def _loss(fork: Fork, batch: Batch) -> float:
-    fork.seed(0)
-    return float(fork.loss(batch).detach())
+def _loss(snapshot: StepSnapshot, batch: Batch) -> float:
+    snapshot.seed(0)
+    return float(snapshot.loss(batch).detach())
 
 
 def _distance(plain: Batch, augmented: Batch) -> float:

@@ -12,10 +12,10 @@ import torch
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.labelled_samples import Material, chance, material, relabelled, split
 from clew.labs.experiments.tools.reference_learners import accuracy, scores
-from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.sample_labels import CLASSES
 from clew.labs.snapshot.sample_pool import cut
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -23,7 +23,7 @@ from clew.labs.snapshot.time_limit import CannotJudge, Clock
 @dataclass(frozen=True)
 class NoSignal(Experiment):
     name = "no-signal"
-    question = "do the inputs say anything about the labels?"
+    question = "do the inputs predict the labels?"
     rank = 40
 
     least: int = 150  # samples; a correlation of 0.25 is three standard errors then
@@ -55,7 +55,7 @@ class NoSignal(Experiment):
         best = max(found, key=lambda s: s.deviations)
         ordered = sorted(best.permuted)
         plot = Plot(
-            f"{best.learner} learner with permuted labels, sorted; {best.real:.3f} with the real ones",
+            f"{best.learner} learner with permuted labels, sorted; {best.real:.3f} with the real labels",
             range(len(ordered)),
             ordered,
             "permutation",
@@ -67,32 +67,35 @@ class NoSignal(Experiment):
         """The user's own: trained on a part, judged on it and on the rest."""
         into, out = split(stuff.batch, self.held_out)
         until = time.monotonic() + min(self.seconds, clock.left / 2)
-        with subject.fork() as fork:
+        with subject.snapshot() as snapshot:
 
             def stop(_: int, loss: float) -> bool:
                 clock.tick()
                 return not math.isfinite(loss) or time.monotonic() > until
 
             batches = cut(into, min(subject.batch().size, into.size))
-            losses = fork.train(batches, self.steps, on_step=stop)
+            losses = snapshot.train(batches, self.steps, on_step=stop)
             if not math.isfinite(losses[-1]):
-                raise CannotJudge("the loss did not stay finite in a short training")
+                raise CannotJudge("the loss became non-finite in a short training")
             return {
                 "steps": len(losses),
-                "held_out": self._compared(fork, out),
-                "trained": self._compared(fork, into),
+                "held_out": self._compared(snapshot, out),
+                "trained": self._compared(snapshot, into),
             }
 
-    def _compared(self, fork: Fork, batch: Batch) -> dict[str, Any]:
+    def _compared(self, snapshot: StepSnapshot, batch: Batch) -> dict[str, Any]:
         batch = batch.rows(range(min(self.most, batch.size)))
         generator = torch.Generator().manual_seed(0)
         orders = [torch.randperm(batch.size, generator=generator) for _ in range(20)]
-        return {"real": _loss(fork, batch), "permuted": [_loss(fork, relabelled(batch, o)) for o in orders]}
+        return {
+            "real": _loss(snapshot, batch),
+            "permuted": [_loss(snapshot, relabelled(batch, o)) for o in orders],
+        }
 
 
-def _loss(fork: Fork, batch: Batch) -> float:
-    fork.seed(0)
-    return float(fork.loss(batch).detach())
+def _loss(snapshot: StepSnapshot, batch: Batch) -> float:
+    snapshot.seed(0)
+    return float(snapshot.loss(batch).detach())
 
 
 def _accuracy(stuff: Material) -> float | None:

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.short_training import Setting, train, trained
-from clew.labs.snapshot.fork import Fork, Seen
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import Seen, StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -37,17 +37,25 @@ class BatchSizeUnfit(Experiment):
         subject.need_step()
         compared, small = self._compared(subject)
         points: list[dict[str, float]] = []
-        with subject.fork() as fork:
-            if _among_themselves(fork.observe(subject.batch()), subject.batch().size):
+        with subject.snapshot() as snapshot:
+            if _among_themselves(snapshot.observe(subject.batch()), subject.batch().size):
                 raise CannotJudge("the loss compares the samples of a batch with each other")
-            optimizer = fork.optimizer
+            optimizer = snapshot.optimizer
             for number in range(self.points):
                 clock.tick(number / self.points)
                 points.append(
-                    {"step": number * self.between, **_noise(fork, compared, small, optimizer, clock)}
+                    {"step": number * self.between, **_noise(snapshot, compared, small, optimizer, clock)}
                 )
                 if number + 1 < self.points:
-                    train(subject, fork, subject.batches, self.between, Setting(), clock, optimizer=optimizer)
+                    train(
+                        subject,
+                        snapshot,
+                        subject.batches,
+                        self.between,
+                        Setting(),
+                        clock,
+                        optimizer=optimizer,
+                    )
         data: dict[str, Any] = {
             "batch": _size(subject),
             "line": list(subject.line),
@@ -66,7 +74,7 @@ class BatchSizeUnfit(Experiment):
         if len(alike) >= self.least:
             return alike, float(_size(subject))
         if first.size < 2 * self.parts:
-            raise CannotJudge("too few batches were seen to compare their gradients")
+            raise CannotJudge("too few batches to compare their gradients")
         part = first.size // self.parts
         cut = [first.rows(range(n * part, (n + 1) * part)) for n in range(self.parts)]
         return cut, part * _size(subject) / first.size
@@ -90,7 +98,7 @@ def _among_themselves(seen: Seen, size: int) -> bool:
 
 
 def _noise(
-    fork: Fork, batches: Sequence[Batch], size: float, optimizer: Any, clock: Clock
+    snapshot: StepSnapshot, batches: Sequence[Batch], size: float, optimizer: Any, clock: Clock
 ) -> dict[str, float]:
     """McCandlish et al. 2018, appendix A.1; the true gradient's length from products of independent parts."""
     parameters = trained(optimizer)
@@ -98,7 +106,7 @@ def _noise(
     squares = 0.0
     for number, batch in enumerate(batches[: len(batches) // GROUPS * GROUPS]):
         clock.tick()
-        gradient = _gradient(fork, batch, parameters)
+        gradient = _gradient(snapshot, batch, parameters)
         squares += float(gradient.double().square().sum())
         before = sums[number % GROUPS]
         sums[number % GROUPS] = gradient if before is None else before + gradient
@@ -111,7 +119,7 @@ def _noise(
     error = math.sqrt(sum((p - length) ** 2 for p in products) / (len(products) - 1) / 2)
     spread = (squares / (count * GROUPS) - length) * size
     if not math.isfinite(spread):
-        raise CannotJudge("the gradient is not finite")
+        raise CannotJudge("the gradient is non-finite")
     return {
         "scale": _over(spread, length),
         "least": _over(spread, length + 2 * error),
@@ -123,9 +131,9 @@ def _over(spread: float, length: float) -> float:
     return max(spread, 0.0) / length if length > 0 else math.inf
 
 
-def _gradient(fork: Fork, batch: Batch, parameters: Sequence[Tensor]) -> Tensor:
-    gradients = fork.gradients(fork.loss(batch), parameters)
+def _gradient(snapshot: StepSnapshot, batch: Batch, parameters: Sequence[Tensor]) -> Tensor:
+    gradients = snapshot.gradients(snapshot.loss(batch), parameters)
     parts = [g.detach().to_dense() if g.is_sparse else g.detach() for g in gradients if g is not None]
     if not parts:
-        raise CannotJudge("no gradient reaches what is trained")
+        raise CannotJudge("the trained parameters get no gradient")
     return torch.cat([part.reshape(-1).float() for part in parts])

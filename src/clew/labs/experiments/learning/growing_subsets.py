@@ -9,9 +9,9 @@ from typing import Any
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.labelled_samples import split
-from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.sample_pool import Pool, cut, pool
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 
@@ -56,16 +56,18 @@ class TooFewExamples(Experiment):
             "curves": [{k: c[k] for k in ("held_out", "trained", "start")} for c in curves],
             "line": list(subject.line),
         }
-        line = Plot("loss on samples held out, by samples trained on", sizes, means, "samples", "loss")
+        line = Plot(
+            "loss on held-out samples, by number of training samples", sizes, means, "samples", "loss"
+        )
         return Result(data, [line])
 
     def _must_be_all(self, subject: Subject, drawn: Pool) -> None:
         if not drawn.drawn:
-            raise CannotJudge("how many samples there are is not known", "train from a DataLoader")
+            raise CannotJudge("the number of samples is unknown", "train from a DataLoader")
         if not drawn.whole:
-            raise CannotJudge(f"there are more samples than the {drawn.batch.size} that could be tried")
+            raise CannotJudge(f"there are more samples than the {drawn.batch.size} that could be used")
         if drawn.batch.size < self.least:
-            raise CannotJudge(f"{drawn.batch.size} samples can't be divided; it takes {self.least}")
+            raise CannotJudge(f"{drawn.batch.size} samples are too few to split; it takes {self.least}")
 
     def _curve(self, subject: Subject, batch: Batch, seed: int, clock: Clock) -> dict[str, Any]:
         """The best loss on held-out samples after training on growing parts of the rest."""
@@ -75,23 +77,25 @@ class TooFewExamples(Experiment):
         for part in self.parts:
             rows = into.rows(range(max(2, round(part * into.size))))
             batches = cut(rows, subject.batch().size)
-            with subject.fork(seed=seed) as fork:
-                curve["start"] = _loss(fork, held)
-                best, trained = self._best(fork, batches, held, clock)
+            with subject.snapshot(seed=seed) as snapshot:
+                curve["start"] = _loss(snapshot, held)
+                best, trained = self._best(snapshot, batches, held, clock)
             curve["sizes"].append(rows.size)
             curve["held_out"].append(min(best, curve["start"]))
             curve["trained"].append(trained)
         return curve
 
-    def _best(self, fork: Fork, batches: list[Batch], held: list[Batch], clock: Clock) -> tuple[float, float]:
+    def _best(
+        self, snapshot: StepSnapshot, batches: list[Batch], held: list[Batch], clock: Clock
+    ) -> tuple[float, float]:
         """As if stopped in time: the lowest loss on the held-out samples, and that on the others then."""
         best = (math.inf, math.inf)
         worse = 0
         for _ in range(self.looks):
-            fork.train(batches, self.steps // self.looks, on_step=lambda *_: clock.tick())
-            now = _loss(fork, held), _loss(fork, batches[: self.judged])
+            snapshot.train(batches, self.steps // self.looks, on_step=lambda *_: clock.tick())
+            now = _loss(snapshot, held), _loss(snapshot, batches[: self.judged])
             if not math.isfinite(now[0]):
-                raise CannotJudge("the loss did not stay finite in a short training")
+                raise CannotJudge("the loss became non-finite in a short training")
             worse = worse + 1 if now[0] > best[0] else 0
             best = min(best, now)
             if worse >= 2:
@@ -101,15 +105,15 @@ class TooFewExamples(Experiment):
     def _must_be_quick(self, subject: Subject, batch: Batch, seeds: int, clock: Clock) -> None:
         """Better to say it at once than to run out of time."""
         some = batch.rows(range(min(subject.batch().size, batch.size)))
-        with subject.fork() as fork:
-            fork.train([some], 1)  # the first one is slower than the others
+        with subject.snapshot() as snapshot:
+            snapshot.train([some], 1)  # the first one is slower than the others
             began = time.monotonic()
-            fork.train([some], 2, on_step=lambda *_: clock.tick())
+            snapshot.train([some], 2, on_step=lambda *_: clock.tick())
             each = (time.monotonic() - began) / 2
         if each * self.steps * len(self.parts) * seeds > 2 * clock.left:
-            raise CannotJudge(f"a training step takes {each:.2g} s: the trainings would take too long")
+            raise CannotJudge(f"a training step takes {each:.2g} s: the experiment would take too long")
 
 
-def _loss(fork: Fork, batches: list[Batch]) -> float:
-    fork.seed(0)
-    return sum(float(fork.loss(batch).detach()) for batch in batches) / len(batches)
+def _loss(snapshot: StepSnapshot, batches: list[Batch]) -> float:
+    snapshot.seed(0)
+    return sum(float(snapshot.loss(batch).detach()) for batch in batches) / len(batches)

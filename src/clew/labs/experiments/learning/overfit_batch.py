@@ -52,7 +52,7 @@ class Attempt:
 @dataclass(frozen=True)
 class CannotOverfitBatch(Experiment):
     name: ClassVar[str] = "cannot-overfit-batch"
-    question: ClassVar[str] = "can it learn a few samples by heart?"
+    question: ClassVar[str] = "can the network memorise a few samples?"
     rank: ClassVar[int] = 10
 
     samples: int = 8  # few enough for any network that is wired right
@@ -63,11 +63,11 @@ class CannotOverfitBatch(Experiment):
         subject.need_step()
         _ = subject.optimizer
         batch = few(subject, self.samples)
-        with subject.fork() as fork:
-            start, spread = _noise(look(fork, batch, seed).loss for seed in range(3))
-            dropouts(subject, fork, batch)
+        with subject.snapshot() as snapshot:
+            start, spread = _noise(look(snapshot, batch, seed).loss for seed in range(3))
+            dropouts(subject, snapshot, batch)
         if not math.isfinite(start):
-            raise CannotJudge("the loss is not finite before the first step")
+            raise CannotJudge("the loss is non-finite before the first step")
         attempts: list[Attempt] = []
         for number, setting in enumerate(PLAN):
             clock.tick(number / len(PLAN))
@@ -89,11 +89,11 @@ class CannotOverfitBatch(Experiment):
     def _attempt(
         self, subject: Subject, batch: Batch, setting: Setting, start: float, clock: Clock
     ) -> Attempt:
-        with subject.fork() as fork, setting.around(subject):
-            first = look(fork, batch)
+        with subject.snapshot() as snapshot, setting.around(subject):
+            first = look(snapshot, batch)
             low = self._low(first, start)
-            losses = train(subject, fork, [batch], self.steps, setting, clock, until=lambda v: v <= low)
-            last = look(fork, batch) if math.isfinite(losses[-1]) else Look(math.inf)
+            losses = train(subject, snapshot, [batch], self.steps, setting, clock, until=lambda v: v <= low)
+            last = look(snapshot, batch) if math.isfinite(losses[-1]) else Look(math.inf)
         where = scale(first, last)
         return Attempt(
             how=setting.named(subject),

@@ -42,12 +42,12 @@ class HyperparametersOff(Experiment):
         growth = 10 ** (2 * self.decades / self.steps)
         rates: list[float] = []
         losses: list[float] = []
-        with subject.fork() as fork:
+        with subject.snapshot() as snapshot:
             # What a batch is worth untrained, so that a hard one does not look like a high rate.
-            untrained = [look(fork, batch).loss for batch in batches]
+            untrained = [look(snapshot, batch).loss for batch in batches]
             usual = sum(untrained) / len(untrained)
-            fork.seed(0)
-            optimizer, factor = fork.optimizer, 10.0**-self.decades
+            snapshot.seed(0)
+            optimizer, factor = snapshot.optimizer, 10.0**-self.decades
             for group in optimizer.param_groups:
                 group["lr"] = group["lr"] * factor
 
@@ -59,7 +59,7 @@ class HyperparametersOff(Experiment):
                     group["lr"] = group["lr"] * growth
                 return not math.isfinite(loss) or self._gone(losses, usual)
 
-            fork.train(batches, self.steps, optimizer=optimizer, on_step=on_step)
+            snapshot.train(batches, self.steps, optimizer=optimizer, on_step=on_step)
         return rates, losses
 
     def _gone(self, losses: Sequence[float], usual: float) -> bool:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.rate_races import SEEDS, Races, level
 from clew.labs.experiments.tools.short_training import Setting, train
-from clew.labs.snapshot.fork import Fork
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
 
@@ -34,7 +34,7 @@ class Layer:
 @dataclass(frozen=True)
 class PoorInitialisation(Experiment):
     name: ClassVar[str] = "poor-initialisation"
-    question: ClassVar[str] = "would newly drawn weights learn better?"
+    question: ClassVar[str] = "would new initial weights learn better?"
     rank: ClassVar[int] = 34
 
     large: float = 3.0  # gain of a layer above which it is worth a trial; torch's default is 0.6
@@ -42,8 +42,8 @@ class PoorInitialisation(Experiment):
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         races = Races.of(subject)
-        with subject.fork() as fork:
-            layers = _layers(subject, fork)
+        with subject.snapshot() as snapshot:
+            layers = _layers(subject, snapshot)
         data: dict[str, Any] = {
             "line": list(subject.line),
             "steps": races.steps,
@@ -54,7 +54,11 @@ class PoorInitialisation(Experiment):
         }
         spreads = [layer.output for layer in layers]
         plot = Plot(
-            "spread of the outputs along depth", list(range(len(spreads))), spreads, "layer", "spread"
+            "standard deviation of the outputs along depth",
+            list(range(len(spreads))),
+            spreads,
+            "layer",
+            "spread",
         )
         if any(self._odd(layer) for layer in layers):
             for seed in range(SEEDS):
@@ -67,18 +71,18 @@ class PoorInitialisation(Experiment):
 
     def _fresh(self, races: Races, seed: int, clock: Clock) -> float:
         """The loss at the end of the same training from newly drawn weights."""
-        with races.subject.fork(seed=seed, fresh=True) as fork:
+        with races.subject.snapshot(seed=seed, fresh=True) as snapshot:
             order = races.order(seed)
-            losses = train(races.subject, fork, order, races.steps, Setting(), clock, seed=seed)
-            return level(fork, races.measured) if math.isfinite(losses[-1]) else math.inf
+            losses = train(races.subject, snapshot, order, races.steps, Setting(), clock, seed=seed)
+            return level(snapshot, races.measured) if math.isfinite(losses[-1]) else math.inf
 
 
-def _layers(subject: Subject, fork: Fork) -> list[Layer]:
+def _layers(subject: Subject, snapshot: StepSnapshot) -> list[Layer]:
     found: dict[nn.Module, Layer] = {}
     with _watched(subject, found):
-        loss = fork.loss(subject.batch())
+        loss = snapshot.loss(subject.batch())
     weights = [m.weight for m in found if isinstance(m.weight, Tensor) and m.weight.requires_grad]
-    gradients = fork.gradients(loss, weights) if weights else []
+    gradients = snapshot.gradients(loss, weights) if weights else []
     by_weight = {id(w): g for w, g in zip(weights, gradients, strict=True)}
     for module, layer in found.items():
         gradient = by_weight.get(id(module.weight))

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.short_training import Setting, dropouts, look, train, without_dropout
-from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -26,7 +26,7 @@ SETTINGS = {
 @dataclass(frozen=True)
 class OverRegularised(Experiment):
     name: ClassVar[str] = "over-regularised"
-    question: ClassVar[str] = "does it learn only without dropout and weight decay?"
+    question: ClassVar[str] = "does the network learn only without dropout and weight decay?"
     rank: ClassVar[int] = 32
 
     steps: int = 50  # of each training
@@ -37,11 +37,11 @@ class OverRegularised(Experiment):
     def run(self, subject: Subject, clock: Clock) -> Result:
         subject.need_step()
         decay = max(float(g.get("weight_decay") or 0.0) for g in subject.optimizer.param_groups)
-        with subject.fork() as fork:
-            dropped = dropouts(subject, fork, subject.batch())
-            start = self._level(subject, fork)
+        with subject.snapshot() as snapshot:
+            dropped = dropouts(subject, snapshot, subject.batch())
+            start = self._level(subject, snapshot)
         if not math.isfinite(start):
-            raise CannotJudge("the loss is not finite before the first step")
+            raise CannotJudge("the loss is non-finite before the first step")
         data: dict[str, Any] = {
             "line": list(subject.line),
             "start": start,
@@ -76,17 +76,17 @@ class OverRegularised(Experiment):
     ) -> tuple[float, list[float]]:
         """By how much the loss without dropout fell, and the losses of the training."""
         clock.tick()
-        with subject.fork(seed=seed) as fork:
+        with subject.snapshot(seed=seed) as snapshot:
             order = _turned(subject.batches, seed)
-            losses = train(subject, fork, order, self.steps, SETTINGS[name], clock, seed=seed)
+            losses = train(subject, snapshot, order, self.steps, SETTINGS[name], clock, seed=seed)
             if not math.isfinite(losses[-1]):
                 return -math.inf, losses
-            return start - self._level(subject, fork), losses
+            return start - self._level(subject, snapshot), losses
 
-    def _level(self, subject: Subject, fork: Fork) -> float:
+    def _level(self, subject: Subject, snapshot: StepSnapshot) -> float:
         batches = [subject.batch(), *subject.batches[1 : self.measured]]
         with without_dropout(subject):
-            return sum(look(fork, batch, seed=99).loss for batch in batches) / len(batches)
+            return sum(look(snapshot, batch, seed=99).loss for batch in batches) / len(batches)
 
 
 def _turned(batches: Sequence[Batch], by: int) -> list[Batch]:

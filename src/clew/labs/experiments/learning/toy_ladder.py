@@ -20,7 +20,7 @@ PLAN = (Setting.calm(), Setting.calm("Adam", 1e-2), Setting.calm(rate=10.0), Set
 @dataclass(frozen=True)
 class ToyTaskFailed(Experiment):
     name: ClassVar[str] = "toy-task-failed"
-    question: ClassVar[str] = "which is the first toy task that it can't learn?"
+    question: ClassVar[str] = "can the network learn simple tasks?"
     rank: ClassVar[int] = 15
 
     samples: int = 32  # enough that a rule shows, few enough to be learned by heart at worst
@@ -32,8 +32,8 @@ class ToyTaskFailed(Experiment):
         _ = subject.optimizer
         batch = many(subject, self.samples)
         values = values_of(target_of(batch))
-        with subject.fork() as fork:
-            dropouts(subject, fork, batch)
+        with subject.snapshot() as snapshot:
+            dropouts(subject, snapshot, batch)
         rungs: list[dict[str, Any]] = []
         plots: list[Plot] = []
         for number, (name, task) in enumerate(TASKS.items()):
@@ -44,11 +44,13 @@ class ToyTaskFailed(Experiment):
                 continue  # the data has no such rule to offer
             rung, losses = self._rung(subject, toy, clock)
             rungs.append({"name": name, "words": WORDS[name], **rung})
-            plots = [Plot(f"loss while it learns to {WORDS[name]}", list(range(len(losses))), losses)]
+            plots = [
+                Plot(f"loss while the network learns to {WORDS[name]}", list(range(len(losses))), losses)
+            ]
             if not rung["taken"]:
                 break
         if not rungs:
-            raise CannotJudge("no toy task fits the data")
+            raise CannotJudge("no toy task suits the data")
         return Result({"rungs": rungs, "samples": batch.size, "line": list(subject.line)}, plots)
 
     def _rung(self, subject: Subject, toy: Batch, clock: Clock) -> tuple[dict[str, Any], list[float]]:
@@ -63,13 +65,13 @@ class ToyTaskFailed(Experiment):
     def _attempt(
         self, subject: Subject, toy: Batch, setting: Setting, clock: Clock
     ) -> tuple[dict[str, Any], list[float]]:
-        with subject.fork() as fork, setting.around(subject):
-            first = look(fork, toy)
+        with subject.snapshot() as snapshot, setting.around(subject):
+            first = look(snapshot, toy)
             low = self._low(first)
-            losses = train(subject, fork, [toy], self.steps, setting, clock, until=lambda v: v <= low)
+            losses = train(subject, snapshot, [toy], self.steps, setting, clock, until=lambda v: v <= low)
             last = Look(math.inf)
             with contextlib.suppress(ArithmeticError):
-                last = look(fork, toy) if math.isfinite(losses[-1]) else last
+                last = look(snapshot, toy) if math.isfinite(losses[-1]) else last
         where = scale(first, last)
         left = remaining(first, last, where.floor, where.constant)
         taken = left <= self.learned or (last.accuracy or 0.0) >= 0.95

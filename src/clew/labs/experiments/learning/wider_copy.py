@@ -23,7 +23,7 @@ UNKNOWN = "the lowest possible loss is not known"
 @dataclass(frozen=True)
 class CapacityTooSmall(Experiment):
     name: ClassVar[str] = "capacity-too-small"
-    question: ClassVar[str] = "could a wider network learn what this one can't?"
+    question: ClassVar[str] = "can a wider network learn what this one can't?"
     rank: ClassVar[int] = 40
 
     samples: int = 32  # to be learned by heart; noise among more need not be
@@ -37,10 +37,10 @@ class CapacityTooSmall(Experiment):
         _ = subject.optimizer
         batch = many(subject, self.samples)
         if batch.tensors(BOTH):
-            raise CannotJudge("the input is the target too: a narrow layer may be the point of it")
-        with subject.fork() as fork:
-            first = look(fork, batch)
-            dropouts(subject, fork, batch)
+            raise CannotJudge("the input is also the target: a narrow layer may be intended")
+        with subject.snapshot() as snapshot:
+            first = look(snapshot, batch)
+            dropouts(subject, snapshot, batch)
         if scale(first, first).floor is None:
             raise CannotJudge(UNKNOWN)
         narrow = self._best(subject, batch, clock, lambda: None)
@@ -48,9 +48,9 @@ class CapacityTooSmall(Experiment):
         plots = [_plot("as it is", narrow[1])]
         if not narrow[0]["enough"]:
             if narrow[0]["remaining"] > self.nothing:
-                raise CannotJudge("it learns nothing of these samples: see cannot-overfit-batch")
-            with subject.fork() as fork:
-                layers = order_of_layers(subject, fork, batch)
+                raise CannotJudge("the network learns nothing from these samples: see cannot-overfit-batch")
+            with subject.snapshot() as snapshot:
+                layers = order_of_layers(subject, snapshot, batch)
             factor = 8 if hidden_width(layers) <= 8 else 4
             wide = self._best(subject, batch, clock, lambda: widen(subject, layers, factor))
             data |= {"factor": factor, "width": hidden_width(layers), "wide": wide[0]}
@@ -72,19 +72,21 @@ class CapacityTooSmall(Experiment):
         self, subject: Subject, batch: Batch, rate: float, clock: Clock, change: Callable[[], None]
     ) -> tuple[dict[str, Any], list[float]]:
         setting = Setting.calm("Adam", rate)
-        with subject.fork() as fork, setting.around(subject):
+        with subject.snapshot() as snapshot, setting.around(subject):
             try:
                 change()
-                first = look(fork, batch)
+                first = look(snapshot, batch)
             except RuntimeError as error:
-                raise CannotJudge("a wider copy can't be made: the layers depend on their widths") from error
+                raise CannotJudge(
+                    "a wider copy can't be built: the code depends on the layers' widths"
+                ) from error
             known = scale(first, first)
             floor = known.floor or 0.0
             low = floor + 0.5 * self.enough * (reference(first, floor, known.constant) - floor)
             optimizer = Adam([p for p in subject.model.parameters() if p.requires_grad], lr=rate)
             losses = train(
                 subject,
-                fork,
+                snapshot,
                 [batch],
                 self.steps,
                 setting,
@@ -92,7 +94,7 @@ class CapacityTooSmall(Experiment):
                 until=lambda v: v <= low,
                 optimizer=optimizer,
             )
-            last = look(fork, batch) if math.isfinite(losses[-1]) else Look(math.inf)
+            last = look(snapshot, batch) if math.isfinite(losses[-1]) else Look(math.inf)
         return _told(first, last, losses, rate, self.enough), losses
 
 

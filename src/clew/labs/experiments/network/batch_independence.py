@@ -7,47 +7,49 @@ from typing import Any
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.sample_leaks import Leak, Looking, leak_of, meant, time_first_module
-from clew.labs.snapshot.fork import Fork
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import evaluating, few_samples, model_calls, samples_known
 
-TIME_FIRST = "it can't be told which dimension holds the samples: the data may come time first"
+TIME_FIRST = "it is unknown which dimension holds the samples: the data may be time-first"
 
 
 @dataclass(frozen=True)
 class BatchLeak(Experiment):
     name = "batch-leak"
-    question = "does one sample's output depend on the others?"
+    question = "does one sample's output depend on other samples?"
     rank = 12
 
     rounding: float = 1e-5  # of the output's size: single precision keeps seven digits
     calls: int = 4  # of models in a step; more are alike
 
     def run(self, subject: Subject, clock: Clock) -> Result:
-        with subject.fork(seed=0) as fork:
+        with subject.snapshot(seed=0) as snapshot:
             batch = few_samples(subject)
-            looked, leak, interaction = self._look(subject, fork, clock)
+            looked, leak, interaction = self._look(subject, snapshot, clock)
             known = samples_known(subject, batch)
         if leak is None and not looked and not interaction:
-            raise CannotJudge("no model gives an output by sample")
+            raise CannotJudge("no model has an output per sample")
         if leak is not None and not known and not interaction:
-            raise CannotJudge(TIME_FIRST, "feed batches from a DataLoader, or data with the samples first")
+            raise CannotJudge(TIME_FIRST, "use a DataLoader, or data with the samples first")
         data: dict[str, Any] = {"samples": batch.size, "models": looked, "meant": interaction}
         if leak is None:
             return Result({**data, "effect": 0.0})
         return Result({**data, **_told(leak)}, [_plot(leak)])
 
-    def _look(self, subject: Subject, fork: Fork, clock: Clock) -> tuple[int, Leak | None, str | None]:
+    def _look(
+        self, subject: Subject, snapshot: StepSnapshot, clock: Clock
+    ) -> tuple[int, Leak | None, str | None]:
         """How many calls could be judged, the first leak, and why it is none."""
         batch, looked, interaction = few_samples(subject), 0, None
         with evaluating(subject.models.values()):
-            for call in model_calls(subject, fork, batch)[: self.calls]:
-                looking = Looking(fork, call, batch.size)
+            for call in model_calls(subject, snapshot, batch)[: self.calls]:
+                looking = Looking(snapshot, call, batch.size)
                 if not looking.others or next(call.module.parameters(), None) is None:
                     continue
                 if looking.square():
-                    interaction = f"{call.name} gives a table of all samples with all others"
+                    interaction = f"{call.name} compares all samples with all others"
                 if not looking.outputs():
                     continue
                 if not looking.steady():

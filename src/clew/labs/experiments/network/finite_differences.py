@@ -21,9 +21,9 @@ from clew.labs.experiments.tools.autograd_functions import (
 )
 from clew.labs.experiments.tools.directional_derivative import SAME, UNSURE, WRONG, compared, drawn, jitter
 from clew.labs.experiments.tools.float64_step import Doubling, doubled_batch, in_double
-from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.op_tape import Tape
+from clew.labs.experiments.tools.op_tape import Tape
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.labs.snapshot.users_step.model_calls import few_samples
@@ -36,7 +36,7 @@ NEGLIGIBLE = 1e-5  # of the loss: a slope that changes it less; differences are 
 @dataclass(frozen=True)
 class GradientMismatch(Experiment):
     name = "gradient-mismatch"
-    question = "is what backward() computes the gradient of the loss?"
+    question = "does backward() compute the gradient of the loss?"
     rank = 30
 
     tolerance: float = 1e-3  # relative; in double precision right gradients agree to 1e-6
@@ -45,8 +45,8 @@ class GradientMismatch(Experiment):
     def run(self, subject: Subject, clock: Clock) -> Result:
         subject.need_step()
         batch = doubled_batch(few_samples(subject))
-        with subject.fork(seed=0) as fork, in_double(subject.models.values()) as mode:
-            trial = _Trial(subject, fork, batch, mode)
+        with subject.snapshot(seed=0) as snapshot, in_double(subject.models.values()) as mode:
+            trial = _Trial(subject, snapshot, batch, mode)
             functions = list(self._functions(trial, clock))
             counts, wrong = self._parameters(trial, clock)
         stops = [{"what": w, "file": at[0], "line": at[1]} for w, at in mode.stops if not trial.inside(at)]
@@ -86,9 +86,9 @@ class GradientMismatch(Experiment):
 class _Trial:
     """The step at one point near the first weights, again and again with the same random numbers."""
 
-    def __init__(self, subject: Subject, fork: Fork, batch: Batch, mode: Doubling) -> None:
+    def __init__(self, subject: Subject, snapshot: StepSnapshot, batch: Batch, mode: Doubling) -> None:
         self._subject = subject
-        self._fork = fork
+        self._snapshot = snapshot
         self._batch = batch
         self._mode = mode
         self.generator = torch.Generator().manual_seed(SEED)
@@ -105,9 +105,9 @@ class _Trial:
         for buffer, value in zip(self._buffers, self._first, strict=True):
             if not torch.equal(buffer, value):
                 buffer.detach().copy_(value)
-        self._fork.seed(SEED)
+        self._snapshot.seed(SEED)
         try:
-            return self._fork.loss(self._batch)
+            return self._snapshot.loss(self._batch)
         except Exception as error:
             told = (str(error).splitlines() or [type(error).__name__])[0]
             raise CannotJudge(f"the step does not run in double precision: {told[:160]}") from error
@@ -144,7 +144,7 @@ class _Trial:
         self._mode.noting = False
         if not loss.requires_grad:
             raise CannotJudge("the loss does not depend on any parameter (see detached-graph)")
-        gradients = Fork.gradients(loss, [p for *_, p in named])
+        gradients = StepSnapshot.gradients(loss, [p for *_, p in named])
         self.size = abs(float(loss.detach()))
         if self.value() != float(loss.detach()):
             raise CannotJudge("the same step gives different numbers (see nondeterministic-step)")

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Plot, Result
 from clew.labs.experiments.tools.causal_sequence import Timeline, causal_sequence, has_causal_mask
+from clew.labs.experiments.tools.op_tape import Place, distance, first_difference, plain_kernels, taped
 from clew.labs.experiments.tools.sample_leaks import SEED
-from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.op_tape import Place, distance, first_difference, plain_kernels, taped
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import (
@@ -25,29 +25,29 @@ from clew.labs.snapshot.users_step.model_calls import (
 )
 from clew.measure.nested_tensors import tensors_in
 
-NOT_CAUSAL = "nothing says that the model is meant to look back only (targets moved by one, a causal mask)"
+NOT_CAUSAL = "nothing shows that the model should be causal (targets shifted by one, a causal mask)"
 
 
 @dataclass(frozen=True)
 class FutureLeak(Experiment):
     name = "future-leak"
-    question = "does it see what it is to predict?"
+    question = "does the model see what it should predict?"
     rank = 13
 
     rounding: float = 1e-5  # of the output's size: single precision keeps seven digits
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         batch = few_samples(subject)
-        with subject.fork(seed=0) as fork:
-            targets = _targets(subject, fork, batch)
-            calls = model_calls(subject, fork, batch)
+        with subject.snapshot(seed=0) as snapshot:
+            targets = _targets(subject, snapshot, batch)
+            calls = model_calls(subject, snapshot, batch)
             with evaluating(subject.models.values()), plain_kernels():
                 for call in calls:
                     masked = has_causal_mask(call)
                     timeline = causal_sequence(call, batch.size, targets, masked)
                     if timeline is None:
                         continue
-                    looking = _Looking(fork, call, timeline, batch.size)
+                    looking = _Looking(snapshot, call, timeline, batch.size)
                     if looking.base:
                         return self._look(looking, clock)
         raise CannotJudge(NOT_CAUSAL)
@@ -77,18 +77,18 @@ class FutureLeak(Experiment):
         return Result(data)
 
 
-def _targets(subject: Subject, fork: Fork, batch: Any) -> list[Tensor]:
+def _targets(subject: Subject, snapshot: StepSnapshot, batch: Any) -> list[Tensor]:
     if subject.step is None:
         return [t.detach() for t in batch.targets]
-    seen = fork.observe(batch)
+    seen = snapshot.observe(batch)
     return [t.detach() for t in (*(c.target for c in seen.calls), *batch.targets) if t is not None]
 
 
 class _Looking:
     """One call of a model, made again with another future."""
 
-    def __init__(self, fork: Fork, call: ModelCall, timeline: Timeline, count: int) -> None:
-        self._fork = fork
+    def __init__(self, snapshot: StepSnapshot, call: ModelCall, timeline: Timeline, count: int) -> None:
+        self._snapshot = snapshot
         self._count = count
         self.call = call
         self.timeline = timeline
@@ -96,7 +96,7 @@ class _Looking:
 
     def _outputs(self, call: ModelCall | None = None) -> list[Tensor]:
         """With time as the first dimension."""
-        self._fork.seed(SEED)
+        self._snapshot.seed(SEED)
         found = [t.detach() for t in tensors_in((call or self.call).again()) if t.is_floating_point()]
         return [t for t in map(self._time_first, found) if t is not None]
 
@@ -146,9 +146,9 @@ class _Looking:
 
         models = {self.call.name: self.call.module}
         other = self.call.changed(self._replacing(last))
-        self._fork.seed(SEED)
+        self._snapshot.seed(SEED)
         _, before = taped(models, keep, self.call.again)
-        self._fork.seed(SEED)
+        self._snapshot.seed(SEED)
         _, after = taped(models, keep, other.again)
         return first_difference(before, after, 1e-6)
 

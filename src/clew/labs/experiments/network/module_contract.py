@@ -14,10 +14,10 @@ from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.network.finite_differences import padding_rows
 from clew.labs.experiments.tools.directional_derivative import WRONG, Comparison, compared, drawn, jitter
 from clew.labs.experiments.tools.float64_step import Doubling, in_double
+from clew.labs.experiments.tools.op_tape import differ
 from clew.labs.experiments.tools.sample_leaks import Looking, leak_of, meant
 from clew.labs.experiments.tools.user_modules import OwnModule, own_modules
-from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.op_tape import differ
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.labs.snapshot.users_step.model_calls import (
@@ -37,7 +37,7 @@ TRAINED, CONSTANT, STATE = "trained", "constant", "state"
 @dataclass(frozen=True)
 class CustomLayerBroken(Experiment):
     name = "custom-layer-broken"
-    question = "do the layers of your own hold what a layer must?"
+    question = "do your own layers follow the rules for layers?"
     rank = 32
 
     tolerance: float = 1e-3  # of gradients, relative; in double precision right ones agree to 1e-6
@@ -45,11 +45,11 @@ class CustomLayerBroken(Experiment):
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         batch = few_samples(subject)
-        with subject.fork(seed=0) as fork:
-            fork.seed(SEED)
-            modules = own_modules(subject, fork, batch)
+        with subject.snapshot(seed=0) as snapshot:
+            snapshot.seed(SEED)
+            modules = own_modules(subject, snapshot, batch)
         if not modules:
-            raise CannotJudge("there is no layer of your own")
+            raise CannotJudge("the model has no custom layer")
         known, found = samples_known(subject, batch), list[dict[str, Any]]()
         tried: list[str] = []
         for number, own in enumerate(modules):
@@ -58,24 +58,24 @@ class CustomLayerBroken(Experiment):
             except OutOfTime:
                 break
             tried.append(own.path)
-            with subject.fork(seed=0) as fork:
-                found += self._faults(own, fork, batch.size)
-                leak = self._leak(own, fork, clock, batch.size) if known and own.path else None
+            with subject.snapshot(seed=0) as snapshot:
+                found += self._faults(own, snapshot, batch.size)
+                leak = self._leak(own, snapshot, clock, batch.size) if known and own.path else None
             if leak is not None:
                 found.append({"place": own.place(), "class": own.kind, "what": "leak", "effect": leak})
         return Result({"tried": tried, "faults": found})
 
-    def _faults(self, own: OwnModule, fork: Fork, count: int) -> Iterator[dict[str, Any]]:
+    def _faults(self, own: OwnModule, snapshot: StepSnapshot, count: int) -> Iterator[dict[str, Any]]:
         told = {"place": own.place(), "class": own.kind}
-        plain = list(self._plain(own, fork, count))
+        plain = list(self._plain(own, snapshot, count))
         yield from ({**told, "what": "plain", **fault} for fault in plain)
-        if not any(fault["use"] == STATE for fault in plain) and self._lost(own, fork):
+        if not any(fault["use"] == STATE for fault in plain) and self._lost(own, snapshot):
             yield {**told, "what": "state_dict"}
-        wrong = self._gradient(own, fork)
+        wrong = self._gradient(own, snapshot)
         if wrong is not None:
             yield {**told, "what": "gradient", **wrong}
 
-    def _plain(self, own: OwnModule, fork: Fork, count: int) -> Iterator[dict[str, Any]]:
+    def _plain(self, own: OwnModule, snapshot: StepSnapshot, count: int) -> Iterator[dict[str, Any]]:
         """Tensors in plain attributes that the output depends on: no `.to()` and no state_dict knows them."""
         module = own.module
         for name, value in list(vars(module).items()):
@@ -83,14 +83,14 @@ class CustomLayerBroken(Experiment):
             if not held or any(sample_dim(t, count) is not None for t in held):
                 continue  # nothing, or a memory of the samples themselves
             with evaluating([module]):
-                if not _depends(own, fork, held):
+                if not _depends(own, snapshot, held):
                     continue
             use = TRAINED if any(t.requires_grad for t in held) else CONSTANT
-            if use == CONSTANT and _moves(own, fork, name):
+            if use == CONSTANT and _moves(own, snapshot, name):
                 use = STATE
             yield {"name": name, "use": use, "shape": list(held[0].shape)}
 
-    def _lost(self, own: OwnModule, fork: Fork) -> bool:
+    def _lost(self, own: OwnModule, snapshot: StepSnapshot) -> bool:
         """Whether a copy that loads the state gives something else."""
         try:
             other = copy.deepcopy(own.module)
@@ -102,22 +102,22 @@ class CustomLayerBroken(Experiment):
         except Exception:  # noqa: BLE001 - what can't be copied can't be compared
             return False
         with evaluating([own.module, other]):
-            one, two = (_outputs(own.call, fork, m) for m in (own.module, other))
+            one, two = (_outputs(own.call, snapshot, m) for m in (own.module, other))
         return any(differ(a, b, self.rounding) for a, b in zip(one, two, strict=False))
 
-    def _leak(self, own: OwnModule, fork: Fork, clock: Clock, count: int) -> float | None:
+    def _leak(self, own: OwnModule, snapshot: StepSnapshot, clock: Clock, count: int) -> float | None:
         with evaluating([own.module]):
-            looking = Looking(fork, own.call, count)
+            looking = Looking(snapshot, own.call, count)
             if not looking.others or looking.square() or not looking.outputs() or not looking.steady():
                 return None
             leak = leak_of(looking, clock, self.rounding)
         return None if leak is None or meant(leak) else leak.effect
 
-    def _gradient(self, own: OwnModule, fork: Fork) -> dict[str, Any] | None:
+    def _gradient(self, own: OwnModule, snapshot: StepSnapshot) -> dict[str, Any] | None:
         """The worst of its inputs and parameters against finite differences."""
         try:
             with in_double([own.module]) as mode:
-                found = list(_compared(own, fork, mode, self.tolerance))
+                found = list(_compared(own, snapshot, mode, self.tolerance))
         except (RuntimeError, TypeError, NotImplementedError):
             return None  # not in double precision
         worst = max(found, key=lambda f: f[1].error, default=None)
@@ -133,21 +133,21 @@ def _plain_tensors(value: Any) -> list[Tensor]:
     return [p for p in parts if isinstance(p, Tensor) and p.is_floating_point() and p.is_leaf and p.numel()]
 
 
-def _outputs(call: ModelCall, fork: Fork, module: nn.Module | None = None) -> list[Tensor]:
-    fork.seed(SEED)
+def _outputs(call: ModelCall, snapshot: StepSnapshot, module: nn.Module | None = None) -> list[Tensor]:
+    snapshot.seed(SEED)
     result = (module or call.module)(*call.args, **call.kwargs)
     return [t.detach().clone() for t in tensors_in(result) if t.is_floating_point()]
 
 
-def _depends(own: OwnModule, fork: Fork, held: list[Tensor]) -> bool:
+def _depends(own: OwnModule, snapshot: StepSnapshot, held: list[Tensor]) -> bool:
     """Whether the output changes with these values; they are put back."""
-    before = _outputs(own.call, fork)
+    before = _outputs(own.call, snapshot)
     values = [t.detach().clone() for t in held]
     try:
         with torch.no_grad():
             for tensor, value in zip(held, values, strict=True):
                 tensor.detach().copy_(value * 1.5 + 0.5)
-        after = _outputs(own.call, fork)
+        after = _outputs(own.call, snapshot)
     finally:
         with torch.no_grad():
             for tensor, value in zip(held, values, strict=True):
@@ -155,14 +155,14 @@ def _depends(own: OwnModule, fork: Fork, held: list[Tensor]) -> bool:
     return any(differ(a, b, 1e-6) for a, b in zip(before, after, strict=False))
 
 
-def _moves(own: OwnModule, fork: Fork, name: str) -> bool:
+def _moves(own: OwnModule, snapshot: StepSnapshot, name: str) -> bool:
     """Whether a training forward changes it: then it is learned, if not by the optimizer."""
     before = [t.detach().clone() for t in _plain_tensors(getattr(own.module, name))]
     modes = [(m, m.training) for m in own.module.modules()]
     for module, _ in modes:
         module.training = True
     try:
-        _outputs(own.call, fork)
+        _outputs(own.call, snapshot)
     finally:
         for module, mode in modes:
             module.training = mode
@@ -171,7 +171,7 @@ def _moves(own: OwnModule, fork: Fork, name: str) -> bool:
 
 
 def _compared(
-    own: OwnModule, fork: Fork, mode: Doubling, tolerance: float
+    own: OwnModule, snapshot: StepSnapshot, mode: Doubling, tolerance: float
 ) -> Iterator[tuple[str, Comparison]]:
     generator = torch.Generator().manual_seed(SEED)
     module = own.module
@@ -194,7 +194,7 @@ def _compared(
         for buffer, value in buffers:
             if not torch.equal(buffer, value):
                 buffer.detach().copy_(value)
-        fork.seed(SEED)
+        snapshot.seed(SEED)
         outputs = [
             t for t in tensors_in(module(*args, **kwargs)) if t.is_floating_point() and t.requires_grad
         ]

@@ -12,10 +12,10 @@ from torch import Tensor
 from clew.hooks.entry.user_line import user_frame
 from clew.labs.experiments.base import Experiment, Result
 from clew.labs.experiments.network.batch_independence import TIME_FIRST
+from clew.labs.experiments.tools.op_tape import Place, distance, first_difference, taped
 from clew.labs.experiments.tools.sample_leaks import SEED, Looking, leak_of, meant, time_first_module
-from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.op_tape import Place, distance, first_difference, taped
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import (
@@ -43,7 +43,7 @@ _STATE = ("hidden", "index", "out of range")  # kept from a batch of another siz
 @dataclass(frozen=True)
 class DimensionMixup(Experiment):
     name = "dimension-mixup"
-    question = "does it tell the dimensions apart?"
+    question = "does the model mix up dimensions?"
     rank = 11
 
     rounding: float = 1e-4  # of the output's size: other rows of a batch may be summed in another order
@@ -53,21 +53,21 @@ class DimensionMixup(Experiment):
         batch = few_samples(subject)
         sizes = _Sizes(subject, batch)
         data: dict[str, Any] = {"samples": subject.batch().size, "tried": batch.size}
-        with subject.fork(seed=0) as fork:
-            found = sizes.tried(fork)
+        with subject.snapshot(seed=0) as snapshot:
+            found = sizes.tried(snapshot)
             if found:
                 return Result({**data, **found})
             clock.tick(0.3)
             with evaluating(subject.models.values()):
-                order = self._order(subject, fork, batch, clock)
+                order = self._order(subject, snapshot, batch, clock)
         if order and not samples_known(subject, batch):
-            raise CannotJudge(TIME_FIRST, "feed batches from a DataLoader, or data with the samples first")
+            raise CannotJudge(TIME_FIRST, "use a DataLoader, or data with the samples first")
         return Result({**data, **order})
 
-    def _order(self, subject: Subject, fork: Fork, batch: Batch, clock: Clock) -> dict[str, Any]:
+    def _order(self, subject: Subject, snapshot: StepSnapshot, batch: Batch, clock: Clock) -> dict[str, Any]:
         judged = False
-        for call in model_calls(subject, fork, batch)[: self.calls]:
-            looking = Looking(fork, call, batch.size)
+        for call in model_calls(subject, snapshot, batch)[: self.calls]:
+            looking = Looking(snapshot, call, batch.size)
             if not looking.others or not looking.outputs() or looking.square() or _draws(looking):
                 continue
             judged = True
@@ -81,7 +81,7 @@ class DimensionMixup(Experiment):
                     place = _place(looking)
                     return {"position": True, "effect": moved, "place": place.to_json() if place else None}
         if not judged:
-            raise CannotJudge("no model gives an output by sample that is the same twice")
+            raise CannotJudge("no model has a reproducible output per sample")
         return {}
 
 
@@ -134,20 +134,22 @@ class _Sizes:
         self._batch = batch
         self._full = subject.batch()
 
-    def tried(self, fork: Fork) -> dict[str, Any] | None:
+    def tried(self, snapshot: StepSnapshot) -> dict[str, Any] | None:
         """What went wrong because of the number of samples; None if nothing did."""
         if self._batch.size >= self._full.size or any(d is None for d in self._full.dims):
             return None
-        whole, error = self._shapes(fork, self._full)
+        whole, error = self._shapes(snapshot, self._full)
         if error is not None:
             return None
-        few, error = self._shapes(fork, self._batch)
+        few, error = self._shapes(snapshot, self._batch)
         stuck = self._stuck(whole, few)
         if stuck is not None:
             return {"stuck": stuck, **self._equal()}
         return self._failure(error) if error is not None else None
 
-    def _shapes(self, fork: Fork, batch: Batch) -> tuple[list[tuple[str, list[int]]], Exception | None]:
+    def _shapes(
+        self, snapshot: StepSnapshot, batch: Batch
+    ) -> tuple[list[tuple[str, list[int]]], Exception | None]:
         """The shapes of all outputs as far as the step came, and what ended it."""
         shapes: list[tuple[str, list[int]]] = []
 
@@ -156,8 +158,8 @@ class _Sizes:
 
         handles = [m.register_forward_hook(noted(n)) for n, m in self._subject.models.items()]
         try:
-            fork.seed(SEED)
-            fork.loss(batch)
+            snapshot.seed(SEED)
+            snapshot.loss(batch)
         except Exception as error:  # noqa: BLE001 - the user's code on a batch it was not written for
             return shapes, error
         finally:

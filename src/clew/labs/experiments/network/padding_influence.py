@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from clew.hooks.collect_layers.attention_masks import padding_of
 from clew.labs.experiments.base import Experiment, Result
+from clew.labs.experiments.tools.op_tape import Place, first_difference, plain_kernels, taped
 from clew.labs.experiments.tools.sample_leaks import SEED
-from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.op_tape import Place, first_difference, plain_kernels, taped
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import (
@@ -32,23 +32,23 @@ LONGEST = 64  # positions that are shaken one by one
 @dataclass(frozen=True)
 class MaskInverted(Experiment):
     name = "mask-inverted"
-    question = "does it read the words, or the padding?"
+    question = "does the model read the words or the padding?"
     rank = 14
 
     rounding: float = 1e-5  # of the output's size: single precision keeps seven digits
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         batch = few_samples(_with_padding(subject))
-        with subject.fork(seed=0) as fork, evaluating(subject.models.values()), plain_kernels():
-            for call in model_calls(subject, fork, batch):
-                shaking = _shaking(call, fork)
+        with subject.snapshot(seed=0) as snapshot, evaluating(subject.models.values()), plain_kernels():
+            for call in model_calls(subject, snapshot, batch):
+                shaking = _shaking(call, snapshot)
                 if shaking is not None:
                     return self._look(shaking, clock)
         raise CannotJudge("no sample has padding that an embedding reads")
 
     def _look(self, shaking: _Shaking, clock: Clock) -> Result:
         if not shaking.base or not shaking.steady():
-            raise CannotJudge("no output by sample that is the same twice")
+            raise CannotJudge("no reproducible output per sample")
         padding = shaking.effect(shaking.padding, None)
         read = []
         for position in range(shaking.shortest):
@@ -79,13 +79,13 @@ def _with_padding(subject: Subject) -> Subject:
     return replace(subject, batches=[batch.rows(order), *subject.batches[1:]])
 
 
-def _shaking(call: ModelCall, fork: Fork) -> _Shaking | None:
+def _shaking(call: ModelCall, snapshot: StepSnapshot) -> _Shaking | None:
     """The first embedding that reads padding."""
     seen: list[tuple[nn.Embedding, Tensor]] = []
     tables = [m for m in call.module.modules() if isinstance(m, nn.Embedding)]
     handles = [m.register_forward_hook(lambda m, a, _: seen.append((m, a[0]))) for m in tables]
     try:
-        fork.seed(SEED)
+        snapshot.seed(SEED)
         call.again()
     finally:
         for handle in handles:
@@ -96,7 +96,7 @@ def _shaking(call: ModelCall, fork: Fork) -> _Shaking | None:
         padding = padding_of(tokens, table.padding_idx)
         rows = padding.any(1) & ((~padding).sum(1) >= LEAST)
         if bool(rows.any()):
-            return _Shaking(fork, call, table, padding, rows)
+            return _Shaking(snapshot, call, table, padding, rows)
     return None
 
 
@@ -104,9 +104,9 @@ class _Shaking:
     """One call of a model, made again with noise on what an embedding gives at some places."""
 
     def __init__(
-        self, fork: Fork, call: ModelCall, table: nn.Embedding, padding: Tensor, rows: Tensor
+        self, snapshot: StepSnapshot, call: ModelCall, table: nn.Embedding, padding: Tensor, rows: Tensor
     ) -> None:
-        self._fork = fork
+        self._snapshot = snapshot
         self._call = call
         self._table = table
         self.padding = padding
@@ -121,7 +121,7 @@ class _Shaking:
 
     def _outputs(self, places: Tensor | None) -> list[Tensor]:
         """What the model gives for the samples with padding."""
-        self._fork.seed(SEED)
+        self._snapshot.seed(SEED)
         found = [t.detach() for t in tensors_in(self._shaken(places)()) if t.is_floating_point()]
         count = len(self.padding)
         dims = [(t, sample_dim(t, count)) for t in found]
@@ -184,8 +184,8 @@ class _Shaking:
 
         models = {self._call.name: self._call.module}
         still = self._shaken(torch.zeros_like(self.padding))
-        self._fork.seed(SEED)
+        self._snapshot.seed(SEED)
         _, before = taped(models, keep, still)
-        self._fork.seed(SEED)
+        self._snapshot.seed(SEED)
         _, after = taped(models, keep, self._shaken(self.padding))
         return first_difference(before, after, 1e-6)

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from clew.labs.experiments.base import Experiment, Result
-from clew.labs.snapshot.fork import Fork, State
-from clew.labs.snapshot.op_tape import Entry, Place, differ, taped
+from clew.labs.experiments.tools.op_tape import Entry, Place, differ, taped
 from clew.labs.snapshot.plain_state import PlainState
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot, TrainingState
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
 from clew.labs.snapshot.users_step.model_calls import model_calls
@@ -32,16 +32,16 @@ class NondeterministicStep(Experiment):
     def run(self, subject: Subject, clock: Clock) -> Result:
         whole = subject.batch()
         batch = whole.rows(range(min(MOST, whole.size))) if whole.size else whole
-        with subject.fork(seed=SEED) as fork:
-            tensors, plain = State.take(list(subject.models.values()), ()), _plain_state(subject)
-            first = _played(subject, fork, batch)
+        with subject.snapshot(seed=SEED) as snapshot:
+            tensors, plain = TrainingState.take(list(subject.models.values()), ()), _plain_state(subject)
+            first = _played(subject, snapshot, batch)
             clock.tick(0.3)
             kept = [piece.name for piece in plain.changed() if piece.generator]
             tensors.put()  # running statistics are meant to move on
-            again = _played(subject, fork, batch)
+            again = _played(subject, snapshot, batch)
         clock.tick(0.6)
-        with subject.fork(seed=SEED) as fork:
-            anew = _played(subject, fork, batch)
+        with subject.snapshot(seed=SEED) as snapshot:
+            anew = _played(subject, snapshot, batch)
         kind, other = _kind(first, again, anew, bool(kept))
         place = _place(first, other) if kind != SAME else None
         return Result(
@@ -68,23 +68,23 @@ def _plain_state(subject: Subject) -> PlainState:
     return PlainState.take([*owners, *(o for o in subject.owners if hasattr(o, "__dict__"))])
 
 
-def _played(subject: Subject, fork: Fork, batch: Batch) -> _Played:
+def _played(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> _Played:
     """One step, with a fingerprint of every result."""
     parameters = subject.parameters()
-    fork.seed(SEED)
-    loss, entries = taped(subject.models, _fingerprint, lambda: _number(subject, fork, batch))
+    snapshot.seed(SEED)
+    loss, entries = taped(subject.models, _fingerprint, lambda: _number(subject, snapshot, batch))
     gradients: list[Tensor | None] = []
     if loss.requires_grad and parameters:
-        found = fork.gradients(loss, parameters)
+        found = snapshot.gradients(loss, parameters)
         gradients = [None if g is None else _fingerprint(g.detach()) for g in found]
     return _Played(float(loss.detach()), gradients, [e for e in entries if e.place.op not in _UNSET])
 
 
-def _number(subject: Subject, fork: Fork, batch: Batch) -> Tensor:
+def _number(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> Tensor:
     """The loss; where it can't be had, for this very reason perhaps, the mean of what the model gives."""
     if subject.step is not None:
-        return fork.loss(batch)
-    outputs = [t for call in model_calls(subject, fork, batch) for t in tensors_in(call.output)]
+        return snapshot.loss(batch)
+    outputs = [t for call in model_calls(subject, snapshot, batch) for t in tensors_in(call.output)]
     means = [t.float().mean() for t in outputs if t.is_floating_point() and t.numel()]
     if not means:
         subject.need_step()

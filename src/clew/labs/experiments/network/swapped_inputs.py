@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.replaced_inputs import (
     drawn_samples,
     inputs_replaced,
@@ -24,6 +23,7 @@ from clew.labs.snapshot.replaced_inputs import (
 )
 from clew.labs.snapshot.sample_pool import captured, cut
 from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 
@@ -33,7 +33,7 @@ Change = Callable[[torch.Generator], Callable[[Tensor], Tensor]]
 @dataclass(frozen=True)
 class InputIgnored(Experiment):
     name = "input-ignored"
-    question = "does the model make use of its input?"
+    question = "does the model use its input?"
     rank = 8
 
     least: int = 8  # samples; fewer can't be exchanged for one another
@@ -75,24 +75,24 @@ class InputIgnored(Experiment):
         size = min(b.size for b in few)
         if size < self.least:
             raise CannotJudge(
-                f"only {size} samples were seen; it takes {self.least} to exchange their inputs"
+                f"only {size} samples are available; it takes {self.least} to swap their inputs"
             )
         targets = [t for b in few for t in b.tensors(TARGET) if t.dim() and len(t) == b.size]
         if targets and all(bool((t == t[:1]).all()) for t in targets):
-            raise CannotJudge("the samples seen so far all have the same target")
+            raise CannotJudge("all samples so far have the same target")
         return few
 
     def _try(self, subject: Subject, batches: list[Batch], clock: Clock, *, own: bool) -> dict[str, Any]:
-        with subject.fork(seed=0) as fork:
-            optimizer = fork.optimizer if own else torch.optim.Adam(subject.parameters(), lr=self.rate)
-            dependence = [_dependence(fork, subject, batches[0])]
-            first = [_loss(fork, batches, seed) for seed in range(self.draws)]
+        with subject.snapshot(seed=0) as snapshot:
+            optimizer = snapshot.optimizer if own else torch.optim.Adam(subject.parameters(), lr=self.rate)
+            dependence = [_dependence(snapshot, subject, batches[0])]
+            first = [_loss(snapshot, batches, seed) for seed in range(self.draws)]
             look: dict[str, Any] = {}
             losses: list[float] = []
             while len(losses) < self.steps and not (look and self._used(look, first)):
-                losses += self._train(fork, batches, optimizer, clock)
-                look = self._look(fork, subject, batches)
-            dependence.append(_dependence(fork, subject, batches[0]))
+                losses += self._train(snapshot, batches, optimizer, clock)
+                look = self._look(snapshot, subject, batches)
+            dependence.append(_dependence(snapshot, subject, batches[0]))
         return {
             "optimizer": type(subject.optimizer).__name__ if own else "Adam",
             "own": own,
@@ -106,29 +106,33 @@ class InputIgnored(Experiment):
             "alike": all(d["alike"] for d in dependence),
         }
 
-    def _train(self, fork: Fork, batches: list[Batch], optimizer: Optimizer, clock: Clock) -> list[float]:
+    def _train(
+        self, snapshot: StepSnapshot, batches: list[Batch], optimizer: Optimizer, clock: Clock
+    ) -> list[float]:
         def stop(_: int, loss: float) -> bool:
             clock.tick()
             if not math.isfinite(loss):
-                raise CannotJudge("the loss did not stay finite in a short training")
+                raise CannotJudge("the loss became non-finite in a short training")
             return False
 
-        return fork.train(batches, self.look, optimizer=optimizer, on_step=stop)
+        return snapshot.train(batches, self.look, optimizer=optimizer, on_step=stop)
 
-    def _look(self, fork: Fork, subject: Subject, batches: list[Batch]) -> dict[str, Any]:
+    def _look(self, snapshot: StepSnapshot, subject: Subject, batches: list[Batch]) -> dict[str, Any]:
         """The loss with the right inputs and with others, under the same random numbers."""
-        real = [_loss(fork, batches, seed) for seed in range(self.draws)]
+        real = [_loss(snapshot, batches, seed) for seed in range(self.draws)]
         return {
             "real": real,
-            "others": self._losses(fork, subject, batches, other_samples),
-            "noise": self._losses(fork, subject, batches, noise),
+            "others": self._losses(snapshot, subject, batches, other_samples),
+            "noise": self._losses(snapshot, subject, batches, noise),
         }
 
-    def _losses(self, fork: Fork, subject: Subject, batches: list[Batch], change: Change) -> list[float]:
+    def _losses(
+        self, snapshot: StepSnapshot, subject: Subject, batches: list[Batch], change: Change
+    ) -> list[float]:
         found = []
         for seed in range(self.draws):
             generator = torch.Generator().manual_seed(seed)
-            found.append(_loss(fork, batches, seed, subject, change(generator)))
+            found.append(_loss(snapshot, batches, seed, subject, change(generator)))
         return found
 
     def _used(self, look: dict[str, Any], first: list[float]) -> bool:
@@ -140,29 +144,29 @@ class InputIgnored(Experiment):
 
 
 def _loss(
-    fork: Fork,
+    snapshot: StepSnapshot,
     batches: Sequence[Batch],
     seed: int,
     subject: Subject | None = None,
     change: Callable[[Tensor], Tensor] | None = None,
 ) -> float:
     """The mean over the batches, with the models' inputs changed if that is said."""
-    fork.seed(seed)
+    snapshot.seed(seed)
     losses = []
     for batch in batches:
         with contextlib.ExitStack() as stack:
             if subject is not None and change is not None:
                 stack.enter_context(inputs_replaced(subject, batch.size, change))
-            losses.append(float(fork.loss(batch).detach()))
+            losses.append(float(snapshot.loss(batch).detach()))
     return fmean(losses)
 
 
-def _dependence(fork: Fork, subject: Subject, batch: Batch) -> dict[str, Any]:
+def _dependence(snapshot: StepSnapshot, subject: Subject, batch: Batch) -> dict[str, Any]:
     """How far the models' outputs change with their inputs, and with the data of the batch."""
-    plain = _outputs(fork, batch)
+    plain = _outputs(snapshot, batch)
     generator = torch.Generator().manual_seed(0)
     with inputs_replaced(subject, batch.size, drawn_samples(generator)) as note:
-        given = _outputs(fork, batch)
+        given = _outputs(snapshot, batch)
     pure = any(role == INPUT and dim is not None for role, dim in zip(batch.roles, batch.dims, strict=True))
     exchange = drawn_samples(generator)
     moved = batch.map_tensors(
@@ -172,14 +176,14 @@ def _dependence(fork: Fork, subject: Subject, batch: Batch) -> dict[str, Any]:
     )
     return {
         "given": _change(plain, given) if note.changed else None,
-        "data": _change(plain, _outputs(fork, moved)) if pure else None,
+        "data": _change(plain, _outputs(snapshot, moved)) if pure else None,
         "alike": note.tensors > 0 and not note.changed,
     }
 
 
-def _outputs(fork: Fork, batch: Batch) -> list[Tensor]:
-    fork.seed(0)
-    seen = fork.observe(batch)
+def _outputs(snapshot: StepSnapshot, batch: Batch) -> list[Tensor]:
+    snapshot.seed(0)
+    seen = snapshot.observe(batch)
     return [*numbers_in([output for _, output in seen.outputs]), seen.loss.detach().float()]
 
 

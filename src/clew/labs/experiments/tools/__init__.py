@@ -13,6 +13,8 @@ Enter at `short_training.py`. May import: as labs.experiments.
 - `float64_step`: the user's step in double precision, where finite differences are sharp
 - `labelled_samples`: samples with features and labels, as the experiments on data need them
 - `loss_bounds`: how low a loss can come, and how low one comes without looking at the input
+- `op_tape`: one forward, op by op: what is kept of each result, in which module it was made and on which
+  line
 - `prediction_match`: which output of a model a target speaks of, and what a better and a worse prediction
   would be
 - `random_transforms`: the random transforms of a dataset, found and switched off one by one on a copy
@@ -21,7 +23,7 @@ Enter at `short_training.py`. May import: as labs.experiments.
 - `reference_learners`: cheap learners to compare with: ridge regression, straight and bent, and nearest
   neighbours
 - `sample_leaks`: does what a model says of one sample depend on the other samples of the batch?
-- `short_training`: short trainings on a fork: with other rates, other optimizers, and without what
+- `short_training`: short trainings on a snapshot: with other rates, other optimizers, and without what
   disturbs learning
 - `toy_tasks`: toy tasks in the shape of the real one: the user's own step, with targets that are easy to
   learn
@@ -29,5 +31,5 @@ Enter at `short_training.py`. May import: as labs.experiments.
   compares
 - `user_modules`: modules that the user wrote, each with the arguments it got in a step
 - `wider_layers`: the same network with wider hidden layers, put in place of the narrow ones for the time
-  of a fork
+  of a snapshot
 """

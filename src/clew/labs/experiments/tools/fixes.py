@@ -16,8 +16,8 @@ from torch.overrides import TorchFunctionMode
 
 from clew.hooks.collect_loop.loss_calls import simplex_share
 from clew.labs.experiments.tools.trial_loop import Loop
-from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import BOTH, INPUT, Batch, joined
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 
 TINY = 1e-12  # of a probability, before its logarithm is taken
@@ -132,38 +132,38 @@ def _finite_samples(batches: Sequence[Batch], seed: int) -> Sequence[Batch]:
     return kept or batches
 
 
-def _train_mode(subject: Subject) -> Callable[[Fork], None]:
-    def change(_: Fork) -> None:
+def _train_mode(subject: Subject) -> Callable[[StepSnapshot], None]:
+    def change(_: StepSnapshot) -> None:
         for module in subject.models.values():
             module.train()
 
     return change
 
 
-def _all_parameters(subject: Subject) -> Callable[[Fork], None]:
+def _all_parameters(subject: Subject) -> Callable[[StepSnapshot], None]:
     """Everything that the models have goes to the optimizer, frozen or not."""
 
-    def change(fork: Fork) -> None:
-        known = {id(p) for group in fork.optimizer.param_groups for p in group["params"]}
+    def change(snapshot: StepSnapshot) -> None:
+        known = {id(p) for group in snapshot.optimizer.param_groups for p in group["params"]}
         missing: dict[int, nn.Parameter] = {}
         for module in subject.models.values():
             missing.update({id(p): p for p in module.parameters() if id(p) not in known})
         for parameter in missing.values():
             parameter.requires_grad_(True)
-        for group in fork.optimizer.param_groups:
+        for group in snapshot.optimizer.param_groups:
             for parameter in group["params"]:
                 parameter.requires_grad_(True)
         if missing:
-            first = fork.optimizer.param_groups[0]
+            first = snapshot.optimizer.param_groups[0]
             settings = {k: v for k, v in first.items() if k != "params"}
-            fork.optimizer.add_param_group({**settings, "params": list(missing.values())})
+            snapshot.optimizer.add_param_group({**settings, "params": list(missing.values())})
 
     return change
 
 
-def _without_regularisation(subject: Subject) -> Callable[[Fork], None]:
-    def change(fork: Fork) -> None:
-        for group in fork.optimizer.param_groups:
+def _without_regularisation(subject: Subject) -> Callable[[StepSnapshot], None]:
+    def change(snapshot: StepSnapshot) -> None:
+        for group in snapshot.optimizer.param_groups:
             if "weight_decay" in group:
                 group["weight_decay"] = 0.0
         for top in subject.models.values():
@@ -174,7 +174,7 @@ def _without_regularisation(subject: Subject) -> Callable[[Fork], None]:
     return change
 
 
-def _add(make: Callable[[Subject], Callable[[Fork], None]]) -> Callable[[Loop, Subject], Loop]:
+def _add(make: Callable[[Subject], Callable[[StepSnapshot], None]]) -> Callable[[Loop, Subject], Loop]:
     return lambda loop, subject: loop.with_change(make(subject))
 
 
@@ -220,7 +220,7 @@ REPAIRS: Mapping[str, Repair] = {
     "learning-rate-too-high": _rates("lower", {10: 0.1, 100: 0.01}),
     "learning-rate-too-low": _rates("higher", {10: 10.0, 100: 100.0, 1000: 1000.0}),
     "exploding-gradient": _fix("gradients clipped to a norm of 1", _set(clip=1.0)),
-    "poor-initialisation": _fix("newly drawn standard weights", _set(fresh=True)),
+    "poor-initialisation": _fix("default initial weights", _set(fresh=True)),
     "half-precision-underflow": _fix("the step in full precision", _set(full_precision=True)),
     "half-precision-overflow": _fix("the step in full precision", _set(full_precision=True)),
     "eval-mode-in-training": Repair(
@@ -230,18 +230,18 @@ REPAIRS: Mapping[str, Repair] = {
     "frozen-parameters": _fix("all parameters trained", _add(_all_parameters)),
     "over-regularised": _fix("dropout and weight decay off", _add(_without_regularisation)),
     "softmax-before-cross-entropy": _fix(
-        "the extra softmax dropped", _on_prediction("cross_entropy", _log_if_probabilities)
+        "the extra softmax removed", _on_prediction("cross_entropy", _log_if_probabilities)
     ),
     "raw-scores-into-nll": _fix(
         "log_softmax before the loss", _on_prediction("nll_loss", lambda t: F.log_softmax(t, 1))
     ),
     "sigmoid-before-bce-with-logits": _fix(
-        "the extra sigmoid dropped",
+        "the extra sigmoid removed",
         _on_prediction("binary_cross_entropy_with_logits", lambda t: torch.logit(t, 1e-6)),
     ),
     "silent-broadcast": _fix("targets in the shape of the predictions", _reshape_targets),
-    "unnormalised-input": _fix("inputs with mean 0 and deviation 1", _set(see=_standardised)),
+    "unnormalised-input": _fix("inputs with mean 0 and standard deviation 1", _set(see=_standardised)),
     "unshuffled-data": _fix("samples in random order", _set(feed=_shuffled)),
     "single-label-batches": _fix("samples in random order", _set(feed=_shuffled)),
-    "nonfinite-input": _fix("samples with NaN or infinity left out", _set(feed=_finite_samples)),
+    "nonfinite-input": _fix("samples with NaN or infinity dropped", _set(feed=_finite_samples)),
 }

@@ -55,7 +55,7 @@ class Doubling(TorchFunctionMode):
         if tracked and (name in _STOPS or data or not torch.is_grad_enabled()):
             what = ".data" if data else name if name in _STOPS else "no_grad"
             if what != "no_grad" or name not in ("__get__", "size", "dim", "__len__"):
-                self.stops[what, line_now(3)] = None
+                self.stops[what, line_now()] = None
 
 
 def _doubled(value: Any) -> Any:

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clew.labs.snapshot.fork import LossCall
+from clew.labs.snapshot.step_snapshot import LossCall
 
 TINY = 1e-6  # below this share is not worth a logarithm
 INDICES = ("cross_entropy", "nll_loss")

@@ -12,8 +12,9 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_flatten
 
-from clew.labs.snapshot.dataset_copy import DEPTH, Source, owned, seeded
+from clew.labs.snapshot.dataset_copy import DEPTH, Source, owned
 from clew.labs.snapshot.sample_fields import column
+from clew.measure.rng import seed_all
 
 WORDS = ("transform", "aug")
 NOT_OF_INPUTS = ("target", "label", "mask")
@@ -87,7 +88,7 @@ def _is_random_transform(slot: Slot, plain: Source, index: int) -> bool:
         return False
     results = []
     for seed in SEEDS:
-        seeded(seed)
+        seed_all(seed)
         results.append(owned(slot.value(*copy.deepcopy(listening.given))))
     return any(not _equal(results[0], other) for other in results[1:])
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from clew.labs.experiments.base import Plot
 from clew.labs.experiments.tools.short_training import OWN, Setting, dropouts, look, train
-from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.records.codec import json_float
@@ -50,11 +50,11 @@ class Races:
         subject.need_step()
         _ = subject.optimizer
         measured = [subject.batch(), *subject.batches[1:MEASURED]]
-        with subject.fork() as fork:
-            dropouts(subject, fork, measured[0])
-            start = level(fork, measured)
+        with subject.snapshot() as snapshot:
+            dropouts(subject, snapshot, measured[0])
+            start = level(snapshot, measured)
         if not math.isfinite(start):
-            raise CannotJudge("the loss is not finite before the first step")
+            raise CannotJudge("the loss is non-finite before the first step")
         made = subject.cache[CACHE] = cls(subject, steps, measured, start)
         return made
 
@@ -62,9 +62,11 @@ class Races:
         key = (optimizer, rate, seed)
         if key not in self.done:
             setting = Setting(optimizer, rate)
-            with self.subject.fork(seed=seed) as fork:
-                losses = train(self.subject, fork, self.order(seed), self.steps, setting, clock, seed=seed)
-                end = level(fork, self.measured) if math.isfinite(losses[-1]) else math.inf
+            with self.subject.snapshot(seed=seed) as snapshot:
+                losses = train(
+                    self.subject, snapshot, self.order(seed), self.steps, setting, clock, seed=seed
+                )
+                end = level(snapshot, self.measured) if math.isfinite(losses[-1]) else math.inf
             gain = self.start - end if math.isfinite(end) else -math.inf
             self.done[key] = Course(rate, seed, gain, losses)
         return self.done[key]
@@ -111,6 +113,6 @@ def _warms_up(subject: Subject, group: dict[str, Any]) -> bool:
     return float(first["lr"]) < 0.9 * float(first.get("initial_lr", first["lr"]))
 
 
-def level(fork: Fork, batches: Sequence[Batch]) -> float:
+def level(snapshot: StepSnapshot, batches: Sequence[Batch]) -> float:
     """The same random numbers before and after, so that only the training differs."""
-    return sum(look(fork, batch, seed=99).loss for batch in batches) / len(batches)
+    return sum(look(snapshot, batch, seed=99).loss for batch in batches) / len(batches)

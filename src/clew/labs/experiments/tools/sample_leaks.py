@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.snapshot.fork import Fork
-from clew.labs.snapshot.op_tape import Place, distance, first_difference, plain_kernels, taped
+from clew.labs.experiments.tools.op_tape import Place, distance, first_difference, plain_kernels, taped
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.time_limit import Clock
 from clew.labs.snapshot.users_step.model_calls import ModelCall, Others, sample_dim
 from clew.measure.nested_tensors import tensors_in
@@ -35,14 +35,14 @@ class Leak:
 class Looking:
     """One model call, made again and again in evaluation mode with the same random numbers."""
 
-    def __init__(self, fork: Fork, call: ModelCall, count: int) -> None:
-        self._fork = fork
+    def __init__(self, snapshot: StepSnapshot, call: ModelCall, count: int) -> None:
+        self._snapshot = snapshot
         self.call = call
         self.count = count
         self.others = Others(call.tensors(), count)
 
     def reseed(self, seed: int = SEED) -> None:
-        self._fork.seed(seed)
+        self._snapshot.seed(seed)
 
     def outputs(self, change: Change | None = None, seed: int = SEED) -> list[Tensor]:
         """What the model gives by sample: its numbers along one dimension of their count."""
@@ -116,14 +116,14 @@ def meant(leak: Leak) -> str | None:
     path = leak.place.module if leak.place else None
     module = module_at(leak.call.module, path)
     if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.running_mean is None:
-        return f"{path or 'a layer'} normalises by the batch it is given"
+        return f"{path or 'a layer'} normalises with the statistics of each batch"
     names = (
         f"{leak.place.module if leak.place else ''} {type(module).__name__} {type(leak.call.module).__name__}"
     )
     if _MEANT_NAMES.search(names):
-        return f"{type(module).__name__} compares the samples of a batch, by its name"
+        return f"{type(module).__name__} compares the samples of a batch, according to its name"
     if any(_connects(t) for t in leak.call.tensors()):
-        return "the model is told which samples are connected"
+        return "the model's input says which samples are connected"
     return None
 
 

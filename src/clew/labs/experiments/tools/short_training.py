@@ -1,4 +1,4 @@
-"""Short trainings on a fork: with other rates, other optimizers, and without what disturbs learning."""
+"""Short trainings on a snapshot: with other rates, other optimizers, and without what disturbs learning."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.overrides import TorchFunctionMode
 
 from clew.labs.experiments.tools.loss_bounds import bounds
-from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import Batch, joined
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
@@ -41,8 +41,8 @@ class Setting:
         """Nothing random, nothing that pulls the weights anywhere."""
         return cls(optimizer, rate, dropout=False, decay=False, noise=False)
 
-    def optimizer_for(self, fork: Fork) -> Optimizer:
-        own = fork.optimizer
+    def optimizer_for(self, snapshot: StepSnapshot) -> Optimizer:
+        own = snapshot.optimizer
         if self.optimizer != OWN:
             return RIVALS[self.optimizer](trained(own), self.rate)
         for group in own.param_groups:
@@ -73,9 +73,9 @@ class Look:
     accuracy: float | None = None
 
 
-def look(fork: Fork, batch: Batch, seed: int = 0) -> Look:
-    fork.seed(seed)
-    seen = fork.observe(batch)
+def look(snapshot: StepSnapshot, batch: Batch, seed: int = 0) -> Look:
+    snapshot.seed(seed)
+    seen = snapshot.observe(batch)
     loss = float(seen.loss.detach())
     found = bounds(seen.calls)
     if found is None:
@@ -112,8 +112,8 @@ def few(subject: Subject, most: int) -> Batch:
     if batch.size <= most:
         return batch
     small = batch.rows(range(most))
-    with subject.fork() as fork, contextlib.suppress(Exception):
-        if math.isfinite(float(fork.loss(small).detach())):
+    with subject.snapshot() as snapshot, contextlib.suppress(Exception):
+        if math.isfinite(float(snapshot.loss(small).detach())):
             return small
     return batch
 
@@ -126,17 +126,17 @@ def many(subject: Subject, most: int) -> Batch:
         if sum(b.size for b in taken) >= most:
             break
         taken.append(batch)
-    with subject.fork() as fork, contextlib.suppress(Exception):
+    with subject.snapshot() as snapshot, contextlib.suppress(Exception):
         whole = joined(taken)
         whole = whole if whole.size <= most else whole.rows(range(most))
-        if math.isfinite(float(fork.loss(whole).detach())):
+        if math.isfinite(float(snapshot.loss(whole).detach())):
             return whole
     return first
 
 
 def train(
     subject: Subject,
-    fork: Fork,
+    snapshot: StepSnapshot,
     batches: Sequence[Batch],
     steps: int,
     setting: Setting,
@@ -147,19 +147,19 @@ def train(
     optimizer: Optimizer | None = None,
 ) -> list[float]:
     """The losses; ends early where they are not finite, or low enough."""
-    optimizer = optimizer or setting.optimizer_for(fork)
+    optimizer = optimizer or setting.optimizer_for(snapshot)
     if not trained(optimizer):
-        raise CannotJudge("nothing that the optimizer holds can be trained")
+        raise CannotJudge("the optimizer has no trainable parameter")
 
     def on_step(_: int, loss: float) -> bool:
         clock.tick()
         if not setting.noise:
-            fork.seed(seed)
+            snapshot.seed(seed)
         return not math.isfinite(loss) or (until is not None and until(loss))
 
-    fork.seed(seed)
+    snapshot.seed(seed)
     with setting.around(subject):
-        return fork.train(batches, steps, optimizer=optimizer, on_step=on_step)
+        return snapshot.train(batches, steps, optimizer=optimizer, on_step=on_step)
 
 
 # -- dropout --
@@ -179,7 +179,7 @@ def without_dropout(subject: Subject) -> Iterator[None]:
             setattr(module, name, value)
 
 
-def dropouts(subject: Subject, fork: Fork, batch: Batch) -> list[tuple[str, float]]:
+def dropouts(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> list[tuple[str, float]]:
     """Where values are dropped in training, and which share; also learns whether functions do."""
     found = [
         (name, float(getattr(m, setting)))
@@ -190,7 +190,7 @@ def dropouts(subject: Subject, fork: Fork, batch: Batch) -> list[tuple[str, floa
     ]
     subject.cache["functional dropout"] = False
     with without_dropout(subject), _NoDropout() as mode:
-        fork.loss(batch)
+        snapshot.loss(batch)
     subject.cache["functional dropout"] = bool(mode.shares)
     found += [("", share) for share in mode.shares]
     return [(name, p) for name, p in found if p > 0]

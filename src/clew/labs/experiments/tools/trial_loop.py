@@ -12,8 +12,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
 
@@ -33,29 +33,29 @@ class Loop:
     clip: float | None = None  # norm to clip to; None: as the program does
     fresh: bool = False  # newly drawn weights
     full_precision: bool = False  # no autocast
-    prepare: tuple[Callable[[Fork], None], ...] = ()  # changes of modules and optimizer
+    prepare: tuple[Callable[[StepSnapshot], None], ...] = ()  # changes of modules and optimizer
     feed: Callable[[Sequence[Batch], int], Sequence[Batch]] | None = None  # samples in other batches, by seed
     see: Callable[[Sequence[Batch]], Sequence[Batch]] | None = None  # what the model is given of them
     around: Around = field(default=contextlib.nullcontext)  # in which the loss is computed
 
-    def with_change(self, change: Callable[[Fork], None]) -> Loop:
+    def with_change(self, change: Callable[[StepSnapshot], None]) -> Loop:
         return replace(self, prepare=(*self.prepare, change))
 
 
 def ends_at(subject: Subject, loop: Loop, measured_as: Loop, steps: int, seed: int, clock: Clock) -> float:
     """The mean loss after so many steps, of the samples and in the way of another loop."""
-    with subject.fork(seed=seed, fresh=loop.fresh) as fork, _precision(loop):
+    with subject.snapshot(seed=seed, fresh=loop.fresh) as snapshot, _precision(loop):
         for change in loop.prepare:
-            change(fork)
-        optimizer = fork.optimizer
+            change(snapshot)
+        optimizer = snapshot.optimizer
         for group in optimizer.param_groups:
             group["lr"] = group["lr"] * loop.rate
         batches = _seen(subject, loop, loop, seed)
-        fork.seed(seed)
+        snapshot.seed(seed)
         with loop.around():
-            _train(fork, optimizer, batches, loop, subject, steps, clock)
+            _train(snapshot, optimizer, batches, loop, subject, steps, clock)
         with measured_as.around(), torch.no_grad():
-            found = [float(fork.loss(b)) for b in _seen(subject, measured_as, loop, seed)[:JUDGED]]
+            found = [float(snapshot.loss(b)) for b in _seen(subject, measured_as, loop, seed)[:JUDGED]]
     mean = sum(found) / len(found)
     return mean if math.isfinite(mean) else math.inf
 
@@ -71,7 +71,7 @@ def _precision(loop: Loop) -> contextlib.AbstractContextManager[Any]:
 
 
 def _train(
-    fork: Fork,
+    snapshot: StepSnapshot,
     optimizer: Optimizer,
     batches: Sequence[Batch],
     loop: Loop,
@@ -90,7 +90,7 @@ def _train(
         for part in range(loop.every):
             if part and not loop.keeps:
                 optimizer.zero_grad()
-            loss = fork.loss(batches[order[step * loop.every + part]])
+            loss = snapshot.loss(batches[order[step * loop.every + part]])
             (loss / loop.every if loop.divide else loss).backward()
         if clip is not None:
             nn.utils.clip_grad_norm_(parameters, clip)
@@ -98,7 +98,7 @@ def _train(
 
 
 def _order(count: int, length: int) -> list[int]:
-    """Another order every time through, drawn from the fork's generator."""
+    """Another order every time through, drawn from the snapshot's generator."""
     order: list[int] = []
     while len(order) < length:
         order += torch.randperm(count).tolist()

@@ -11,8 +11,8 @@ from torch import nn
 
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.experiments.tools.autograd_functions import source_of
-from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.model_calls import ModelCall, model_calls
 from clew.measure.nested_tensors import map_tensors
@@ -42,7 +42,7 @@ class OwnModule:
         return {"root": self.root, "module": self.path, "op": None, "file": file, "line": line}
 
 
-def own_modules(subject: Subject, fork: Fork, batch: Batch) -> list[OwnModule]:
+def own_modules(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> list[OwnModule]:
     """One of each class, the innermost first: what is broken inside is not the fault of what is around it."""
     wanted = {
         id(m): (root, path)
@@ -58,7 +58,7 @@ def own_modules(subject: Subject, fork: Fork, batch: Batch) -> list[OwnModule]:
         if id(m) in wanted
     ]
     try:
-        model_calls(subject, fork, batch)
+        model_calls(subject, snapshot, batch)
     finally:
         for handle in handles:
             handle.remove()

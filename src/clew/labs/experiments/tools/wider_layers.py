@@ -1,4 +1,4 @@
-"""The same network with wider hidden layers, put in place of the narrow ones for the time of a fork."""
+"""The same network with wider hidden layers, put in place of the narrow ones for the time of a snapshot."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import nn
 
-from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 
@@ -24,7 +24,7 @@ def hidden_width(layers: list[tuple[str, nn.Module]]) -> int:
     return min(widths, default=0)
 
 
-def order_of_layers(subject: Subject, fork: Fork, batch: Batch) -> list[tuple[str, nn.Module]]:
+def order_of_layers(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> list[tuple[str, nn.Module]]:
     """Layers that could be widened, in the order in which the step runs them; raises if others are there."""
     model = subject.model
     called: dict[str, nn.Module] = {}
@@ -34,7 +34,7 @@ def order_of_layers(subject: Subject, fork: Fork, batch: Batch) -> list[tuple[st
         if not list(module.children())
     ]
     try:
-        fork.loss(batch)
+        snapshot.loss(batch)
     finally:
         for handle in handles:
             handle.remove()
@@ -43,7 +43,7 @@ def order_of_layers(subject: Subject, fork: Fork, batch: Batch) -> list[tuple[st
     known = {id(p) for _, m in found for p in m.parameters(recurse=False)}
     if strange or any(id(p) not in known for p in model.parameters()):
         raise CannotJudge(
-            f"a wider copy can't be made: {(strange or ['its own parameters'])[0]} is in the way"
+            f"a wider copy can't be built: {(strange or ['its own parameters'])[0]} can't be widened"
         )
     if sum(isinstance(m, CARRIERS) for _, m in found) < 2:
         raise CannotJudge("there is no hidden layer to make wider")
@@ -51,7 +51,7 @@ def order_of_layers(subject: Subject, fork: Fork, batch: Batch) -> list[tuple[st
 
 
 def widen(subject: Subject, layers: list[tuple[str, nn.Module]], factor: int) -> None:
-    """All widths times `factor`, but for the first input and the last output. Only inside a fork."""
+    """All widths times `factor`, but for the first input and the last output. Only inside a snapshot."""
     carriers = [m for _, m in layers if isinstance(m, CARRIERS)]
     begun = False
     for path, module in layers:
@@ -96,7 +96,7 @@ def _wider(module: Any, inside: int, outside: int) -> nn.Module:
 
 def _wider_recurrent(module: Any, inside: int, outside: int) -> nn.Module:
     if module.proj_size:
-        raise CannotJudge("a wider copy can't be made: the recurrent layer projects its output")
+        raise CannotJudge("a wider copy can't be built: the recurrent layer projects its output")
     made: nn.Module = type(module)(
         module.input_size * inside,
         module.hidden_size * outside,

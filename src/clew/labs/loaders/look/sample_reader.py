@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,12 +19,12 @@ import torch
 from clew.labs.loaders.field_values import Leaf, taken_apart
 from clew.labs.loaders.pipeline import Pipeline
 from clew.labs.loaders.survey.content_hash import content
-from clew.labs.snapshot.dataset_copy import seeded, stored_arrays
+from clew.labs.snapshot.dataset_copy import stored_arrays
+from clew.measure.rng import GENERATORS, generator_state, seed_all, set_generator_state
 from clew.records.dataset_survey import Mutation
 
 PROBES = 6  # samples that are read several times
 SEED = 20  # of the readings that all have the same random numbers
-GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
 SET_ASIDE = ("transform", "transforms", "augment", "augmentation", "augmentations", "aug", "tfm", "noise")
 STEADY, SEEDED, UNSEEDED = "", "seeded", "unseeded"
 PLAIN, BARE, SAME = "plain", "bare", "same"
@@ -95,16 +94,16 @@ def reader(pipeline: Pipeline, indices: Sequence[int]) -> Reader:
     bare = _bare_reading(dataset, indices)
     if bare is not None:
         return Reader(pipeline, UNSEEDED, bare, how=BARE, probes=probes)
-    return Reader(pipeline, UNSEEDED, None, "every reading of a sample gives other values")
+    return Reader(pipeline, UNSEEDED, None, "a sample has different values each time it is read")
 
 
 def _steadily(pipeline: Pipeline, dataset: Any) -> Callable[[int], Any]:
     """Reads with the same random numbers every time, also of generators that the dataset holds."""
-    held = [(g, copy.deepcopy(_state(g))) for g in _generators(dataset)]
+    held = [(g, copy.deepcopy(generator_state(g))) for g in _generators(dataset)]
 
     def read(index: int) -> Any:
         for generator, state in held:
-            _put(generator, copy.deepcopy(state))
+            set_generator_state(generator, copy.deepcopy(state))
         return pipeline.sample(index, seed=SEED)
 
     return read
@@ -169,7 +168,7 @@ def _without_transforms(dataset: Any) -> Iterator[Callable[..., Any]]:
 
 
 def _seeded_item(dataset: Any, index: int, seed: int = SEED) -> Any:
-    seeded(seed)
+    seed_all(seed)
     return dataset[index]
 
 
@@ -206,18 +205,3 @@ def _generators(dataset: Any, depth: int = 4) -> list[Any]:
             elif not isinstance(part, (torch.Tensor, np.ndarray, str, type)):
                 found += _generators(part, depth - 1)
     return found
-
-
-def _state(generator: Any) -> Any:
-    if isinstance(generator, np.random.Generator):
-        return generator.bit_generator.state
-    return generator.getstate() if isinstance(generator, random.Random) else generator.get_state()
-
-
-def _put(generator: Any, state: Any) -> None:
-    if isinstance(generator, np.random.Generator):
-        generator.bit_generator.state = state
-    elif isinstance(generator, random.Random):
-        generator.setstate(state)
-    else:
-        generator.set_state(state)

@@ -11,7 +11,8 @@ from clew.labs.loaders.pipeline import Pipeline
 from clew.labs.loaders.stage_trace import Call
 from clew.labs.loaders.token_decoder import Decoder
 from clew.labs.loaders.user_errors import said
-from clew.labs.snapshot.dataset_copy import owned, seeded
+from clew.labs.snapshot.dataset_copy import owned
+from clew.measure.rng import seed_all
 from clew.records.sample_views import Part, StageLook, Way
 
 SEED = 0  # under which random stages are drawn
@@ -120,7 +121,7 @@ def is_random(stage: Stage, given: tuple[Any, ...]) -> bool:
     try:
         results = []
         for seed in (SEED, *OTHER_SEEDS):
-            seeded(seed)
+            seed_all(seed)
             results.append(fingerprint(stage.value(*_copy(given))))
     except Exception:  # noqa: BLE001 - a stage that fails the second time is not known to be random
         return False

@@ -12,7 +12,7 @@ from torch import nn
 
 from clew.labs.loaders.pipeline import Pipeline
 from clew.labs.loaders.speed.loader_rate import rate_of, samples_in
-from clew.labs.snapshot.fork import Fork
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.labs.snapshot.users_step.call_arguments import Split, called, split
@@ -34,24 +34,24 @@ class Work:
 def working(pipeline: Pipeline, subject: Subject | None, model: nn.Module | None) -> Iterator[Work]:
     """A place to train or compute in; all is afterwards as it was. Raises CannotJudge."""
     subject = subject if subject is not None and subject.models else _of_model(model)
-    with subject.fork() as fork:
-        yield _step(subject, fork) or _forward(subject, pipeline)
+    with subject.snapshot() as snapshot:
+        yield _step(subject, snapshot) or _forward(subject, pipeline)
 
 
 def _of_model(model: nn.Module | None) -> Subject:
     if model is None:
-        raise CannotJudge("no model was seen", "clew.data(loader, model=model)")
+        raise CannotJudge("no model was found", "clew.data(loader, model=model)")
     return Subject({"model": model})
 
 
-def _step(subject: Subject, fork: Fork) -> Work | None:
+def _step(subject: Subject, snapshot: StepSnapshot) -> Work | None:
     if subject.step is None or len(subject.optimizers) != 1 or not subject.batches:
         return None
     turns = itertools.cycle(subject.batches)  # which may be of different lengths
 
     def step() -> int:
         batch = next(turns)
-        fork.train([batch], 1)
+        snapshot.train([batch], 1)
         return batch.size
 
     try:
@@ -73,7 +73,7 @@ def _forward(subject: Subject, pipeline: Pipeline) -> Work:
             parts = split(model, batch, has_loss=has_loss)
             called(model, parts)
             return Work(_calling(model, [(parts, samples_in(batch))]), FORWARD)
-    raise CannotJudge("how the model is called with a batch can't be told")
+    raise CannotJudge("it is unknown how the model is called with a batch")
 
 
 def _calling(model: nn.Module, batches: list[tuple[Split, int]]) -> Callable[[], int]:

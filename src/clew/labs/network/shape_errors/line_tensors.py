@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from clew.labs.network.shape_errors.call_expectations import RULES, Operand, elementwise, matmul
 from clew.labs.network.shape_errors.failing_expression import Spot
 from clew.labs.network.shape_errors.mismatch import Mismatch
-from clew.labs.snapshot.tensor_info import dtype_name
+from clew.labs.network.tensor_info import dtype_name
 
 MOST_LISTED = 6  # tensors of a list that are shown
 

@@ -19,7 +19,7 @@ from clew.labs.network.shape_errors.line_tensors import argument_names, judge, t
 from clew.labs.network.shape_errors.loss_expectations import LOSSES, loss_mismatch
 from clew.labs.network.shape_errors.mismatch import Maker, Mismatch
 from clew.labs.network.shape_errors.torch_messages import message_mismatch
-from clew.labs.snapshot.tensor_info import described
+from clew.labs.network.tensor_info import described
 from clew.measure.nested_tensors import tensors_in
 from clew.records.network import INPUT, Frame, Mishap, TensorInfo
 

@@ -12,9 +12,9 @@ from clew.labs.network.network_inputs import Feed
 from clew.labs.network.sizes.named_sizes import Naming
 from clew.labs.network.sizes.resized_forward import other_sizes, resized
 from clew.labs.network.sizes.size_fits import Sizes
+from clew.labs.network.tensor_info import with_names
 from clew.labs.network.trace.op_tracer import Trace
 from clew.labs.network.trace.traced_forward import without_computing
-from clew.labs.snapshot.tensor_info import with_names
 from clew.records.network import TensorInfo
 
 Ways = dict[tuple[int, int], str]  # a size here and at other sizes: how it is written

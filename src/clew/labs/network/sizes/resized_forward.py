@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from clew.labs.network.network_inputs import Feed
 from clew.labs.network.sizes.size_fits import Sizes
+from clew.labs.network.tensor_info import described
 from clew.labs.network.trace.op_tracer import Call, Trace
 from clew.labs.network.trace.traced_forward import can_compute, for_real, without_computing
-from clew.labs.snapshot.tensor_info import described
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
 ENOUGH = 2  # other sizes of a name: with the first they show whether a size follows it in a straight line

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clew.labs.snapshot.tensor_info import described, dtype_name
+from clew.labs.network.tensor_info import described, dtype_name
 from clew.records.network import INPUT, TensorInfo, Visited
 
 _SUFFIX = re.compile(r"Backward\d*$")

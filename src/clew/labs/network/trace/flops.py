@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
-from clew.labs.snapshot.tensor_info import size_of
+from clew.labs.network.tensor_info import size_of
 
 aten = torch.ops.aten
 

@@ -19,18 +19,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.nn.modules import module as hooks
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.hooks.entry.user_line import user_line
+from clew.labs.network.tensor_info import described, storage_bytes
 from clew.labs.network.trace.dtype_rules import refuse_types
 from clew.labs.network.trace.flops import flops_of
-from clew.labs.snapshot.module_state import Keeper, storage_key
-from clew.labs.snapshot.tensor_info import described, storage_bytes
+from clew.labs.snapshot.inplace_writes import WriteJournal, storage_key
+from clew.labs.snapshot.op_recorder import OpCall, OpRecorder
 from clew.measure.nested_tensors import tensors_in
 from clew.records.network import INPUT, TensorInfo
 
-_SILENT = {"prim", "profiler"}  # namespaces of ops that compute nothing
 _NOBODY: tuple[Callable[[], Any], int] = (lambda: None, INPUT)
 
 
@@ -107,23 +105,22 @@ class Trace:
 Save = tuple[Any, int, Call | None]  # storage, bytes, and whose call
 
 
-class Tracer(TorchDispatchMode):
+class Tracer(OpRecorder):
     """Watches what runs inside its `watch`."""
 
     def __init__(
         self,
         root: nn.Module | None,
-        keeper: Keeper,
+        journal: WriteJournal,
         *,
         ops: bool = True,
         aliases: dict[int, int] | None = None,
         on_call: Callable[[Call, Any], None] | None = None,
         fake: bool = False,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__(journal.before_write)
         self.trace = Trace()
         self._fake = fake  # tensors have no values
-        self._keeper = keeper
         self._with_ops = ops
         self._on_call = on_call
         self._paths = {id(m): p for p, m in root.named_modules()} if root is not None else {}
@@ -156,7 +153,6 @@ class Tracer(TorchDispatchMode):
             key = storage_key(tensor)
             self._given_bytes[key] = max(described(tensor).bytes, self._given_bytes.get(key, 0))
         with ExitStack() as stack:
-            stack.callback(self._hang().close)
             stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self._pack, lambda t: t))
             stack.enter_context(self)
             try:
@@ -171,25 +167,12 @@ class Tracer(TorchDispatchMode):
         self._close_calls()
         return trace
 
-    def _hang(self) -> ExitStack:
-        stack = ExitStack()
-        before = hooks.register_module_forward_pre_hook(self._enter)
-        after = hooks.register_module_forward_hook(self._leave, always_call=True)
-
-        def remove() -> None:
-            before.remove()
-            after.remove()
-            hooks._global_forward_hooks_always_called.pop(after.id, None)  # torch forgets this one
-
-        stack.callback(remove)
-        return stack
-
     # -- modules --
 
-    def _enter(self, module: nn.Module, args: Any) -> None:
+    def entered(self, module: nn.Module, args: Any) -> None:
         self.settle()
         tensors = tensors_in(args)
-        file, line = user_line(2)
+        file, line = user_line()
         call = Call(
             index=len(self.trace.calls),
             path=self.path(module),
@@ -214,14 +197,11 @@ class Tracer(TorchDispatchMode):
         number = self._numbers[id(module)] = self._numbers.get(id(module), 0) + 1
         return number
 
-    def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
-        while self.stack:
-            call = self.stack.pop()
-            call.end_op = len(self.trace.ops)
-            if call.module is module:
-                break
-        else:
-            return
+    def left(self, module: nn.Module, args: Any, output: Any) -> None:
+        while self.stack[-1].module is not module:
+            self._end(self.stack.pop())
+        call = self.stack.pop()
+        self._end(call)
         if output is None and sys.exc_info()[1] is not None:
             return  # it raised: hooks are then called with no result
         self.settle()
@@ -232,6 +212,9 @@ class Tracer(TorchDispatchMode):
         if self._on_call is not None:
             self._on_call(call, output)
 
+    def _end(self, call: Call) -> None:
+        call.end_op = len(self.trace.ops)
+
     def _close_calls(self) -> None:
         """What was counted at each call belongs to all those around it too."""
         for call in reversed(self.trace.calls):
@@ -241,55 +224,34 @@ class Tracer(TorchDispatchMode):
 
     # -- ops --
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if self.resting or _namespace(func) in _SILENT:
-            return func(*args, **kwargs)
-        if torch.is_inference_mode_enabled():  # composite ops arrive whole there
-            with self:
-                parts = func.decompose(*args, **kwargs) if hasattr(func, "decompose") else NotImplemented
-            if parts is not NotImplemented:
-                return parts
-        if kwargs.get("device") is not None:
-            _must_be_here(torch.device(kwargs["device"]))
+    def wants(self, func: Any) -> bool:
+        return not self.resting
+
+    def before_op(self, op: OpCall) -> None:
+        if op.kwargs.get("device") is not None:
+            _must_be_here(torch.device(op.kwargs["device"]))
         self.settle()
-        written = self._before_writing(func, args, kwargs)
-        try:
-            if self._fake:
-                refuse_types(func, args, kwargs)
-            out = func(*args, **kwargs)
-        except Exception:
-            self._note_failure(func, args, kwargs)
-            raise
-        self._note(func, args, kwargs, out, written)
-        return out
 
-    def _before_writing(self, func: Any, args: Any, kwargs: Any) -> list[Tensor]:
-        places = writes_of(func)
-        if not places:
-            return []
-        values = [args[n] if n < len(args) else kwargs.get(name) for n, name in places]
-        written = tensors_in(values)
-        for tensor in written:
-            self._keeper.before_write(tensor)
-        return written
+    def run(self, op: OpCall) -> Any:
+        if self._fake:
+            refuse_types(op.func, op.args, op.kwargs)
+        return super().run(op)
 
-    def _note(self, func: Any, args: Any, kwargs: Any, out: Any, written: list[Tensor]) -> None:
+    def after_op(self, op: OpCall) -> None:
         if not self._with_ops:
             return
         call = self.stack[-1] if self.stack else None
-        flops = flops_of(func, args, kwargs, out)
+        flops = flops_of(op.func, op.args, op.kwargs, op.result)
         if call is not None:
             call.flops += flops
         trace = self.trace
-        read = [*tensors_in(args), *tensors_in(tuple(kwargs.values()))]
-        made = tensors_in(out)
-        file, line = user_line(3)
-        op = Op(
+        read = op.inputs
+        file, line = user_line()
+        noted = Op(
             index=len(trace.ops),
-            function=func,
-            args=_described_arguments(args),
-            kwargs={k: _described_argument(v) for k, v in kwargs.items()},
+            function=op.func,
+            args=_described_arguments(op.args),
+            kwargs={k: _described_argument(v) for k, v in op.kwargs.items()},
             inputs=tuple(map(described, read)),
             sources=tuple(dict.fromkeys(s for t in read for s in self.sources(t))),
             call=call,
@@ -299,12 +261,12 @@ class Tracer(TorchDispatchMode):
             parameters=tuple(p for t in read if (p := self.parameters.get(id(t))) is not None),
             given=tuple(dict.fromkeys(self.given[id(t)] for t in read if id(t) in self.given)),
         )
-        trace.ops.append(op)
-        self._remember(op, made, written)
+        trace.ops.append(noted)
+        self._remember(noted, op.outputs, op.writes)
 
-    def _note_failure(self, func: Any, args: Any, kwargs: Any) -> None:
-        read = [*tensors_in(args), *tensors_in(tuple(kwargs.values()))]
-        self.trace.failed_at = (func, tuple(dict.fromkeys(s for t in read for s in self.sources(t))))
+    def op_failed(self, op: OpCall) -> None:
+        sources = dict.fromkeys(s for t in op.inputs for s in self.sources(t))
+        self.trace.failed_at = (op.func, tuple(sources))
 
     def _remember(self, op: Op, made: list[Tensor], written: list[Tensor]) -> None:
         self._last = (op, made)
@@ -382,7 +344,7 @@ class Tracer(TorchDispatchMode):
 def _must_be_here(device: torch.device) -> None:
     """A fake tensor may be on a device that is not here; autograd then aborts the whole process."""
     if device.type not in ("cpu", "meta") and not getattr(torch, device.type, _Nowhere).is_available():
-        raise RuntimeError(f"this forward asks for a tensor on {device}, and there is no such device here")
+        raise RuntimeError(f"this forward needs a tensor on {device}, which is not available here")
 
 
 class _Nowhere:
@@ -396,25 +358,6 @@ class _Nowhere:
 def _place(tensor: Tensor) -> Any:
     key = storage_key(tensor)
     return id(tensor) if key is None else (key, tensor.storage_offset(), tensor.shape, tensor.stride())
-
-
-@lru_cache(maxsize=4096)
-def _namespace(func: Any) -> str:
-    return str(getattr(func, "namespace", ""))
-
-
-@lru_cache(maxsize=4096)
-def writes_of(func: Any) -> tuple[tuple[int, str], ...]:
-    """Position and name of the arguments that an op writes to."""
-    schema = getattr(func, "_schema", None)
-    if schema is None:
-        return ()
-    unsaid = ("running_mean", "running_var") if "batch_norm" in schema.name else ()  # not in their schemas
-    return tuple(
-        (number, argument.name)
-        for number, argument in enumerate(schema.arguments)
-        if (argument.alias_info is not None and argument.alias_info.is_write) or argument.name in unsaid
-    )
 
 
 @lru_cache(maxsize=4096)

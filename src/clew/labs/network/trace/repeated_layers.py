@@ -12,8 +12,6 @@ random numbers and foreign tensors as they were. Everything else just runs.
 
 from __future__ import annotations
 
-import random
-import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 
+from clew.labs.network.tensor_info import described
 from clew.labs.network.trace.module_kinds import (
     Kinds,
     NotPlainError,
@@ -32,9 +31,10 @@ from clew.labs.network.trace.module_kinds import (
     state_below,
 )
 from clew.labs.network.trace.op_tracer import Call, Op, Save, Tracer
-from clew.labs.snapshot.module_state import attributes_of, storage_key, unchanged
-from clew.labs.snapshot.tensor_info import described
+from clew.labs.snapshot.inplace_writes import storage_key
+from clew.labs.snapshot.module_state import ObjectState
 from clew.measure.nested_tensors import map_tensors, tensors_in
+from clew.measure.rng import host_states
 from clew.records.network import INPUT
 
 _TORCHS = ("fake_mode", "constant", "pytype", "dispatch_keys", "real_tensor")
@@ -154,7 +154,7 @@ class Repeats:
         tracer, trace = self._tracer, self._tracer.trace
         call, failed = tracer.stack[-1], trace.failed_at
         modules, state = list(modules_below(module)), state_below(module)
-        before = [attributes_of(m) for m in modules]
+        before = [ObjectState(m) for m in modules]
         given = _contents((args, kwargs))
         chance = _chance()
         sources = [tracer.sources(t) for t in inputs]
@@ -182,7 +182,7 @@ class Repeats:
                 and chance == _chance()
                 and given == _contents((args, kwargs))
                 and kind == self._kinds.of(module)
-                and all(unchanged(m, b) for m, b in zip(modules, before, strict=True))
+                and all(state.unchanged() for state in before)
                 and self._closed(seen)
             )
         except NotPlainError:
@@ -393,5 +393,5 @@ def _contents(value: Any) -> Hashable:
 
 def _chance() -> Any:
     """Python's and numpy's random numbers; torch's have no values here."""
-    numpy = sys.modules.get("numpy")
-    return random.getstate(), numpy.random.get_state()[2] if numpy is not None else None
+    _, numpys, pythons = host_states(torchs=False)
+    return pythons, numpys[2]

@@ -20,7 +20,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from clew.labs.network.trace.forward_lines import within_the_forward
 from clew.labs.network.trace.op_tracer import Call, Trace, Tracer
 from clew.labs.network.trace.repeated_layers import Repeats
-from clew.labs.snapshot.module_state import state_of, untouched
+from clew.labs.snapshot.module_state import state_of
+from clew.labs.snapshot.snapshot import network_snapshot
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
 _LOGGERS = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes")
@@ -78,9 +79,9 @@ def for_real(
 ) -> Trace:
     """With values; the model is put back as it was. `after` runs while its state is still the forward's."""
     root = target if isinstance(target, nn.Module) else None
-    with untouched(root, tensors_in((args, kwargs))) as keeper:
+    with network_snapshot(root, tensors_in((args, kwargs))) as journal:
         known = {id(p): id(p) for p in root.parameters()} if root is not None else {}
-        tracer = Tracer(root, keeper, ops=ops, aliases=known, on_call=on_call)
+        tracer = Tracer(root, journal, ops=ops, aliases=known, on_call=on_call)
         trace = within_the_forward(tracer.watch(target, args, kwargs))
         if after is not None:
             after(trace)
@@ -102,14 +103,14 @@ def without_computing(
     root = target if isinstance(target, nn.Module) else None
     fake = mode or FakeTensorMode(allow_non_fake_inputs=True)
     with ExitStack() as stack:
-        keeper = stack.enter_context(untouched(root, tensors_in((args, kwargs))))
+        journal = stack.enter_context(network_snapshot(root, tensors_in((args, kwargs))))
         stack.enter_context(quiet_loggers())
         stack.enter_context(collecting_later())
         convert = convert or converter(fake)
         aliases = swap_state(root, convert) if root is not None else {}
         given = map_tensors(args, convert), map_tensors(kwargs, convert)
         stack.enter_context(fake)
-        tracer = Tracer(root, keeper, ops=ops, aliases=aliases, on_call=on_call, fake=True)
+        tracer = Tracer(root, journal, ops=ops, aliases=aliases, on_call=on_call, fake=True)
         repeat = repeat and ops and on_call is None and root is not None
         if repeat and root is not None:
             Repeats(root, tracer)
@@ -160,7 +161,7 @@ def stand_in(fake: FakeTensorMode, tensor: Tensor, device: torch.device) -> Any:
 
 
 def swap_state(root: nn.Module, convert: Callable[[Tensor], Any]) -> dict[int, int]:
-    """Fake parameters and buffers in their places (`untouched` puts the real ones back); ids, fake to real.
+    """Fake parameters and buffers in their places (the snapshot puts the real ones back); ids, fake to real.
 
     Otherwise an op on parameters alone would be computed: torch takes it for a constant.
     """

@@ -42,7 +42,7 @@ def impossible() -> str:
     except Exception as error:  # noqa: BLE001 - an optional part of torch may fail in any way
         return f"torch.compile does not run here: {_first_line(error)}"
     if not torch.cuda.is_available() and not _has_compiler():
-        return "torch.compile needs a C++ compiler on a CPU, and none was found (g++, clang++)"
+        return "torch.compile needs a C++ compiler on a CPU, but none was found (g++, clang++)"
     return ""
 
 
@@ -96,7 +96,7 @@ def _compiled_call(model: nn.Module) -> Any:
 
 
 def running_compiled() -> contextlib.AbstractContextManager[Any]:
-    """A fork runs everything eagerly; here compiled code is meant."""
+    """A snapshot runs everything eagerly; here compiled code is meant."""
     stance = getattr(torch.compiler, "set_stance", None)
     return contextlib.nullcontext() if stance is None else stance("default")
 

@@ -100,7 +100,7 @@ class _Trial:
         self._snapshot = snapshot
         self._own = as_it_is(snapshot.subject)
         self._batches: Sequence[Batch] = snapshot.subject.batches
-        self._tell("the step as it is", 0, 1)
+        self._tell("the unchanged step", 0, 1)
         snapshot.half(self._own, self._batches, 1, warm=False)  # the first one of a process is slow
         self._seconds = snapshot.half(self._own, self._batches, 1, warm=False)
         self._steps = steps_of_half(self._seconds)

@@ -24,8 +24,8 @@ REACH = 20.0  # times the difference that the last bit makes
 ALWAYS_SAME = 1e-5  # relative differences below this are rounding, whatever the network
 
 
-IN_EVALUATION = "compared in evaluation mode, as the step draws random numbers"
-NOT_COMPARED = "not compared, as the step draws random numbers"
+IN_EVALUATION = "compared in evaluation mode, because the step uses random numbers"
+NOT_COMPARED = "not compared, because the step uses random numbers"
 
 
 class Comparison:
@@ -124,7 +124,7 @@ def only_rounding(found: dict[str, float], floor: dict[str, float]) -> bool:
 def model_calls(trainee: Trainee, batch: Batch) -> list[tuple[str, Any, Any]]:
     """What the outermost models are given in this step."""
     trainee.start(Way())
-    seen = trainee.fork.observe(batch)
+    seen = trainee.snapshot.observe(batch)
     return [(name, _cut(args), _cut(kwargs)) for name, args, kwargs in seen.inputs]
 
 

@@ -53,7 +53,7 @@ def _on_device(trainee: Trainee, way: Way, batch: Batch, optimizers: Any) -> Hel
 
 def _after_forward(trainee: Trainee, batch: Batch) -> int:
     """Of the process while the activations wait for the backward."""
-    loss = trainee.fork.loss(batch)
+    loss = trainee.snapshot.loss(batch)
     held = _process()
     loss.backward()  # and not just dropped: a graph of many nodes is freed as in training
     return held

@@ -1,6 +1,6 @@
 """The user's whole training step on a snapshot, to be made again and again in one way or another.
 
-Inside a fork of the subject (see `experiments.fork`): parameters, buffers, optimizers and random
+Inside a snapshot of the subject (see `step_snapshot.py`): parameters, buffers, optimizers and random
 generators start from the same state in every half that is timed, and are put back at the end.
 """
 
@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from clew.labs.snapshot.fork import Fork, State, cloned_optimizer
 from clew.labs.snapshot.step_batch import Batch
+from clew.labs.snapshot.step_snapshot import StepSnapshot, TrainingState, cloned_optimizer
 from clew.labs.snapshot.subject import Subject
 
 SLOW = 0.5  # seconds of a step from which none is made just to warm up
@@ -49,16 +49,16 @@ class Way:
 
 @dataclass
 class Trainee:
-    """The program in a fork: makes steps in some way."""
+    """The program in a snapshot: makes steps in some way."""
 
     subject: Subject
-    fork: Fork
+    snapshot: StepSnapshot
     now: Callable[[], float] = perf_counter
-    _base: State = field(init=False)
+    _base: TrainingState = field(init=False)
     _parameters: list[nn.Parameter] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._base = State.take(list(self.subject.models.values()), self.subject.optimizers)
+        self._base = TrainingState.take(list(self.subject.models.values()), self.subject.optimizers)
         self._parameters = self.subject.parameters()
 
     def start(self, way: Way, seed: int = 0) -> list[Optimizer]:
@@ -66,10 +66,10 @@ class Trainee:
         self._base.put()
         for tensor, _ in self._base.tensors:
             tensor.grad = None
-        clones = [cloned_optimizer(o) for o in self.fork.optimizers]
+        clones = [cloned_optimizer(o) for o in self.snapshot.optimizers]
         for clone in clones:
             way.change(clone)
-        self.fork.seed(seed)
+        self.snapshot.seed(seed)
         return clones
 
     def step(self, batch: Batch, way: Way, optimizers: Sequence[Optimizer]) -> Tensor:
@@ -79,7 +79,7 @@ class Trainee:
             for optimizer in optimizers:
                 optimizer.zero_grad(set_to_none=way.set_to_none)
             with way.within():
-                loss = self.fork.loss(way.feed(batch))
+                loss = self.snapshot.loss(way.feed(batch))
             loss.backward()
             if self.subject.clip is not None:
                 nn.utils.clip_grad_norm_(self._parameters, self.subject.clip)
@@ -112,5 +112,5 @@ def trainee(subject: Subject) -> Iterator[Trainee]:
     """Everything that is tried happens in here; afterwards nothing has happened."""
     subject.need_step()
     subject.batch()
-    with subject.fork() as fork:
-        yield Trainee(subject, fork)
+    with subject.snapshot() as snapshot:
+        yield Trainee(subject, snapshot)

@@ -65,7 +65,7 @@ class GraphsInEvaluation:
         if module.training:
             self._close(root)
         elif root.index not in self._open and root.trains_in_train_mode and _has_graph(output):
-            self._open[root.index] = Section(*user_line(2), perf_counter())
+            self._open[root.index] = Section(*user_line(), perf_counter())
 
     def backward(self, loss: Tensor | None) -> None:
         """Whatever was evaluated since the last forward in training mode may be what this is for."""

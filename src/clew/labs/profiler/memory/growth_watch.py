@@ -108,7 +108,7 @@ class GrowthWatch:
         self._survey_at = step + APART
         if last:
             self._conclude(step)
-        if not self._watcher.plain.telling:  # else a probe is around us, and books this in a moment
+        if not self._watcher.machine.light.telling:  # else a probe is around us, and books this in a moment
             self._guard.seconds -= perf_counter() - began
         self._watcher.clock.restart()  # what was done here belongs to no step
 

@@ -39,7 +39,7 @@ _METHODS = {
 # They warn, once in a process, of a tensor that has a graph; a warning must name the user's line.
 _WARNING = {"__float__": "float()", "__int__": "int()", "__index__": "int()"}
 _ABSENT = object()
-_COMPILED = "host synchronisations were not counted: wrappers would be compiled with the program"
+_COMPILED = "host synchronisations were not counted: torch.compile would compile Clew's wrappers too"
 
 
 class SyncWatch:
@@ -125,7 +125,7 @@ class SyncWatch:
         return invisible(wraps(original, updated=())(wrapper))
 
     def _count(self, op: str, tensor: Tensor, seconds: float | None) -> None:
-        """At the caller's caller. Nothing here may reach the program: the call has its result already."""
+        """At the line of the program. Nothing here may reach the program: the call has its result already."""
         try:
             with torch._C.DisableTorchFunction():  # or a subclass would be told of it
                 away = not tensor.is_cpu
@@ -133,7 +133,7 @@ class SyncWatch:
             if caller is None or (not away and kind_of(caller) == HIDDEN):
                 return  # ours, or torch's own on a tensor that is here anyway
             self._away += away
-            row = self._found.setdefault((op, *user_line(3)), [0.0, 0.0, 0.0])
+            row = self._found.setdefault((op, *user_line()), [0.0, 0.0, 0.0])
             row[0] += 1
             if seconds is not None:
                 row[1] += 1
@@ -144,8 +144,9 @@ class SyncWatch:
 
 def _caller() -> str | None:
     """The file that called the wrapper; None if it is one of ours."""
-    frame: FrameType | None = sys._getframe(3)
-    while frame is not None and frame.f_code.co_filename == INVISIBLE:
+    between = (_caller.__code__.co_filename, INVISIBLE)
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in between:
         frame = frame.f_back
     if frame is None:
         return None

@@ -19,7 +19,7 @@ from torch.compiler import is_compiling
 
 from clew.hooks.entry.patches import Patches
 from clew.hooks.entry.user_line import name_in_caller
-from clew.hooks.steps.light_recorder import PlainSteps
+from clew.hooks.steps.light_recorder import LightRecorder
 from clew.hooks.steps.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.labs.profiler.memory.growth_watch import GrowthWatch
 from clew.labs.profiler.torch_trace.trace_ranges import BACKWARD, MODULE, OWN, named
@@ -68,7 +68,7 @@ class Scopes:
             self._patches.wrap(record_function, "__exit__", self._leaving)
         self._patches.wrap(torch.autograd, "_engine_run_backward", _within(BACKWARD))
         self._patches.wrap(GradientNorm, "__call__", _within(OWN))
-        self._patches.wrap(PlainSteps, "write", _within(OWN))
+        self._patches.wrap(LightRecorder, "write", _within(OWN))
         self._patches.wrap(GrowthWatch, "_read", _within(OWN))
         self._patches.wrap(GrowthWatch, "_survey", _within(OWN))
 

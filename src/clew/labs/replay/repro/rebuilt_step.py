@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from clew.labs.replay.loss_gradients import each_gradient
 from clew.labs.replay.repro.saved_sources import (
     CannotRebuild,
     define_again,
@@ -31,7 +32,6 @@ from clew.labs.replay.repro.saved_sources import (
     why_undefined,
 )
 from clew.labs.replay.repro.saved_values import DERIVED, Values
-from clew.labs.snapshot.loss_gradients import each_gradient
 
 FORMAT = 2
 STILL_WRONG, CANNOT_RUN, NOT_COVERED = 1, 2, 3  # exit codes
@@ -214,8 +214,12 @@ def not_shown(data: dict[str, Any]) -> str | None:
     shown = data["shown"]
     if shown["seen"]:
         return None
-    then = "it is not known whether they ever were not" if shown["seen"] is None else "as when it was saved"
-    return f"not covered: the values are finite here, {then} ({shown['reason']})"
+    then = (
+        "it is unknown whether they were non-finite before"
+        if shown["seen"] is None
+        else "as when it was saved"
+    )
+    return f"not reproduced: the values are finite here, {then} ({shown['reason']})"
 
 
 def main(run: Callable[[], Again]) -> int:

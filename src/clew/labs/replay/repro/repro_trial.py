@@ -9,18 +9,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.hooks.steps.trained_models import unwrap
 from clew.labs.replay.repro.importable_names import live
 from clew.labs.replay.repro.rebuilt_step import SavedStep
 from clew.labs.replay.repro.saved_step import statements_of
-from clew.labs.snapshot.held_step import Autocast, HeldStep, Rng
-from clew.labs.snapshot.inplace_writes import Journal, written
-from clew.labs.snapshot.undisturbed import undisturbed
-from clew.measure.nested_tensors import tensors_in
+from clew.labs.snapshot.held_step import HeldStep
+from clew.labs.snapshot.inplace_writes import WriteJournal
+from clew.labs.snapshot.op_recorder import OpCall, OpRecorder
+from clew.labs.snapshot.snapshot import snapshot
 
-_FINITE = "run from what was saved, the values are finite"
+_FINITE = "replayed from the saved state, the values are finite"
 
 
 def tried(
@@ -38,7 +37,7 @@ def tried(
     shown: dict[str, Any] = {"seen": True, "reason": ""}  # nothing is to be noted in the folder
     plain = {**json.loads(json.dumps(data)), "shown": shown}
     try:
-        with undisturbed(_owners(held), Rng(), Autocast()) as journal, _Writes(journal, tensors.values()):
+        with snapshot(_owners(held)) as journal, _Writes(journal, tensors.values()):
             step = SavedStep(folder, data=plain, tensors=tensors, finder=live)
             bad = step.run(statements_of(plain["recipe"])).bad
     except Exception as error:  # noqa: BLE001 - the user's code may fail in any way
@@ -51,23 +50,21 @@ def tried(
     return {"seen": False, "reason": before or _FINITE}
 
 
-class _Writes(TorchDispatchMode):
+class _Writes(OpRecorder):
     """Notes writes to what is neither saved nor made here: a function may use a model of the program's."""
 
-    def __init__(self, journal: Journal, own: Iterable[Tensor]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+    def __init__(self, journal: WriteJournal, own: Iterable[Tensor]) -> None:
+        super().__init__(self._outside)
         self._journal = journal
         self._own = {_storage(tensor) for tensor in own}
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        for tensor in written(func, args, kwargs):
-            if _storage(tensor) not in self._own:
-                self._journal.note(tensor)
-        given = {_storage(tensor) for tensor in tensors_in((args, kwargs))}
-        result = func(*args, **kwargs)
-        self._own.update({_storage(tensor) for tensor in tensors_in(result)} - given)
-        return result
+    def _outside(self, tensor: Tensor) -> None:
+        if _storage(tensor) not in self._own:
+            self._journal.note(tensor)
+
+    def after_op(self, op: OpCall) -> None:
+        given = {_storage(tensor) for tensor in op.inputs}
+        self._own.update({_storage(tensor) for tensor in op.outputs} - given)
 
 
 def _storage(tensor: Tensor) -> int:
@@ -95,7 +92,7 @@ def _why_not(held: HeldStep) -> str | None:
     from clew.hooks.steps.pause import distributed
 
     if distributed():
-        return "it was one of several processes, and the others would have waited"
+        return "it was one of several processes, and the others would wait"
     if any(p.device.type != "cpu" for p, _ in held.parameters):
         return "it ran on an accelerator"
     return None

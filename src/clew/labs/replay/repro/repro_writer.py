@@ -31,9 +31,10 @@ from clew.labs.replay.repro.global_variables import describe_globals
 from clew.labs.replay.repro.repro_trial import tried
 from clew.labs.replay.repro.saved_description import Description, TooLargeError, unusable
 from clew.labs.replay.step_replay import Answer, recipe_for
-from clew.labs.snapshot.held_step import HeldStep, Rng
+from clew.labs.snapshot.held_step import HeldStep
 from clew.labs.snapshot.users_step.loss_recipe import Recipe
 from clew.labs.snapshot.users_step.purity import loaded, stored
+from clew.measure.rng import Rng
 
 LIMIT = 2 * 1024**3  # bytes of tensors
 Note = Callable[[dict[str, Any]], None]
@@ -57,7 +58,7 @@ class ReproWriter:
             self._note({"written": True, "path": str(folder), **write(folder, held, found, self._limit)})
         except TooLargeError:
             shutil.rmtree(folder, ignore_errors=True)
-            self._note({"written": False, "reason": f"it would hold more than {self._limit:,} bytes"})
+            self._note({"written": False, "reason": f"it would take more than {self._limit:,} bytes"})
         except NothingToRunError as error:
             self._note({"written": False, "reason": str(error)})
         except OSError as error:

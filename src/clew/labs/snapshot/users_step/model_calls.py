@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clew.labs.snapshot.fork import Fork
 from clew.labs.snapshot.step_batch import TARGET, Batch, joined
+from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
 from clew.measure.nested_tensors import map_tensors, tensors_in
@@ -84,11 +84,11 @@ def sizes_taken(subject: Subject, batch: Batch) -> set[int]:
     return taken
 
 
-def model_calls(subject: Subject, fork: Fork, batch: Batch) -> list[ModelCall]:
+def model_calls(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> list[ModelCall]:
     """The calls that the step makes on this batch; without a step, the only model on the inputs."""
     if subject.step is None:
         return [_plain_call(subject, batch)]
-    seen = fork.observe(batch)
+    seen = snapshot.observe(batch)
     return [
         ModelCall(name, subject.models[name], _plain(args), _plain(kwargs), output)
         for (name, args, kwargs), (_, output) in zip(seen.inputs, seen.outputs, strict=True)

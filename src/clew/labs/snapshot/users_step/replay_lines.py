@@ -14,9 +14,9 @@ Line = tuple[str | None, int | None]
 BOUNDARIES: set[CodeType] = set()  # what is below these frames is not part of the replay
 
 
-def line_now(skip: int = 1) -> Line:
-    """The innermost user frame; an installed library's where there is none."""
-    frame: FrameType | None = sys._getframe(skip)
+def line_now() -> Line:
+    """The innermost user frame; an installed library's where there is none; from any depth."""
+    frame: FrameType | None = sys._getframe(1)
     fallback: Line = (None, None)
     while frame is not None and frame.f_code not in BOUNDARIES:
         kind = kind_of(frame.f_code.co_filename)
@@ -38,9 +38,13 @@ def in_replay() -> bool:
     return False
 
 
-def called_by_clew(skip: int = 2) -> bool:
-    """Whether an operation is one of our own measurements: the nearest frame outside torch is ours."""
-    frame: FrameType | None = sys._getframe(skip)
+def called_by_clew() -> bool:
+    """Whether the operation that a dispatch mode asks about is one of our own measurements: the nearest frame
+    outside torch that called it is ours."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "__torch_dispatch__":
+        frame = frame.f_back  # the mode that asks
+    frame = frame.f_back if frame is not None else None
     while frame is not None:
         code = frame.f_code
         if code.co_filename.startswith(PACKAGE) and not code.co_filename.startswith(DEMO):

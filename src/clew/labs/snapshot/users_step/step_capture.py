@@ -21,15 +21,16 @@ from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.pause import distributed, unwatched
 from clew.hooks.steps.trained_models import Root, unwrap
 from clew.labs.snapshot.failure import failure
-from clew.labs.snapshot.fork import State
-from clew.labs.snapshot.held_step import Autocast, Rng
+from clew.labs.snapshot.held_step import Autocast
 from clew.labs.snapshot.step_batch import INPUT, TARGET, Batch
+from clew.labs.snapshot.step_snapshot import TrainingState
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.labs.snapshot.users_step.sample_dims import sample_dims
 from clew.labs.snapshot.users_step.step_function import Happened, Step, Unknown, calling_frame, candidates
 from clew.labs.snapshot.users_step.tensor_roles import Flow
 from clew.measure.nested_tensors import map_tensors, tensors_in
+from clew.measure.rng import Rng
 
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
@@ -42,7 +43,7 @@ MOST_FORWARDS = 64  # of models in one step
 SAME = 1e-4  # relative difference up to which two losses are the same: other kernels round differently
 SEVERAL = "training is spread over several processes"
 IN_TURN = "{number} losses are trained in turn ({places})"
-HINT = "examine the step itself: clew.examine(model, step=lambda batch: loss, batch_or_loader=loader)"
+HINT = "pass the step itself: clew.examine(model, step=lambda batch: loss, batch_or_loader=loader)"
 
 
 @dataclass
@@ -67,7 +68,7 @@ class Capture:
     def __post_init__(self) -> None:
         self._happened = Happened()
         self._modules: dict[str, nn.Module] = {}
-        self._initial: State | None = None
+        self._initial: TrainingState | None = None
         self._optimizers: list[Optimizer] = []
         self._step: Step | None = None  # that gives the loss again
         self._reader: Step | None = None  # that knows where the data is
@@ -103,7 +104,7 @@ class Capture:
         """`backward()` is about to run: the step is still there."""
         if self.finished or not loss.requires_grad:  # else backward() will fail
             return
-        where = user_line(1)
+        where = user_line()
         if self._initial is None:
             self._begin(loss, where)
         else:
@@ -128,7 +129,7 @@ class Capture:
         watcher = self.watcher
         watcher.optimizers.find_existing()
         self._optimizers = [o for ref in watcher.optimizers.created if (o := ref()) is not None]
-        self._initial = State.take(list(self._modules.values()), self._optimizers)
+        self._initial = TrainingState.take(list(self._modules.values()), self._optimizers)
         self.losses.append(self._value(loss))
         self._loader = self._loader_of_step()
         if distributed():
@@ -157,16 +158,16 @@ class Capture:
             if not reason:
                 return
             reasons.append(reason)
-        self._refused = reasons[0] if reasons else "the code that made the loss was not found"
+        self._refused = reasons[0] if reasons else "the code that computes the loss was not found"
 
     def _try(self, step: Step) -> str:
         """Run it once more: why it is of no use, or nothing."""
         values = step.read(self._happened)
         if values is None:
-            return "what it reads was not found"
+            return "its inputs were not found"
         bare = self._bare(values)
         if bare:
-            return f"{bare} is trained outside any module and optimizer"
+            return f"{bare} is trained, but is in no module or optimizer"
         taken = self._copied(values)
         holding = self.watcher.holding
         enabled, dtype = holding.autocast
@@ -185,7 +186,7 @@ class Capture:
         flow = Flow(tensors_in(taken.values))
         subject = Subject(self._modules, optimizers=self._optimizers, autocast=autocast)
         try:
-            with subject.fork():
+            with subject.snapshot():
                 Rng(*self.watcher.holding.rng).put()
                 with flow.watching(self._modules):
                     again = step.run(taken.values)
@@ -193,9 +194,9 @@ class Capture:
         except Exception as error:  # noqa: BLE001 - the user's code may fail in any way the second time
             return failure(error)
         if value is None:
-            return "what it gives is not one number with gradients"
+            return "its result is not a scalar with gradients"
         if not same(value, self.losses[-1]):
-            return f"run a second time, it gives {value:.6g} instead of {self.losses[-1]:.6g}"
+            return f"the second time, it gives {value:.6g} instead of {self.losses[-1]:.6g}"
         self._roles, self._shape = flow.roles(), _shape(taken.values)
         return ""
 

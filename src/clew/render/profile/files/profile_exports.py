@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from clew.records.step_costs import Profile
+from clew.render.bundle import BundleNotBuilt
 from clew.render.profile.files.chrome_trace import write_chrome_trace
 from clew.render.profile.files.op_csv import write_csv
 from clew.render.profile.files.pstats_file import write_pstats
@@ -41,13 +42,18 @@ def export(profile: Profile, run_folder: Path, out: Path, formats: Iterable[str]
     unknown = [name for name in wanted if name not in WRITERS]
     if unknown:
         raise CannotExport(f"no such format: {unknown[0]!r}; there are {', '.join(FORMATS)}")
-    written = []
+    written: list[Path] = []
+    failed = ""
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name in dict.fromkeys(wanted):
             file_name, write = WRITERS[name]
-            if write(profile, run_folder, out / file_name):
-                written.append(out / file_name)
+            try:
+                written += [out / file_name] if write(profile, run_folder, out / file_name) else []
+            except BundleNotBuilt as error:  # the other files need no page
+                failed = f"{file_name} is not written: {error}"
     except OSError as error:
         raise CannotExport(f"can't write to {out}: {error.strerror or error}") from error
+    if failed:
+        raise CannotExport(f"{failed}; the other files are in {out}" if written else failed)
     return written

@@ -1,30 +1,26 @@
-"""A place to try something in: the program's own modules, with everything put back afterwards.
+"""Training steps of the program on a snapshot: from the first state, with clones of the optimizers.
 
-Not a copy of the modules: the user's step reaches them by whatever names and closures it has.
-Parameters, buffers, gradients, modes, attributes, optimizer state and random generators are saved,
-set to the first state, and restored bit by bit.
+`snapshot.py` saves and puts back; here the program's own modules are set to their first state, the
+optimizers are cloned, and the user's step is run: once, looked into, or as a short training.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as global_modules
 from torch.optim import Optimizer
-from torch.optim import optimizer as global_optimizers
 from torch.overrides import TorchFunctionMode
 
 from clew.hooks.collect_loop.loss_calls import LOSSES
-from clew.labs.snapshot.held_step import Rng
-from clew.labs.snapshot.plain_state import PlainState
-from clew.labs.snapshot.undisturbed import is_users, undisturbed
+from clew.labs.snapshot.inplace_writes import same_values
+from clew.labs.snapshot.snapshot import snapshot
+from clew.measure.rng import seed_all
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -34,35 +30,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class State:
+class TrainingState:
     """Values of tensors and of optimizers at one moment."""
 
     tensors: list[tuple[Tensor, Tensor]]  # a parameter or buffer, and its values
     optimizers: list[tuple[Optimizer, dict[str, Any]]]
 
     @classmethod
-    def take(cls, modules: Sequence[nn.Module], optimizers: Sequence[Optimizer]) -> State:
-        found: dict[int, Tensor] = {}
-        for module in modules:
-            found.update({id(t): t for t in (*module.parameters(), *module.buffers())})
-        for optimizer in optimizers:
-            found.update({id(p): p for group in optimizer.param_groups for p in group["params"]})
-        values = [(t, t.detach().clone()) for t in found.values()]
+    def take(cls, modules: Sequence[nn.Module], optimizers: Sequence[Optimizer]) -> TrainingState:
+        values = [(t, t.detach().clone()) for t in trained_tensors(modules, optimizers)]
         return cls(values, [(o, _optimizer_state(o)) for o in optimizers])
 
     def put(self) -> None:
         """Write the values back into the same tensors."""
         with torch.no_grad():
             for tensor, value in self.tensors:
-                if not _identical(tensor, value):
+                if not same_values(tensor, value):
                     tensor.detach().copy_(value)
 
 
-def _identical(tensor: Tensor, value: Tensor) -> bool:
-    """Bit by bit; what has not changed is not written, which would count as a change of its own."""
-    if tensor.shape != value.shape or tensor.dtype != value.dtype:
-        return False
-    return torch.equal(tensor.detach(), value)
+def trained_tensors(modules: Sequence[nn.Module], optimizers: Sequence[Optimizer]) -> list[Tensor]:
+    """Parameters and buffers of the modules, and what else the optimizers update, each once."""
+    found: dict[int, Tensor] = {}
+    for module in modules:
+        found.update({id(t): t for t in (*module.parameters(), *module.buffers())})
+    for optimizer in optimizers:
+        found.update({id(p): p for group in optimizer.param_groups for p in group["params"]})
+    return list(found.values())
 
 
 def _optimizer_state(optimizer: Optimizer) -> dict[str, Any]:
@@ -123,7 +117,7 @@ class Seen:
     calls: list[LossCall] = field(default_factory=list)
 
 
-class Fork:
+class StepSnapshot:
     """Enter it, try things, leave it: nothing has happened."""
 
     def __init__(self, subject: Subject, seed: int = 0, *, fresh: bool = False) -> None:
@@ -133,20 +127,16 @@ class Fork:
         self._stack = contextlib.ExitStack()
         self.optimizers: list[Optimizer] = []
 
-    def __enter__(self) -> Fork:
+    def __enter__(self) -> StepSnapshot:
         subject = self._subject
         modules = list(subject.models.values())
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_no_anomaly_mode())
-            now = State.take(modules, subject.optimizers)
-            stack.callback(_restore, now, _gradients(now), _versions(now))
-            owners = list(_owners(subject))
-            stack.callback(PlainState.take(owners).put)
-            stack.enter_context(undisturbed(owners, Rng.take(), subject.autocast))
-            stack.enter_context(_without_users_hooks([tensor for tensor, _ in now.tensors]))
-            first = subject.initial or now
+            tensors = trained_tensors(modules, subject.optimizers)
+            owners = _owners(subject)
+            stack.enter_context(snapshot(owners, tensors=tensors, copy=True, autocast=subject.autocast))
+            first = subject.initial or TrainingState([], [])
             first.put()
-            for tensor, _ in now.tensors:
+            for tensor in tensors:
                 tensor.grad = None
             states = {id(o): s for o, s in first.optimizers}
             self.optimizers = [cloned_optimizer(o, states.get(id(o))) for o in subject.optimizers]
@@ -164,13 +154,7 @@ class Fork:
 
     def seed(self, number: int) -> None:
         """The same random numbers for what follows."""
-        torch.default_generator.manual_seed(number)  # torch.manual_seed queues calls for when CUDA starts
-        if torch.cuda.is_initialized():
-            torch.cuda.manual_seed_all(number)
-        random.seed(number)
-        import numpy as np
-
-        np.random.seed(number % 2**32)
+        seed_all(number)
 
     @property
     def optimizer(self) -> Optimizer:
@@ -266,67 +250,6 @@ def _owners(subject: Subject) -> Iterator[Any]:
             if id(owner) not in seen and hasattr(owner, "__dict__"):
                 seen.add(id(owner))
                 yield owner
-
-
-def _gradients(state: State) -> list[tuple[Tensor, Tensor | None]]:
-    return [(tensor, tensor.grad) for tensor, _ in state.tensors]
-
-
-def _versions(state: State) -> list[tuple[Tensor, int, bool]]:
-    return [(t, t._version, t.requires_grad) for t, _ in state.tensors if not t.is_inference()]
-
-
-def _restore(
-    state: State, gradients: list[tuple[Tensor, Tensor | None]], versions: list[tuple[Tensor, int, bool]]
-) -> None:
-    """Values first; then the counters, on which a graph of the user's may depend."""
-    state.put()
-    for tensor, gradient in gradients:
-        tensor.grad = gradient
-    for tensor, version, wanted in versions:
-        if tensor.requires_grad != wanted:
-            tensor.requires_grad_(wanted)
-        torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
-
-
-_ON_ALL_MODULES = (
-    "_global_forward_hooks",
-    "_global_forward_pre_hooks",
-    "_global_backward_hooks",
-    "_global_backward_pre_hooks",
-)
-_ON_ALL_OPTIMIZERS = ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")
-
-
-@contextlib.contextmanager
-def _without_users_hooks(tensors: Sequence[Tensor]) -> Iterator[None]:
-    """Hooks on tensors, and on all modules or optimizers: they may count, print or collect."""
-    registries = [vars(global_modules).get(name) for name in _ON_ALL_MODULES]
-    registries += [vars(global_optimizers).get(name) for name in _ON_ALL_OPTIMIZERS]
-    for tensor in tensors:
-        registries += [tensor._backward_hooks, getattr(tensor, "_post_accumulate_grad_hooks", None)]
-    taken = [(hooks, dict(hooks)) for hooks in registries if hooks]
-    for hooks, before in taken:
-        for key in [k for k, hook in before.items() if is_users(hook)]:
-            del hooks[key]
-    try:
-        yield
-    finally:
-        for hooks, before in taken:
-            if len(hooks) != len(before):
-                hooks.clear()
-                hooks.update(before)
-
-
-@contextlib.contextmanager
-def _no_anomaly_mode() -> Iterator[None]:
-    """Anomaly detection of the user's would print a trace of ours."""
-    before, check = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
-    torch.set_anomaly_enabled(False)
-    try:
-        yield
-    finally:
-        torch.set_anomaly_enabled(before, check)
 
 
 def _noting(seen: Seen, name: str) -> Callable[..., None]:

@@ -65,6 +65,53 @@ def rate_trial(run: RunView, name: str, seeds: int) -> RateTrial | None:
     )
 
 
+@dataclass(frozen=True)
+class LowerRateTrial:
+    """What a trial must show for a lower rate to be the better one."""
+
+    seeds: int = 3  # orders of the batches in which a trial must give the same
+    behind: float = 0.1  # share of the fall at a lower rate; rates in use gain several times the lower one's
+    fell: float = 0.05  # share of its start by which the loss must fall at the lower rate to show anything
+
+    def read(self, run: RunView, name: str) -> RateTrial | None:
+        """The trial, whatever it shows."""
+        return rate_trial(run, name, self.seeds)
+
+    def shown(self, run: RunView, name: str) -> RateTrial | None:
+        """The trial, if it shows that a lower rate is better."""
+        trial = self.read(run, name)
+        if trial is None or trial.warms_up or not trial.other < trial.rate:
+            return None
+        least = min(trial.other_gains)
+        if least < self.fell * abs(trial.start) or max(trial.gains) > self.behind * least:
+            return None
+        return trial  # also where a loss that is not finite can't be compared
+
+
+@dataclass(frozen=True)
+class HigherRateTrial:
+    """What a trial must show for a much higher rate to be the better one."""
+
+    seeds: int = 3  # orders of the batches in which a trial must give the same
+    share: float = 0.005  # of the best fall in the same steps; slow but usual rates have a few hundredths
+    factor: float = 100.0  # by which the better rate is higher; less may be patience, or a cautious choice
+    moved: float = 0.1  # share of its start by which the loss must fall at the higher rate
+
+    def read(self, run: RunView, name: str) -> RateTrial | None:
+        """The trial, whatever it shows."""
+        return rate_trial(run, name, self.seeds)
+
+    def shown(self, run: RunView, name: str) -> RateTrial | None:
+        """The trial, if it shows that a higher rate is better."""
+        trial = self.read(run, name)
+        if trial is None or trial.other < 0.99 * self.factor * trial.rate or trial.bottomless:
+            return None
+        least = min(trial.other_gains)
+        if least < self.moved * abs(trial.start) or max(trial.gains) > self.share * least:
+            return None
+        return trial
+
+
 def where(run: RunView, name: str) -> Site:
     """The call of `step()`, else the line at which the loss was seen."""
     site, _ = highest_rate(run)

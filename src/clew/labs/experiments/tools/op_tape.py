@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as hooks
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from clew.labs.snapshot.op_names import op_name
+from clew.labs.snapshot.op_recorder import ModulePaths, OpCall, OpRecorder
 from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES, Line, line_now
-from clew.measure.nested_tensors import tensors_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_SILENT = {"prim", "profiler"}  # namespaces of ops that compute nothing
 _WRITTEN = {
     "_unsafe_view": "reshape",
     "_reshape_alias": "reshape",
@@ -53,51 +50,25 @@ class Entry:
     kept: tuple[Tensor | None, ...]
 
 
-class Tape(TorchDispatchMode):
+class Tape(OpRecorder):
     """Records what runs inside it; `keep` takes from a result what is to be compared."""
 
     def __init__(self, models: Mapping[str, nn.Module], keep: Callable[[Tensor], Tensor | None]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.entries: list[Entry] = []
         self._keep = keep
-        self._paths = {id(m): (root, path) for root, top in models.items() for path, m in top.named_modules()}
-        self._stack: list[tuple[str | None, str | None]] = []
-        self._handles: list[Any] = []
-
-    def __enter__(self) -> Tape:
-        self._handles = [
-            hooks.register_module_forward_pre_hook(self._enter_module),
-            hooks.register_module_forward_hook(self._leave_module, always_call=True),
-        ]
-        super().__enter__()  # type: ignore[no-untyped-call]
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        super().__exit__(*exception)  # type: ignore[no-untyped-call]
-        for handle in self._handles:
-            handle.remove()
-            hooks._global_forward_hooks_always_called.pop(handle.id, None)
+        self._paths = ModulePaths(models)
 
     @property
     def here(self) -> tuple[str | None, str | None]:
         """The innermost module that is running: its root and path."""
-        return self._stack[-1] if self._stack else (None, None)
+        return self._paths.innermost(self.modules)
 
-    def _enter_module(self, module: nn.Module, _: Any) -> None:
-        self._stack.append(self._paths.get(id(module), self.here))
-
-    def _leave_module(self, *_: Any) -> None:
-        if self._stack:
-            self._stack.pop()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if str(func._schema.name).partition("::")[0] not in _SILENT:
-            kept = tuple(self._kept(t) for t in tensors_in(result))
-            root, module = self.here
-            name = op_name(func)
-            self.entries.append(Entry(Place(_WRITTEN.get(name, name), root, module, line_now(2)), kept))
-        return result
+    def after_op(self, op: OpCall) -> None:
+        kept = tuple(self._kept(tensor) for tensor in op.outputs)
+        root, module = self.here
+        name = op_name(op.func)
+        self.entries.append(Entry(Place(_WRITTEN.get(name, name), root, module, line_now()), kept))
 
     def _kept(self, tensor: Tensor) -> Tensor | None:
         if tensor.layout is not torch.strided:

@@ -1,0 +1,135 @@
+"""What happens in a training step: the events that seams report, and whoever records them.
+
+A seam reports to `StepMachine.recorder` and does not know which one that is:
+
+    FullRecorder   measures sampled steps, and understands every program
+    LightRecorder  notes light steps, those between samples, in a few words and writes them later
+    SILENT         takes no notice: nothing is attached, or Clew itself runs the user's code
+
+The recorder is exchanged at the boundary of a step (`StepMachine`). A seam that reports the beginning of a
+call reports its end to the same recorder, even if they were exchanged in between.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from torch import nn
+from torch.optim import Optimizer
+
+
+class Recorder(ABC):
+    """The events of a step, in the order in which most programs come to them. Reported on any thread."""
+
+    @abstractmethod
+    def batch_delivered(self, seconds: float, batch: Any) -> None:
+        """A loader gave a batch, which the program has waited for."""
+
+    @abstractmethod
+    def gradients_zeroed(self) -> None:
+        """`zero_grad()` returned."""
+
+    @abstractmethod
+    def forward_entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """A model is about to run. Whether `forward_left` or `forward_raised` is to follow."""
+
+    @abstractmethod
+    def forward_left(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+    ) -> None:
+        """The model returned."""
+
+    @abstractmethod
+    def forward_raised(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        """The model raised."""
+
+    @abstractmethod
+    def loss_entered(self) -> bool:
+        """One of torch's loss functions is about to run. Whether `loss_called` is to follow."""
+
+    @abstractmethod
+    def loss_called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
+        """The loss function returned."""
+
+    @abstractmethod
+    def loss_raised(self, kind: str, function: Any, args: Any, kwargs: Any, error: BaseException) -> None:
+        """The loss function raised; reported in any case."""
+
+    @abstractmethod
+    def backward_entered(self, tensors: Any) -> bool:
+        """`backward()` is about to run. Whether `backward_left` or `backward_raised` is to follow."""
+
+    @abstractmethod
+    def backward_left(self) -> None:
+        """`backward()` returned."""
+
+    @abstractmethod
+    def backward_raised(self) -> None:
+        """`backward()` raised."""
+
+    @abstractmethod
+    def update_entered(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """`optimizer.step()` is about to run: parameters are still intact."""
+
+    @abstractmethod
+    def update_left(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """`optimizer.step()` returned, which ends the program's step, or one of several parts of it."""
+
+    @abstractmethod
+    def scheduler_stepped(self, scheduler: Any) -> None:
+        """`scheduler.step()` returned."""
+
+
+class SilentRecorder(Recorder):
+    """Takes no notice."""
+
+    def batch_delivered(self, seconds: float, batch: Any) -> None:
+        """Not recorded."""
+
+    def gradients_zeroed(self) -> None:
+        """Not recorded."""
+
+    def forward_entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Not recorded."""
+        return False
+
+    def forward_left(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+    ) -> None:
+        """Not recorded."""
+
+    def forward_raised(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        """Not recorded."""
+
+    def loss_entered(self) -> bool:
+        """Not recorded."""
+        return False
+
+    def loss_called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
+        """Not recorded."""
+
+    def loss_raised(self, kind: str, function: Any, args: Any, kwargs: Any, error: BaseException) -> None:
+        """Not recorded."""
+
+    def backward_entered(self, tensors: Any) -> bool:
+        """Not recorded."""
+        return False
+
+    def backward_left(self) -> None:
+        """Not recorded."""
+
+    def backward_raised(self) -> None:
+        """Not recorded."""
+
+    def update_entered(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Not recorded."""
+
+    def update_left(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Not recorded."""
+
+    def scheduler_stepped(self, scheduler: Any) -> None:
+        """Not recorded."""
+
+
+SILENT = SilentRecorder()

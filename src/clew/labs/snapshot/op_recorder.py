@@ -1,0 +1,202 @@
+"""The one recorder of ops: what runs, in which modules, what it reads, writes and gives.
+
+A dispatch mode sees every op, global hooks see every module call, so control flow, reuse and functional
+calls come out in the program's own order. What to make of it is up to a subclass: `Tracer` describes a
+forward, `Microscope` follows non-finite values, `Tape` keeps results to compare.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as global_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from clew.labs.snapshot.inplace_writes import written
+from clew.measure.nested_tensors import tensors_in
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_SILENT = {"prim", "profiler"}  # namespaces of ops that compute nothing
+
+
+class OpCall:
+    """One op as it runs; `result` is set once it has."""
+
+    def __init__(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.func = func
+        self.args = args
+        self.kwargs = kwargs
+        self.result: Any = None
+
+    @cached_property
+    def inputs(self) -> list[Tensor]:
+        """The tensors among its arguments."""
+        found = tensors_in(self.args)
+        return [*found, *tensors_in(self.kwargs)] if self.kwargs else found
+
+    @cached_property
+    def writes(self) -> list[Tensor]:
+        """The tensors among its arguments that it writes to."""
+        return written(self.func, self.args, self.kwargs)
+
+    @cached_property
+    def outputs(self) -> list[Tensor]:
+        """The tensors that it gave."""
+        return tensors_in(self.result)
+
+
+class OpRecorder(TorchDispatchMode):
+    """Records what runs inside it. Subclasses say what is done before and after each op and module call.
+
+    `before_write` is told of each tensor that an op is about to write to, as `WriteJournal` wants it.
+    """
+
+    def __init__(self, before_write: Callable[[Tensor], None] | None = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.modules: list[nn.Module] = []  # that are running, the innermost last
+        self._before_write = before_write
+        self._hooks = contextlib.ExitStack()
+        self._depth = 0
+
+    # -- for subclasses --
+
+    def wants(self, func: Any) -> bool:
+        """Whether this op counts."""
+        return True
+
+    def before_op(self, op: OpCall) -> None:
+        """It is about to run, and to write."""
+
+    def run(self, op: OpCall) -> Any:
+        """Run it; what this raises has failed the op."""
+        return op.func(*op.args, **op.kwargs)
+
+    def after_op(self, op: OpCall) -> None:
+        """It has run."""
+
+    def op_failed(self, op: OpCall) -> None:
+        """It has raised."""
+
+    def entered(self, module: nn.Module, args: Any) -> None:
+        """A module is being called; it is in `modules` already."""
+
+    def left(self, module: nn.Module, args: Any, output: Any) -> None:
+        """A module has returned or raised; it is no longer in `modules`."""
+
+    # -- the machinery --
+
+    def __enter__(self) -> Self:
+        if not self._depth:
+            self._hooks.enter_context(module_hooks(self._enter_module, self._leave_module))
+        self._depth += 1
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)  # type: ignore[no-untyped-call]
+        self._depth -= 1
+        if not self._depth:
+            self._hooks.close()
+            self.modules.clear()
+
+    def _enter_module(self, module: nn.Module, args: Any) -> None:
+        self.modules.append(module)
+        self.entered(module, args)
+
+    def _leave_module(self, module: nn.Module, args: Any, output: Any) -> None:
+        if not any(running is module for running in self.modules):
+            return
+        while self.modules.pop() is not module:
+            pass  # an exception ended those inside it
+        self.left(module, args, output)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if _namespace(func) in _SILENT or not self.wants(func):
+            return func(*args, **kwargs)
+        if torch.is_inference_mode_enabled():  # composite ops arrive whole there
+            with self:
+                parts = func.decompose(*args, **kwargs) if hasattr(func, "decompose") else NotImplemented
+            if parts is not NotImplemented:
+                return parts
+        op = OpCall(func, args, kwargs)
+        self.before_op(op)
+        if self._before_write is not None:
+            for tensor in op.writes:
+                self._before_write(tensor)
+        try:
+            op.result = self.run(op)
+        except Exception:
+            self.op_failed(op)
+            raise
+        self.after_op(op)
+        return op.result
+
+
+@contextlib.contextmanager
+def module_hooks(
+    before: Callable[[nn.Module, Any], None], after: Callable[..., None], *, with_kwargs: bool = False
+) -> Iterator[None]:
+    """Called around every call of a module, `after` also when it raises.
+
+    `with_kwargs`: it is given the keyword arguments too; an older torch does not tell them.
+    """
+    told = with_kwargs and hasattr(global_hooks, "_global_forward_hooks_with_kwargs")
+
+    def without_kwargs(module: nn.Module, args: Any, output: Any) -> None:
+        after(module, args, {}, output)
+
+    options = {"with_kwargs": True} if told else {}
+    handles = [
+        global_hooks.register_module_forward_pre_hook(before),
+        global_hooks.register_module_forward_hook(
+            after if told or not with_kwargs else without_kwargs, always_call=True, **options
+        ),
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+            for forgotten in ("_global_forward_hooks_always_called", "_global_forward_hooks_with_kwargs"):
+                getattr(global_hooks, forgotten, {}).pop(handle.id, None)  # by torch, when it removes one
+
+
+class ModulePaths:
+    """The names of modules: of the root that they belong to, and their path in it."""
+
+    def __init__(self, roots: Mapping[str, nn.Module]) -> None:
+        self._known: dict[int, tuple[str, str]] = {}
+        self._keep: list[nn.Module] = []  # an identity is one only while its owner lives
+        for name, root in roots.items():
+            self.add(name, root)
+
+    def add(self, name: str, root: nn.Module) -> None:
+        self._known.update({id(module): (name, path) for path, module in root.named_modules()})
+        self._keep.append(root)
+
+    def knows(self, module: nn.Module) -> bool:
+        return id(module) in self._known
+
+    def of(self, module: nn.Module) -> tuple[str, str] | tuple[None, None]:
+        return self._known.get(id(module), (None, None))
+
+    def innermost(self, running: list[nn.Module]) -> tuple[str, str] | tuple[None, None]:
+        """Of the running modules the innermost that has a name."""
+        for module in reversed(running):
+            known = self._known.get(id(module))
+            if known is not None:
+                return known
+        return None, None
+
+
+@lru_cache(maxsize=4096)
+def _namespace(func: Any) -> str:
+    return str(getattr(func, "namespace", ""))

@@ -1,0 +1,139 @@
+"""Signals of the user's own: a function that is called on sampled steps, and whose numbers are recorded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clew.records import signals
+from clew.records.extensions import CannotRegister, Extensions
+from clew.records.facts.run_facts import CustomSignalFact
+from clew.records.site import Site
+from clew.session.activities.activity import Activity
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim import Optimizer
+
+    from clew.hooks.entry.guard import Guard
+    from clew.hooks.seams.torch_hooks import Seams
+    from clew.hooks.steps.watcher import Watcher
+
+NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
+
+
+@dataclass(frozen=True)
+class SampledStep:
+    """What a signal is computed from: the step just before the parameters are updated."""
+
+    step: int
+    models: Mapping[str, nn.Module]  # the outermost ones, by their names in the run
+    optimizers: tuple[Optimizer, ...]
+
+
+Collect = Callable[[SampledStep], Any]
+
+
+@dataclass(frozen=True)
+class UserSignal:
+    """A name, what it means, and how to compute it: a number, or a number for each module's path."""
+
+    name: str
+    collect: Collect
+    unit: str = ""  # "s", "B", "share" (0 to 1), "count", or empty for a number without one
+    meaning: str = ""
+
+
+def as_signal(given: Any, name: str, unit: str = "", meaning: str = "") -> UserSignal:
+    """A signal out of a function, or one that is made already."""
+    if isinstance(given, UserSignal):
+        return given
+    if not callable(given):
+        raise CannotRegister(f"a signal is a function of a step, not {type(given).__name__}")
+    if not NAME.fullmatch(name):
+        raise CannotRegister(f"a signal's name is lower-case words joined by dots, not {name!r}")
+    if signals.find(name) is not None:
+        raise CannotRegister(f"{name} is one of Clew's own signals; choose another name")
+    return UserSignal(name, given, unit, meaning or (given.__doc__ or "").strip().partition("\n")[0])
+
+
+SIGNALS: Extensions[UserSignal] = Extensions("clew.signals", lambda given, name: as_signal(given, name))
+
+
+class UserSignals(Activity):
+    """Asks each signal on each sampled step, when gradients exist and parameters are still unchanged."""
+
+    name = "signals"
+
+    def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
+        """Signals may be registered at any time, so that they are looked up on each sampled step."""
+        self._watcher = watcher
+        self._guard = guard
+        self._probes: dict[str, Callable[[SampledStep], None]] = {}
+        self._tables: dict[tuple[str, str], int] = {}
+        self._last = -1
+        self._installed = list(SIGNALS.installed())
+        for name, reason in SIGNALS.broken().items():
+            self._session.incidents.report(f"the signal {name} {reason}")
+        earlier, own = watcher.before_update, guard.inner(self.name, self._collect)
+
+        def before_update() -> None:
+            if earlier is not None:
+                earlier()
+            own()
+
+        watcher.before_update = before_update
+
+    def _collect(self) -> None:
+        """Once in a step, which may have several optimizers."""
+        if self._watcher.step == self._last or not (SIGNALS.registered or self._installed):
+            return
+        self._last = self._watcher.step
+        step = self._sampled_step()
+        for name, signal in SIGNALS.all().items():
+            if name not in self._probes:
+                self._probes[name] = self._probe(signal)
+            self._probes[name](step)
+
+    def _sampled_step(self) -> SampledStep:
+        watcher = self._watcher
+        roots = [(root.name, root.module()) for root in watcher.models.roots]
+        optimizers = [state.optimizer() for state in watcher.optimizers.states]
+        return SampledStep(
+            watcher.step,
+            {name: module for name, module in roots if module is not None},
+            tuple(optimizer for optimizer in optimizers if optimizer is not None),
+        )
+
+    def _probe(self, signal: UserSignal) -> Callable[[SampledStep], None]:
+        """One signal made harmless: a failure switches this one off, and random numbers go on unchanged."""
+        import torch
+
+        from clew.measure.rng import Rng
+
+        known = CustomSignalFact(signal.name, signal.unit, signal.meaning)  # for readers who do not have it
+        known.write(self._session.writer, self._watcher.step)
+
+        def collect(step: SampledStep) -> None:
+            before = Rng.take()
+            try:
+                with torch.no_grad():
+                    found = signal.collect(step)
+            finally:
+                before.put()
+            places = found if isinstance(found, Mapping) else {"": found}
+            for place, value in places.items():
+                table = self._table(signal.name, str(place))
+                self._session.writer.row(table, step.step, (float(value),))
+
+        return self._guard.inner(f"signal {signal.name}", collect)
+
+    def _table(self, signal: str, place: str) -> int:
+        table = self._tables.get((signal, place))
+        if table is None:
+            writer = self._session.writer
+            table = writer.table([signal], [writer.site(Site(module=place or None))])
+            self._tables[signal, place] = table
+        return table

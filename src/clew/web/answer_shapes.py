@@ -1,0 +1,825 @@
+"""The shapes of the API's answers, each written once.
+
+The answers are typed with them; the OpenAPI document, the reference in docs/api.md and the types of the
+browser (ui/src/answers.ts) are made from them by `scripts/docs`. Within version 1 of the API fields are
+added, never removed or given another meaning.
+
+A class of a shape that is `total=False` lists the fields that may be absent. Shapes with a field called
+`class` or `from` are written as a call, since these are words of Python's own.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypedDict
+
+SeverityWord = Literal["error", "warning", "advice"]
+StateWord = Literal["running", "finished", "failed", "killed", "empty", "unreadable"]
+VerdictWord = Literal["ready", "pending", "none", "failed"]
+AxisWord = Literal["step", "wall", "epoch"]
+ScaleWord = Literal["log", "linear", "share", "diverging"]
+Numbers = list[float | None]  # null: not finite, or not recorded
+NumberOrWord = float | str  # "nan", "inf" and "-inf" where JSON has no number
+
+
+class ErrorText(TypedDict):
+    """What is wrong, in one line."""
+
+    code: str
+    message: str
+
+
+class ErrorAnswer(TypedDict):
+    """Any answer that is not 200."""
+
+    error: ErrorText
+
+
+class SiteJson(TypedDict, total=False):
+    """Where in the program: what is not known is absent or null."""
+
+    module: str | None
+    op: str | None
+    file: str | None
+    line: int | None
+    phase: str | None
+    root: str | None
+    param: str | None
+
+
+# -- the verdict: exactly `clew why --json` --
+
+
+class _EvidenceBase(TypedDict):
+    text: str
+    signal: str | None
+    site: SiteJson | None
+    steps: list[int]
+    values: list[NumberOrWord]
+
+
+class EvidenceJson(_EvidenceBase, total=False):
+    """One observation, with the numbers behind it where there is a series."""
+
+    x: Annotated[list[float], "where the values are not by step"]
+    x_label: Annotated[str, "learning rate"]
+
+
+class ExhibitJson(TypedDict):
+    """A sample of the user's data."""
+
+    kind: Annotated[str, "image, text, numbers or wave"]
+    caption: str
+    data: Annotated[Any, "image: rows of 0–255 or of [r, g, b]; text: a string; numbers and wave: a list"]
+
+
+class ProofJson(TypedDict):
+    """The same steps without and with the fix, on a snapshot."""
+
+    fix: str
+    steps: int
+    seeds: int
+    before: NumberOrWord
+    after: NumberOrWord
+    before_spread: list[NumberOrWord]
+    after_spread: list[NumberOrWord]
+    helped: bool | None
+
+
+class _FindingBase(TypedDict):
+    check: str
+    id: str
+    severity: SeverityWord
+    confidence: str
+    message: str
+    site: SiteJson
+    step: int | None
+    evidence: list[EvidenceJson]
+    fix: str
+    because: list[str]
+
+
+class FindingJson(_FindingBase, total=False):
+    """A check's conclusion: what is wrong, where, on what evidence and how to fix it."""
+
+    exhibits: list[ExhibitJson]
+    proof: ProofJson | None
+
+
+class JudgedRun(TypedDict):
+    """The run that a verdict is about."""
+
+    id: str
+    path: str
+    script: str
+    state: str
+    steps: int
+    started: float | None
+    ranks: int
+    checks: int
+    damage: list[str]
+    incidents: list[str]
+    idle: str | None
+
+
+class NotJudgedJson(TypedDict):
+    """A check that could not judge."""
+
+    check: str
+    reason: str
+
+
+class IgnoredJson(TypedDict):
+    """A check that was told to stay silent."""
+
+    check: str
+    why: str
+
+
+class VerdictJson(TypedDict):
+    """What `clew why --json` writes."""
+
+    run: JudgedRun
+    findings: list[FindingJson]
+    not_judged: list[NotJudgedJson]
+    ruled_out: list[str]
+    ignored: list[IgnoredJson]
+
+
+# -- runs --
+
+
+class RootCause(TypedDict):
+    """The finding to read first."""
+
+    check: str
+    severity: SeverityWord
+    message: str
+
+
+class FindingCounts(TypedDict):
+    """Findings by severity."""
+
+    error: int
+    warning: int
+    advice: int
+
+
+class VerdictCells(TypedDict):
+    """What a row says of the verdict."""
+
+    verdict: VerdictWord | None
+    worst: SeverityWord | None
+    root_cause: RootCause | None
+    findings: FindingCounts | None
+
+
+class RunRow(VerdictCells):
+    """A row of `runs`. Of an unreadable run most fields are null."""
+
+    id: str
+    name: str | None
+    state: StateWord
+    error: Annotated[str | None, "why the run is unreadable"]
+    started: Annotated[float | None, "seconds since 1970"]
+    ended: float | None
+    duration: Annotated[float | None, "seconds"]
+    steps: int | None
+    script: str | None
+    command: str | None
+    host: str | None
+    user: str | None
+    hparams: Annotated[dict[str, Any] | None, "flat: nested names joined by dots"]
+    last_loss: float | None
+    metrics: dict[str, float | None] | None
+    ranks: int | None
+    damage: Annotated[list[str] | None, "what could not be read"]
+    version: Annotated[int, "grows when the run has new data"]
+
+
+class RunList(TypedDict):
+    """`runs`: all runs, newest first."""
+
+    dir: str
+    version: Annotated[str, "of Clew"]
+    now: Annotated[float, "the server's clock"]
+    runs: list[RunRow]
+
+
+class SourceLines(TypedDict):
+    """Recorded lines of code around a finding."""
+
+    file: str
+    line: int
+    first: Annotated[int, "number of the first line"]
+    lines: list[str]
+
+
+class DiffLine(TypedDict):
+    """A line of the fix as a diff."""
+
+    line: int | None
+    mark: Literal[" ", "+", "-"]
+    text: str
+
+
+class EvidenceLink(TypedDict):
+    """Where a piece of evidence is to be seen."""
+
+    key: Annotated[str | None, "of its series, for charts"]
+    site: Annotated[str | None, "site id, for layers and histograms"]
+
+
+class FindingLinks(TypedDict):
+    """`links[i]` belongs to `verdict.findings[i]`: where it is to be seen."""
+
+    code: SourceLines | None
+    diff: Annotated[list[DiffLine] | None, "the fix, where it can be written as one"]
+    evidence: list[EvidenceLink]
+    site: str | None
+    module: Annotated[str | None, "module path, for the graph"]
+    page: Annotated[str | None, "the check's documentation"]
+
+
+class CheckPage(TypedDict):
+    """A check's documentation, Markdown."""
+
+    id: str
+    title: str
+    text: str
+
+
+class GitState(TypedDict):
+    """The commit that the run was made from."""
+
+    commit: str
+    branch: str | None
+    dirty: bool | None
+
+
+class ConfigRow(TypedDict):
+    """Settings as they were recorded."""
+
+    source: Any
+    step: int
+    values: Any
+
+
+class EventRow(TypedDict):
+    """Something that happened once."""
+
+    kind: str
+    step: int
+    data: dict[str, Any]
+
+
+class AxisEnds(TypedDict):
+    """How far an axis goes."""
+
+    first: float
+    last: float
+
+
+class EpochAxis(AxisEnds):
+    """Epochs, and how they are known."""
+
+    steps: Annotated[float, "of one epoch"]
+    source: str
+
+
+class AxesOffered(TypedDict):
+    """The axes that a run has."""
+
+    step: AxisEnds
+    wall: AxisEnds | None
+    epoch: EpochAxis | None
+
+
+ModelRow = TypedDict(
+    "ModelRow",
+    {
+        "root": str,
+        "class": str,
+        "file": str | None,
+        "line": int | None,
+        "parameters": int,
+        "modules": Annotated[int, "how many"],
+    },
+)
+
+
+class ViewsOffered(TypedDict):
+    """Which views have something to draw."""
+
+    series: bool
+    layers: bool
+    histograms: bool
+    graph: bool
+    profile: bool
+    data: bool
+    notes: bool
+
+
+class RunDetail(TypedDict):
+    """`runs/{id}`: everything about one run but its series."""
+
+    run: RunRow
+    meta: Annotated[dict[str, Any], "run.json as it is"]
+    versions: dict[str, Any]
+    git: GitState | None
+    config: list[ConfigRow]
+    verdict: VerdictJson | None
+    verdict_state: VerdictWord
+    verdict_error: str | None
+    verdict_steps: Annotated[int | None, "how many steps the verdict is of"]
+    links: list[FindingLinks]
+    pages: Annotated[dict[str, CheckPage], "of the checks found, by name"]
+    events: list[EventRow]
+    axes: AxesOffered
+    models: list[ModelRow]
+    has: ViewsOffered
+    ranks: list[int]
+    damage: list[str]
+    incidents: list[str]
+
+
+# -- series --
+
+
+class SignalChart(TypedDict):
+    """The chart at the top of the charts page that shows a series."""
+
+    title: str
+    together: Annotated[bool, "with all others of this title, rather than alone"]
+    large: bool
+    robust: Annotated[bool, "the axis leaves out a few far-off points"]
+    line: Annotated[str, "what the series is called there"]
+
+
+class SignalRow(TypedDict):
+    """A series of a run."""
+
+    key: str
+    signal: str
+    site: SiteJson
+    site_id: str
+    label: str
+    group: str
+    rank: int
+    points: int
+    first: Annotated[int, "step"]
+    last: Annotated[int, "step"]
+    unit: Annotated[str, "s, B, share, count, bits, 1/s or empty"]
+    title: str
+    about: str
+    chart: SignalChart | None
+    glance: Annotated[bool, "shown beside a layer in the graph"]
+
+
+class GroupCount(TypedDict):
+    """A group of series, and how many it has."""
+
+    name: str
+    count: int
+
+
+class SignalList(TypedDict):
+    """`runs/{id}/signals`: a page of the list of series."""
+
+    total: int
+    offset: int
+    groups: list[GroupCount]
+    signals: list[SignalRow]
+
+
+class SeriesName(TypedDict):
+    """What a series is called."""
+
+    key: str
+    signal: str
+    site: SiteJson
+    label: str
+    unit: str
+
+
+class _SeriesValues(TypedDict):
+    exact: Annotated[bool, "every bucket is one point"]
+    total: Annotated[int, "points within the range"]
+    mean: Numbers
+    marks: Annotated[list[tuple[int, str]], "index, and nan, inf or -inf"]
+
+
+class SeriesValues(_SeriesValues, total=False):
+    """Each bucket of a series; `min`, `max` and `count` are absent where every bucket is one point."""
+
+    min: Numbers
+    max: Numbers
+    count: list[int]
+    bad: Annotated[list[int], "non-finite values; absent where all are zero"]
+
+
+class SeriesPart(SeriesName, SeriesValues):
+    """One series at one zoom."""
+
+    x: Annotated[Numbers, "where each bucket begins, on the axis asked for"]
+    steps: list[int]
+
+
+class MissingSeries(TypedDict):
+    """A key that the run does not have."""
+
+    key: str
+    missing: str
+
+
+_SeriesRange = TypedDict(
+    "_SeriesRange",
+    {
+        "x": AxisWord,
+        "from": float | None,
+        "to": float | None,
+        "series": list[SeriesPart | MissingSeries],
+    },
+)
+
+
+class SeriesAnswer(_SeriesRange, total=False):
+    """`runs/{id}/series`: points of series at any zoom."""
+
+    version: Annotated[int, "of the run; absent in a report"]
+
+
+# -- layers --
+
+
+class LayerStat(TypedDict):
+    """A statistic that can be mapped."""
+
+    stat: str
+    label: str
+    unit: str
+    scale: ScaleWord
+    good: Annotated[list[float] | None, "where it usually lies when all is well"]
+
+
+LayerRow = TypedDict(
+    "LayerRow",
+    {
+        "site": str,
+        "key": str,
+        "module": str | None,
+        "param": str | None,
+        "op": str | None,
+        "root": str | None,
+        "class": str | None,
+        "label": str,
+        "file": str | None,
+        "line": int | None,
+        "depth": Annotated[int, "place in the order of the forward"],
+        "numel": int | None,
+    },
+)
+
+
+class _LayerCells(TypedDict):
+    exact: Annotated[bool, "one column per recorded step"]
+    columns: Annotated[list[int], "the steps at which columns begin"]
+    layers: list[LayerRow]
+    mean: list[Numbers]
+    bad: Annotated[list[tuple[int, int, int]], "row, column, how many values are not finite"]
+
+
+class LayerCells(_LayerCells, total=False):
+    """The cells of a map; `min` and `max` where a column holds several steps."""
+
+    min: list[Numbers]
+    max: list[Numbers]
+
+
+class StatChosen(TypedDict):
+    """Which statistic is mapped, and which there are."""
+
+    stats: list[LayerStat]
+    stat: str
+    unit: str
+    scale: ScaleWord
+
+
+class LayerMap(StatChosen, LayerCells):
+    """`runs/{id}/layers`: one statistic of every layer over time."""
+
+
+class _Missing(TypedDict):
+    missing: Annotated[str, "why there is nothing, or how to get it"]
+
+
+class MissingStats(_Missing, total=False):
+    """There is nothing to show; `stats` says what else there is."""
+
+    stats: list[Any]
+
+
+class HistogramHead(TypedDict):
+    """Which histograms are shown, and which there are."""
+
+    stats: list[str]
+    stat: str
+    site: SiteJson
+    site_id: str
+    label: str
+    kinds: Annotated[list[str], "log2, and linear where signed histograms were recorded"]
+
+
+class PowerBins(TypedDict):
+    """Shares of values in each power of two."""
+
+    kind: Literal["log2"]
+    edges: list[float]
+    steps: list[int]
+    counts: list[Numbers]
+    exact: bool
+
+
+class SignedBins(TypedDict):
+    """Shares of values in bins of equal width."""
+
+    kind: Literal["linear"]
+    lo: Numbers
+    hi: Numbers
+    steps: list[int]
+    counts: list[Numbers]
+    exact: bool
+
+
+class PowerHistograms(HistogramHead, PowerBins):
+    """`runs/{id}/histograms` in powers of two."""
+
+
+class SignedHistograms(HistogramHead, SignedBins):
+    """`runs/{id}/histograms` with `kind=linear`."""
+
+
+class HistogramSite(TypedDict):
+    """A layer that has histograms."""
+
+    site: str
+    label: str
+    stats: list[str]
+
+
+class HistogramSites(TypedDict):
+    """`runs/{id}/histograms` without a site: what there is."""
+
+    sites: list[HistogramSite]
+
+
+# -- what lies in the run's folder --
+
+
+GraphModule = TypedDict(
+    "GraphModule",
+    {
+        "path": str,
+        "class": str,
+        "file": str | None,
+        "line": int | None,
+        "order": int,
+        "parameters": int,
+        "trainable": int,
+    },
+)
+GraphModel = TypedDict(
+    "GraphModel",
+    {
+        "root": str,
+        "class": str,
+        "file": str | None,
+        "line": int | None,
+        "modules": list[GraphModule],
+    },
+)
+
+
+class ModuleHealth(TypedDict):
+    """What was found at a module."""
+
+    severity: SeverityWord
+    checks: list[str]
+
+
+class GraphAnswer(TypedDict):
+    """`runs/{id}/graph`: the model."""
+
+    models: list[GraphModel]
+    graphs: Annotated[list[dict[str, Any]], "the content of each graph file"]
+    layouts: Annotated[list[dict[str, Any] | None], "where the boxes of each graph stand; null: damaged"]
+    health: Annotated[dict[str, ModuleHealth], "by module path"]
+    time: Annotated[dict[str, float] | None, "seconds of each module, where the run was profiled"]
+    missing: str | None
+
+
+class StepPart(TypedDict):
+    """A part of a step, and the key of its series."""
+
+    name: str
+    key: str
+
+
+class StepTimes(TypedDict):
+    """The times of every step."""
+
+    unit: str
+    parts: list[StepPart]
+    total: Annotated[str | None, "key of step.time"]
+
+
+class ProfileAnswer(TypedDict):
+    """`runs/{id}/profile`: where time and memory go."""
+
+    steps: StepTimes
+    profile: Annotated[dict[str, Any] | None, "the content of traces/profile.json"]
+    missing: str | None
+
+
+class DataFile(TypedDict):
+    """A file of the run's data folder, by its stem."""
+
+    name: str
+    content: Any
+
+
+class DataAnswer(TypedDict):
+    """`runs/{id}/data`: samples and batches as recorded."""
+
+    files: list[DataFile]
+    loaders: Annotated[list[dict[str, Any]], "`loader` facts"]
+    labels: Annotated[list[dict[str, Any]], "the newest `labels` fact of each call"]
+    inputs: Annotated[list[str], "keys of `input.*` series"]
+    missing: str | None
+
+
+class NotesAnswer(TypedDict):
+    """`runs/{id}/notes`: the author's Markdown."""
+
+    markdown: str
+    modified: float | None
+
+
+# -- runs side by side --
+
+
+class SettingRow(TypedDict):
+    """A setting in each of the runs."""
+
+    name: str
+    values: list[Any]
+    same: bool
+
+
+class MetricCell(TypedDict):
+    """A metric in one run; the tail is the last tenth of its points, at most 100."""
+
+    last: float | None
+    min: float | None
+    max: float | None
+    mean_tail: float | None
+    std_tail: float | None
+    tail: int
+    step: int
+
+
+class MetricSpread(TypedDict):
+    """Over the last values of the runs."""
+
+    min: float
+    max: float
+    mean: float
+    std: float
+    n: int
+
+
+class MetricRow(TypedDict):
+    """A metric in each of the runs."""
+
+    name: str
+    values: list[MetricCell | None]
+    spread: MetricSpread | None
+
+
+class FindingCell(TypedDict):
+    """A finding of one run."""
+
+    severity: SeverityWord
+    message: str
+    root: Annotated[bool, "nothing else caused it"]
+    index: int
+
+
+class FindingRow(TypedDict):
+    """A check that found something in any of the runs."""
+
+    check: str
+    id: str
+    runs: list[FindingCell | None]
+
+
+class SharedSignal(TypedDict):
+    """A series that at least two runs have."""
+
+    signal: str
+    label: str
+    unit: str
+    place: Annotated[int | None, "of its chart on the page; null: drawn only on request"]
+    keys: list[str | None]
+
+
+class CompareAnswer(TypedDict):
+    """`compare`: runs side by side."""
+
+    runs: list[RunRow]
+    config: Annotated[list[SettingRow], "differing ones first"]
+    metrics: list[MetricRow]
+    findings: list[FindingRow]
+    signals: list[SharedSignal]
+    versions: list[SettingRow]
+
+
+# -- what is sent as it changes --
+
+
+class RunBrief(TypedDict):
+    """What a row says that changes."""
+
+    id: str
+    state: StateWord
+    steps: int | None
+    version: int
+    verdict: VerdictWord | None
+
+
+class RunsEvent(TypedDict):
+    """The event `runs`: rows that changed (all at first), and ids that are gone."""
+
+    runs: list[RunBrief]
+    gone: list[str]
+
+
+class RunEvent(RunBrief):
+    """The event `run`: how one run is now."""
+
+    last_loss: float | None
+    verdict_version: Annotated[int, "grows when the verdict was computed anew"]
+    notes: Annotated[float, "when the notes were changed, 0 if there are none"]
+
+
+class GoneEvent(TypedDict):
+    """The event `gone`, the last one: the folder has disappeared."""
+
+    id: str
+
+
+# -- files --
+
+
+class _StoredSeries(SeriesName, SeriesValues):
+    steps: list[int]
+
+
+class StoredSeries(_StoredSeries, total=False):
+    """A series in a report, with its places on all axes that the run has."""
+
+    wall: Numbers
+    epoch: Numbers
+
+
+class ReportInfo(TypedDict):
+    """What a report says about itself."""
+
+    made: float
+    version: str
+    title: str
+    notes: str
+    limit: int
+    bounded: bool
+    says: str
+    left_out: list[str]
+
+
+LayersAnswer = LayerMap | MissingStats
+HistogramsAnswer = PowerHistograms | SignedHistograms | HistogramSites | MissingStats
+
+ANSWERS: dict[str, Any] = {
+    "Site": SiteJson,
+    "Run": RunRow,
+    "Error": ErrorAnswer,
+    "Runs": RunList,
+    "Detail": RunDetail,
+    "Signals": SignalList,
+    "Series": SeriesAnswer,
+    "Layers": LayersAnswer,
+    "Histograms": HistogramsAnswer,
+    "Graph": GraphAnswer,
+    "Profile": ProfileAnswer,
+    "Data": DataAnswer,
+    "Notes": NotesAnswer,
+    "Compare": CompareAnswer,
+}  # by the name that the OpenAPI document has for it
