@@ -107,7 +107,9 @@ def play(job: Job) -> Checked:
 
 def _read(report: dict[str, Any], job: Job, expected: str | None, levels: Sequence[str]) -> Checked:
     asked = report["preflight"]["experiments"]
-    late = [row["name"] for row in asked if "not done after" in row["reason"] or "no time" in row["reason"]]
+    late = [
+        row["name"] for row in asked if "not finished after" in row["reason"] or "no time" in row["reason"]
+    ]
     seconds = sum(row["seconds"] for row in asked)
     return Checked(
         Outcome(job.title, expected, tuple(said(report["findings"], levels))), seconds, tuple(late)

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-EXPECT = {"line_contains": "loss.backward()", "says": "another label"}
+EXPECT = {"line_contains": "loss.backward()", "says": "a different label"}
 
 
 class RowReader(nn.Module):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-EXPECT = {"line_contains": "loss.backward()", "says": "answer the same for every sample"}
+EXPECT = {"line_contains": "loss.backward()", "says": "give the same answer for every sample"}
 
 
 class Clock(nn.Module):

@@ -171,7 +171,7 @@ def test_the_fix_of_a_fault_is_tried_and_the_finding_says_what_came_of_it() -> N
     assert proof is not None
     assert proof.helped
     assert proof.after < proof.before
-    assert "tried on a snapshot: with this fix the loss after" in str(report)
+    assert "tested on a snapshot: with this fix the loss after" in str(report)
 
 
 def test_a_session_that_watches_does_not_take_experiments_for_training(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_pytest_without_subtests_fails_once_and_names_every_experiment(suite: 
     assert done.returncode == 1, done.stdout + done.stderr
     assert "SUBFAILED" not in done.stdout
     assert "test_sound PASSED" in done.stdout
-    assert "clew_examine: 1 failed, 0 passed, 1 not judged" in done.stdout
+    assert "clew_examine: 1 failed, 0 passed, 1 without a result" in done.stdout
     assert "! batch-leak" in done.stdout or "x batch-leak" in done.stdout or "✗ batch-leak" in done.stdout
 
 
@@ -82,7 +82,7 @@ def test_what_can_not_be_examined_fails_the_test_in_one_line(tmp_path: Path) -> 
     (tmp_path / "test_none.py").write_text("def test_it(clew_examine):\n    clew_examine('no model')\n")
     done = run(tmp_path)
     assert done.returncode == 1
-    assert "CannotExamine: a model (nn.Module) is needed, not str" in done.stdout
+    assert "CannotExamine: expected a model (nn.Module), not str" in done.stdout
 
 
 def test_loading_the_plugin_imports_nothing_heavy() -> None:

@@ -61,7 +61,7 @@ def test_healthy_training_is_silent(level):
         nn.functional.cross_entropy(model(torch.randn(8, 3)), torch.randint(2, (8,))).backward()
     trace.check()
     assert not trace.report()
-    assert str(trace.report()) == "every value that was traced is finite"
+    assert str(trace.report()) == "every traced value is finite"
 
 
 @pytest.mark.parametrize("level", ["op", "layer"])
@@ -175,7 +175,7 @@ def test_a_container_whose_own_code_makes_it_is_named(of, phase):
 
 def test_what_a_container_hands_to_a_part_is_told():
     found = layers_of(Own("before")).report().culprits[0]
-    assert found.why == "finite values go into this Own, and what it gives to 1.part is not finite"
+    assert found.why == "finite values go into this Own, but its gradient for 1.part is non-finite"
 
 
 def test_a_container_around_a_faulty_part_is_not_named():

@@ -45,10 +45,10 @@ def test_module_not_found(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     (folder / "package").mkdir()
     (folder / "package" / "__init__.py").write_text("raise AssertionError('imported too early')")
     (folder / "package" / "train.py").write_text("")
-    assert "no module nowhere_at_all is found" in refused(capsys, "run", "-m", "nowhere_at_all")
+    assert "no module nowhere_at_all found" in refused(capsys, "run", "-m", "nowhere_at_all")
     assert "no module package.trian" in refused(capsys, "run", "-m", "package.trian")
     assert "package is a package" in refused(capsys, "run", "-m", "package")
-    assert "leave out -m" in refused(capsys, "run", "-m", "train.py")
+    assert "omit -m" in refused(capsys, "run", "-m", "train.py")
     for there in ("package.train", "train", "timeit", "torch.utils.collect_env"):
         assert not isinstance(interpret(["run", "-m", there]), int)
 
@@ -65,7 +65,7 @@ def test_nothing_to_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_option_of_the_script_before_the_script(capsys: pytest.CaptureFixture[str]) -> None:
     told = refused(capsys, "run", "--lr", "0.1", "train.py")
-    assert "no option --lr; the script's own go after it" in told
+    assert "no option --lr; options of the script go after it" in told
 
 
 @pytest.mark.parametrize("budget", ["two", "0", "-1%", "200%", "nan", "%"])
@@ -76,13 +76,13 @@ def test_budget_that_is_no_share(budget: str, capsys: pytest.CaptureFixture[str]
 def test_unknown_verb_suggests(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'explain'?" in refused(capsys, "explian")
     assert "to run a script: clew run train.py" in refused(capsys, "train.py")
-    assert f"there are: {', '.join(VERBS)}" in refused(capsys, "zzz")
+    assert f"the commands are: {', '.join(VERBS)}" in refused(capsys, "zzz")
 
 
 def test_unknown_check_suggests(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean dead-units?" in refused(capsys, "explain", "dead-unit")
     assert "did you mean dead-units?" in refused(capsys, "run", "--ignore", "dead-unit", "train.py")
-    assert "clew explain lists all" in refused(capsys, "why", "--ignore", "xyzzy")
+    assert "`clew explain` lists all checks" in refused(capsys, "why", "--ignore", "xyzzy")
 
 
 def test_no_runs_at_all(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,8 +131,8 @@ def test_hostile_run_name_does_not_reach_the_terminal(capsys: pytest.CaptureFixt
 
 def test_removal_needs_to_be_told_what_and_to_be_sure(capsys: pytest.CaptureFixture[str]) -> None:
     record(Path(".clew/runs"))
-    assert "which runs" in refused(capsys, "runs", "rm")
-    assert "not a length of time" in refused(capsys, "runs", "rm", "--older-than", "soon")
+    assert "no runs given" in refused(capsys, "runs", "rm")
+    assert "not a duration" in refused(capsys, "runs", "rm", "--older-than", "soon")
     assert "--match digits" in refused(capsys, "runs", "digits")
 
 

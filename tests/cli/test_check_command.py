@@ -48,7 +48,7 @@ def test_a_healthy_script_is_ended_after_its_first_steps_with_a_table(tmp_path: 
     only = ["--only", "input-ignored,cannot-overfit-batch"]
     ended = check(tmp_path, *only, "--steps", "4", script(tmp_path), "1000")
     assert (ended.code, ended.out) == (0, "")
-    assert "the script was ended after 4 steps; --continue would let it train on" in ended.err
+    assert "the script was stopped after 4 steps; use --continue to let it train on" in ended.err
     assert "input-ignored" in ended.err
     assert "2 passed" in ended.err
     assert "batch-leak" not in ended.err
@@ -108,11 +108,11 @@ def test_a_script_that_does_not_train_gets_one_clear_line(
     ("arguments", "said"),
     [
         (["--only", "cannot-overfit", "train.py"], "did you mean cannot-overfit-batch?"),
-        (["--skip", "zzz", "train.py"], "there is no experiment named 'zzz'; there are: "),
+        (["--skip", "zzz", "train.py"], "there is no experiment named 'zzz'; choose from: "),
         (["--only", "batch-leak", "--skip", "batch-leak", "train.py"], "leave no experiment"),
-        (["--lr", "3", "train.py"], "clew check has no option --lr; the script's own go after it"),
+        (["--lr", "3", "train.py"], "clew check has no option --lr; options of the script go after it"),
         (["nothing.py"], "no such script: nothing.py"),
-        ([], "say what to run: clew check train.py"),
+        ([], "no script given: clew check train.py"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(arguments: list[str], said: str, tmp_path: Path) -> None:

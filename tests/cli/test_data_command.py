@@ -96,8 +96,8 @@ def test_samples_stand_beside_what_the_model_gets_and_the_script_ends(tmp_path):
     assert result.code == 0
     assert result.out == ""  # it did not train to its end
     assert "Squares → Noisy → default_collate" in result.err
-    assert "between loader and model values" in result.err
-    assert "reading draws random numbers" in result.err
+    assert "between loader and model, values" in result.err
+    assert "reading uses random numbers" in result.err
     found = json.loads((tmp_path / "out.json").read_text())
     train, val = found["loaders"]
     assert (train["name"], train["role"], train["length"]) == ("train_loader", "train", 48)
@@ -131,7 +131,7 @@ def test_with_continue_training_goes_on_bit_by_bit_as_without(tmp_path, workers)
     assert watched.out == plain.out
     assert watched.code == 0
     assert "loader alone" in watched.err
-    assert "looked through" in watched.err
+    assert "samples checked in" in watched.err
 
 
 def test_one_sample_goes_through_every_stage(tmp_path):
@@ -144,13 +144,13 @@ def test_one_sample_goes_through_every_stage(tmp_path):
 def test_bare_the_script_trains_without_workers_on_the_same_order(tmp_path):
     result = data(tmp_path, "--bare", args=("2",))
     assert result.code == 0
-    assert "without the 2 workers asked for" in result.err
+    assert "without the 2 workers of the script" in result.err
     assert len(json.loads(result.out.splitlines()[1].split(" ", 3)[3])) == 96  # read in this process
 
 
 def test_without_a_loader_the_models_inputs_are_shown_in_words(tmp_path):
     result = data(tmp_path, *QUICK, text=NO_LOADER, args=())
-    assert "no DataLoader was seen" in result.err
+    assert "no DataLoader was found" in result.err
     assert any(word in result.err for word in ("quick", "brown", "jumps"))
 
 
@@ -166,7 +166,7 @@ def test_a_script_that_only_makes_a_loader_is_looked_at_when_it_ends(tmp_path):
 def test_a_script_without_data_is_said_to_have_none(tmp_path):
     result = data(tmp_path, text="import torch\n", args=())
     assert result.code == 2
-    assert "no data was seen" in result.err
+    assert "no data was found" in result.err
 
 
 def test_a_loader_that_is_not_there_is_refused_with_those_that_are(tmp_path):

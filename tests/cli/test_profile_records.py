@@ -65,7 +65,7 @@ def test_show_draws_the_profile_of_the_newest_run_with_its_findings(
 ) -> None:
     profiled(script="new.py")
     text = told(capsys, "--show")
-    assert "20.0 ms a step" in text
+    assert "20.0 ms per step" in text
     assert "missing-zero-grad" in text
 
 
@@ -119,10 +119,10 @@ def test_compare_names_what_became_slower_and_writes_it_down(capsys: pytest.Capt
 
 def test_bad_input_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     plain = record(ROOT)
-    assert "holds no profile" in refused(capsys, "--show", plain.name)
-    assert "two runs are compared" in refused(capsys, "--compare", plain.name)
+    assert "has no profile" in refused(capsys, "--show", plain.name)
+    assert "--compare takes two runs" in refused(capsys, "--compare", plain.name)
     assert "one run at a time" in refused(capsys, "--export", plain.name, plain.name)
-    assert "no such format: pdf" in refused(capsys, "--export", plain.name, "--format", "pdf")
+    assert "unknown format: pdf" in refused(capsys, "--export", plain.name, "--format", "pdf")
     assert "nowhere" in refused(capsys, "--show", "nowhere")
     empty = profiled(Profile())
     assert "nothing to write" in refused(capsys, "--export", empty.name)

@@ -88,14 +88,14 @@ def test_why_leaves_out_what_the_run_left_out(capsys: pytest.CaptureFixture[str]
 def test_why_says_what_was_found_and_ignored_at_a_place(capsys: pytest.CaptureFixture[str]) -> None:
     record(ROOT, facts=[("ignore", {"check": "missing-zero-grad", "where": "train.py:12", "why": "known"})])
     text = " ".join(told(capsys, "why").split())
-    assert "missing-zero-grad found, and ignored as asked: known" in text
+    assert "missing-zero-grad found, but ignored: known" in text
     assert "nothing wrong found" in text
 
 
 def test_why_takes_a_place_to_ignore(capsys: pytest.CaptureFixture[str]) -> None:
     record(ROOT)
-    assert "ignored as asked" in told(capsys, "why", "--ignore", "missing-zero-grad@train.py")
-    assert "ignored as asked" not in told(capsys, "why", "--ignore", "missing-zero-grad@other.py")
+    assert "found, but ignored" in told(capsys, "why", "--ignore", "missing-zero-grad@train.py")
+    assert "found, but ignored" not in told(capsys, "why", "--ignore", "missing-zero-grad@other.py")
 
 
 def test_why_says_that_a_run_was_damaged(capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +104,7 @@ def test_why_says_that_a_run_was_damaged(capsys: pytest.CaptureFixture[str]) -> 
     data = bytearray(segment.read_bytes())
     data[-20] ^= 0xFF
     segment.write_bytes(data)
-    assert "not all could be read" in told(capsys, "why")
+    assert "incomplete, could not be read" in told(capsys, "why")
 
 
 def damage(run: Path, at: int, size: int = 8) -> None:
@@ -212,7 +212,7 @@ def test_runs_are_filtered(capsys: pytest.CaptureFixture[str]) -> None:
     assert scripts("--state", "failed") == ["gpt.py"]
     assert scripts("--match", "GAN", "--limit", "2") == ["gan2.py", "gan1.py"]
     assert scripts("--match", "nothing") == []
-    assert told(capsys, "runs", "--match", "nothing").startswith("no such runs in ")
+    assert told(capsys, "runs", "--match", "nothing").startswith("no matching runs in ")
 
 
 def test_no_runs_is_said_plainly(capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,7 +83,7 @@ def python(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 def test_the_operation_is_named_after_the_process_has_gone(run: Path) -> None:
     ended = clew(run, "replay", "--dir", "runs")
     assert ended.returncode == 1, ended.stderr
-    assert "step 12 of train.py, run again" in ended.stdout
+    assert "step 12 of train.py, replayed" in ended.stdout
     assert "division by 0" in ended.stdout
     assert "train.py:11" in ended.stdout
 
@@ -132,10 +132,10 @@ def test_a_model_made_by_the_user_takes_the_place_of_the_saved_one(run: Path) ->
     [
         ("train.py:Net(9)", "hidden.weight (9, 6) instead of (8, 6)"),
         ("train.py:Nothing()", "there is no Nothing in train.py"),
-        ("other=train.py:Net(8)", "the step has no model other; there is model"),
-        ("train.py", "is no model"),
+        ("other=train.py:Net(8)", "the step has no model other, only model"),
+        ("train.py", "is not a model"),
         ("gone.py:Net(8)", "no such file: gone.py"),
-        ("train.py:Net(1 +)", "is no Python expression"),
+        ("train.py:Net(1 +)", "is not a Python expression"),
         ("train.py:scaled(8)", "failed"),
     ],
 )

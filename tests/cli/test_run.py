@@ -215,7 +215,7 @@ def test_unwritable_folder_does_not_stop_the_script(folder: Path) -> None:
 def test_script_without_torch_says_that_there_is_nothing_to_judge(folder: Path) -> None:
     done = clew(folder, "run", "empty.py")
     assert done.returncode == 0
-    assert done.stderr.splitlines()[-1] == "clew: nothing to judge: the script never imported torch"
+    assert done.stderr.splitlines()[-1] == "clew: nothing to check: the script never imported torch"
 
 
 def test_a_script_without_torch_waits_for_no_check_and_no_numpy(folder: Path) -> None:
@@ -232,7 +232,7 @@ def test_torch_that_cannot_be_imported_is_the_scripts_error_and_named(folder: Pa
     done = clew(folder, "run", "lacking.py")
     assert done.returncode == 1
     assert "ModuleNotFoundError" in done.stderr
-    assert "clew: nothing to judge: " in done.stderr.splitlines()[-1]
+    assert "clew: nothing to check: " in done.stderr.splitlines()[-1]
 
 
 def test_recording_that_cannot_start_lets_the_script_run(folder: Path) -> None:
@@ -245,7 +245,7 @@ def test_recording_that_cannot_start_lets_the_script_run(folder: Path) -> None:
     done = clew(folder, "run", "plain.py", environment={"PYTHONPATH": f"{SOURCE}{os.pathsep}sabotage"})
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert done.stderr == (
-        "clew: recording could not start, the script runs without it (RuntimeError: broken)\n"
+        "clew: recording could not start; the script runs without it (RuntimeError: broken)\n"
     )
 
 
@@ -279,7 +279,7 @@ def test_a_quick_look_ends_after_the_steps_asked_for(folder: Path) -> None:
 def test_checks_are_ignored_by_the_project_and_by_the_script(folder: Path) -> None:
     (folder / "pyproject.toml").write_text('[tool.clew]\nignore = ["missing-zero-grad@faulty.py"]')
     done = clew(folder, "run", "faulty.py")
-    assert "missing-zero-grad found, and ignored as asked" in done.stderr
+    assert "missing-zero-grad found, but ignored" in done.stderr
     (folder / "pyproject.toml").write_text("")
     (folder / "own.py").write_text("import clew\nclew.ignore('missing-zero-grad', why='known')\n" + FAULTY)
     assert "missing-zero-grad" not in clew(folder, "run", "own.py").stderr

@@ -238,7 +238,7 @@ def test_a_column_that_has_to_go_is_told_with_how_to_see_it(
     (folder / "wide.py").write_text(WIDE)
     monkeypatch.setenv("COLUMNS", "50")
     out = " ".join(shown(capsys, "wide.py", "-i", "batch,3,height,width").split())
-    assert "no room here for FLOPs, kept: see a wider terminal, or --json" in out
+    assert "no room for FLOPs, kept: use a wider terminal, or --json" in out
 
 
 def test_a_model_is_built_without_memory_for_its_weights(capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,7 +269,7 @@ def test_the_rest_is_shown_all_the_same_on_request(capsys: pytest.CaptureFixture
     told = capsys.readouterr()
     assert code == 1
     assert "first  Linear  5×9" in told.out
-    assert "shapes do not fit" in told.out
+    assert "shapes do not match" in told.out
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_the_rest_is_shown_all_the_same_on_request(capsys: pytest.CaptureFixture
     [
         (["nett.py:Net"], "no such file: nett.py; did you mean net.py?"),
         (["net.py:Nett"], "has no 'Nett'; did you mean Net?"),
-        (["net.py:number"], "number is not a model but a int"),
+        (["net.py:number"], "number is a int, not a model"),
         (["net.py:Tokens"], "needs arguments: write it as a call, Tokens(size=…)"),
         (["net.py:Net(bad=1)"], "failed: TypeError"),
         (["net.py:Net("], "is neither a name nor a call"),
@@ -285,7 +285,7 @@ def test_the_rest_is_shown_all_the_same_on_request(capsys: pytest.CaptureFixture
         (["net.py:Net", "-i", "4,-1"], "a size can't be negative"),
         (["net.py:Net", "-i", "4,4:float99"], "torch has no dtype 'float99'"),
         (["net.py:Net", "-i", "x.npy"], "no such file: x.npy"),
-        (["net.py:Net", "-i", "net.py"], "inputs are read from .npy and .safetensors files"),
+        (["net.py:Net", "-i", "net.py"], "inputs must be .npy or .safetensors files"),
         (["net.py:Net", "-i", "4,4", "--dims", "4=batch"], "is not a named size"),
         (["net.py:Net", "-i", "4,4", "--optimizer", "magic"], "optimizer is one of"),
         (["broken.py:Net"], "broken.py failed: ZeroDivisionError: division by zero (broken.py:2)"),
@@ -350,7 +350,7 @@ def test_shapes_are_printed_once_and_again_when_they_change(folder: Path) -> Non
 def test_a_quiet_run_explains_nothing(folder: Path) -> None:
     (folder / "dying.py").write_text(DYING)
     done = clew(folder, "run", "--quiet", "dying.py")
-    assert "shapes do not fit" not in done.stderr
+    assert "shapes do not match" not in done.stderr
 
 
 def test_an_attached_block_that_dies_of_a_shape_is_explained_too(folder: Path) -> None:

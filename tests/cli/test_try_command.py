@@ -73,14 +73,14 @@ def test_a_script_is_tried_when_it_is_over_and_trains_as_without(script: Path, t
     assert [row.size for row in sizes.rows] == [1, 4, 8, 16]
     assert "Expected more than 1 value per channel" in sizes.rows[0].reason
     assert sizes.current == 8
-    assert "tried on a snapshot" in err
+    assert "tested on a snapshot" in err
     assert "batch sizes" in err
 
 
 def test_a_step_that_can_not_be_run_again_is_told_with_what_would_help(script: Path, tmp_path: Path):
     script.write_text(SCRIPT.replace("SPOIL", "loss = loss + len(open(__file__).readline())"))
     _, err = profiled(tmp_path / "runs", script, "--try", "--batch-sizes", "4,16")
-    assert "nothing could be tried" in err
+    assert "nothing could be tested" in err
     assert "clew.try_faster(model, step=" in " ".join(err.split())
 
 
@@ -100,5 +100,5 @@ def test_a_script_that_fails_is_not_kept_waiting(script: Path, tmp_path: Path):
     ]
     ended = run_warm(command, **NO_COMPILER)
     assert ended.code == 1
-    assert "nothing is tried, as the script did not end by itself" in ended.err
-    assert "tried on a snapshot" not in ended.err
+    assert "nothing is tested, because the script did not end by itself" in ended.err
+    assert "tested on a snapshot" not in ended.err

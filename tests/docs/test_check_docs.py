@@ -51,7 +51,7 @@ def test_the_shown_pre_flight_is_what_the_command_prints(tmp_path: Path) -> None
 
 
 def test_every_experiment_has_its_line_and_no_other() -> None:
-    table = PAGE.split("| experiment | what is tried |", 1)[1].split("\n\n", 1)[0]
+    table = PAGE.split("| experiment | what it does |", 1)[1].split("\n\n", 1)[0]
     named = re.findall(r"(?m)^\| \[?([a-z-]+)\]?[^|]*\|", table)
     assert sorted(name for name in named if name.strip("-")) == sorted(kind.name for kind in EXPERIMENTS)
 

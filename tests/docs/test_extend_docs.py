@@ -180,7 +180,8 @@ def test_extensions_that_fail_are_reported_in_a_line_each_and_change_nothing(fol
     for what in ("framework our-trainer", "signal bias.largest", "tracker loss-file"):
         (line,) = [line for line in done.stderr.splitlines() if what in line and line.startswith("clew: ")]
         assert line == (
-            f"clew: the {what} probe failed and is off for this run; training goes on (ZeroDivisionError: oh)"
+            f"clew: the {what} probe failed and is off for this run; "
+            "training continues (ZeroDivisionError: oh)"
         )
     why = command(folder, "-m", "clew", "why", "--format", "one-line")
     assert (why.returncode, why.stderr) == (2, "clew: the format one-line failed: ZeroDivisionError: oh\n")

@@ -110,7 +110,7 @@ def test_training_survives_a_failing_probe_and_one_line_names_it(
     assert disturbed == undisturbed
     (line,) = said(capfd)
     assert line.startswith(f"clew: the {probe} probe failed")
-    assert "training goes on" in line
+    assert "training continues" in line
 
 
 def long_training() -> list[Any]:
@@ -192,7 +192,7 @@ def test_training_survives_a_failure_on_a_light_step(
     assert len(calls) >= 3
     (line,) = said(capfd)
     assert "planted" in line
-    assert "training goes on" in line
+    assert "training continues" in line
     assert session.step >= 100
 
 
@@ -384,7 +384,7 @@ def test_a_stderr_that_takes_nothing_changes_neither_exit_code_nor_record(
 def test_an_unrecorded_run_is_not_announced_as_recorded(plain: Ended, tmp_path: Path) -> None:
     ended = wait(start([*clew_run(a_file(tmp_path)), SCRIPT]))
     assert (ended.code, ended.out) == (plain.code, plain.out)
-    assert "training goes on unrecorded" in ended.err.splitlines()[0]
+    assert "training continues without recording" in ended.err.splitlines()[0]
     assert "recording to" not in ended.err
     assert os.devnull not in ended.err
 

@@ -11,8 +11,9 @@ from running import clew_run, run_warm
 import clew
 from clew.measure.stats import STAT_NAMES
 from clew.records import signals
+from clew.records.facts.fact_register import find_fact
 from clew.records.register_page import filled
-from clew.records.signal_types import STATISTICS, Measured, Signal
+from clew.records.signal_types import STATISTICS, Signal, TensorSignals
 from clew.store.read.run_folders import find_run
 from clew.store.read.run_reader import open_run
 
@@ -20,8 +21,10 @@ PACKAGE = Path(clew.__file__).parent
 READERS = ("records", "checks", "render", "store", "web")
 
 
-def entries() -> dict[str, Signal | Measured]:
-    return {name: value for name, value in vars(signals).items() if isinstance(value, (Signal, Measured))}
+def entries() -> dict[str, Signal | TensorSignals]:
+    return {
+        name: value for name, value in vars(signals).items() if isinstance(value, (Signal, TensorSignals))
+    }
 
 
 def names_used(path: Path) -> set[str]:
@@ -45,17 +48,23 @@ def test_the_statistics_are_those_of_the_kernel_in_its_order():
 
 
 def test_no_two_signals_have_one_name():
-    names = [s.name for e in signals.REGISTER for s in (e.signals if isinstance(e, Measured) else (e,))]
+    names = [s.name for e in signals.REGISTER for s in (e.signals if isinstance(e, TensorSignals) else (e,))]
     assert sorted(names) == sorted([*signals.SIGNALS, *(family.name for family in signals.FAMILIES)])
 
 
 @pytest.mark.parametrize("program", ["every_seam", "masked_transformer", "gan", "validation", "two_losses"])
-def test_every_signal_that_a_program_records_is_in_the_register(program: str, tmp_path: Path):
+def test_every_signal_and_fact_that_a_program_records_is_in_the_register(program: str, tmp_path: Path):
     ended = run_warm([*clew_run(tmp_path, "--quiet"), f"{program}.py"])
     assert ended.code == 0, ended.err
-    recorded = set(open_run(find_run(tmp_path)).data.signal_names())
+    data = open_run(find_run(tmp_path)).data
+    recorded = set(data.signal_names())
     assert {"loss", "grad.norm", "wall"} <= recorded
     assert sorted(name for name in recorded if signals.find(name) is None) == []
+    assert {"model", "optimizer", "loss", "parameters", "pattern"} <= {fact.kind for fact in data.facts}
+    for fact in data.facts:
+        kind = find_fact(fact.kind)
+        assert kind is not None, fact.kind
+        assert kind.read(fact.data).to_json() == fact.data, fact.kind
 
 
 def test_members_of_a_family_are_known_by_its_name():

@@ -111,7 +111,7 @@ def test_the_transform_that_raises_is_named_with_what_it_was_given(tmp_path):
 
 def test_samples_that_do_not_stack_are_named_with_their_shapes(tmp_path):
     said = told(ended(tmp_path, "collate", 2).err)
-    assert "could not be put together" in said
+    assert "could not be collated" in said
     assert "sample 37: 0 8×9 float32" in said
     assert "the other 7: 0 8×8 float32" in said
 
@@ -153,7 +153,7 @@ def test_what_can_not_be_pickled_is_named():
 
 def test_a_failure_that_does_not_come_again_is_said_to_be_so(tmp_path):
     said = told(ended(tmp_path, "worker only", 2).err)
-    assert "one of the batch" in said
+    assert "one of the samples" in said
     assert "none of these samples fails" in said
     assert 'raise RuntimeError("only in a worker")' in said
 

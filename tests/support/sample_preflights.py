@@ -76,8 +76,8 @@ def run() -> RunView:
     twice = fact("does the same step give the same numbers twice?", 0.12)
     facts = {
         "nondeterministic-step": twice,
-        "cannot-overfit-batch": fact("can it learn a few samples by heart?", 4.1),
-        "loader-corrupts-data": fact("does the loader deliver what the data set holds?", 0.0, **no_loader),
+        "cannot-overfit-batch": fact("can the network memorise a few samples?", 4.1),
+        "loader-corrupts-data": fact("does the loader return the dataset's data?", 0.0, **no_loader),
         "hyperparameters-off": fact("at which learning rates does the loss fall?", 7.3, plots=[RANGE_TEST]),
         "excessive-augmentation": fact("is the augmented data still the same task?", 0.0, **no_loader),
         "label-noise": fact("are there samples whose label is likely wrong?", 12.9, exhibits=samples()),

@@ -32,7 +32,7 @@ def test_samples_show_pictures_and_those_predicted_wrong_alone(data):
     assert data.locator(".sample img").first.evaluate(
         "image => [image.naturalWidth, image.naturalHeight]"
     ) == [4, 4]
-    data.get_by_label("predicted wrong only").check()
+    data.get_by_label("only wrong predictions").check()
     expect(data.locator(".sample")).to_have_count(1)
     expect(data.locator(".sample")).to_contain_text("3, wrong")
 

@@ -34,7 +34,7 @@ def test_twelve_equal_blocks_are_folded_into_one_and_unfold(graph):
     assert boxes(graph) < 30
     find(graph, "blocks.0")
     panel = graph.locator(".graph aside")
-    expect(panel).to_contain_text("12 times alike")
+    expect(panel).to_contain_text("12 identical blocks")
     before = boxes(graph)
     panel.get_by_role("button", name="Show all 12 one by one").click()
     expect(panel.get_by_role("button", name="Fold again")).to_be_visible()

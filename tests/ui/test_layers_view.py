@@ -121,7 +121,7 @@ def test_layers_are_found_by_name_with_a_key_and_those_left_out_are_counted(laye
     layers.keyboard.type("hidden weight")
     expect(layers.get_by_text("14 of 32 layers")).to_be_visible()
     layers.locator("#find-layer").fill("nothing like it")
-    expect(layers.get_by_text("No layer of that name")).to_be_visible()
+    expect(layers.get_by_text("No matching layer")).to_be_visible()
 
 
 def test_the_layer_of_a_finding_is_marked_and_says_so(layers):

@@ -76,8 +76,8 @@ def test_a_page_says_when_its_run_is_deleted_and_when_the_server_is_gone(
         expect(page.locator(".offline")).to_contain_text(runs.healthy)
         expect(page.locator("h1")).to_have_text("Nothing wrong was found")
         page.get_by_title("All runs").click()
-        expect(page.get_by_text("No run here yet")).to_be_visible()
-    expect(page.locator(".offline").first).to_contain_text("does not answer")
+        expect(page.get_by_text("No runs yet")).to_be_visible()
+    expect(page.locator(".offline").first).to_contain_text("does not respond")
     page.close()
 
 

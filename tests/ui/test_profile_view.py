@@ -114,7 +114,7 @@ def test_operations_outside_the_model_have_no_link_into_its_graph(profile):
 
 def test_memory_is_told_by_kind_and_by_process_and_what_grows_is_named(profile):
     expect(profile.locator("#memory .bars")).to_contain_text("activations3 MiB, 75 %")
-    expect(profile.get_by_label("bytes held by tensors over one step")).to_be_visible()
+    expect(profile.get_by_label("tensor memory over one step")).to_be_visible()
     expect(profile.locator(".notice.growth")).to_contain_text("list `losses` in train.py:33")
     first = profile.locator("#processes tbody tr").first
     expect(first).to_contain_text("main")

@@ -48,14 +48,14 @@ def test_the_fix_is_a_diff_at_the_users_line(verdict):
 
 
 def test_what_follows_what_was_ruled_out_and_what_was_not_judged_are_there(verdict):
-    expect(verdict.get_by_text("What follows from it").first).to_be_visible()
+    expect(verdict.get_by_text("Consequences").first).to_be_visible()
     effects = verdict.locator(".effects .finding-line")
     assert effects.count() >= 1
     effects.first.locator("summary").first.click()
     expect(effects.first.locator(".finding h2")).to_be_visible()
     verdict.locator(".remainder").get_by_text("Ruled out").click()
     expect(verdict.locator(".remainder")).to_contain_text("poor-initialisation")
-    verdict.locator(".remainder").get_by_text("Not judged").click()
+    verdict.locator(".remainder").get_by_text("Skipped").click()
     expect(verdict.locator(".remainder dl")).to_contain_text("train-val-leakage")
 
 

@@ -31,7 +31,7 @@ def test_every_reference_of_the_schema_leads_somewhere() -> None:
 
 
 def test_fields_that_may_be_absent_are_not_required() -> None:
-    series = schemas()["SeriesPart"]
+    series = schemas()["DrawnSeries"]
     assert "min" in series["properties"]
     assert "min" not in series["required"]
     assert {"key", "mean", "x"} <= set(series["required"])

@@ -331,7 +331,7 @@ export interface SignalList {
 }
 
 /** What a series is called. */
-export interface SeriesName {
+export interface NamedSeries {
   key: string;
   signal: string;
   site: SiteJson;
@@ -352,7 +352,7 @@ export interface SeriesValues {
 }
 
 /** One series at one zoom. */
-export interface SeriesPart {
+export interface DrawnSeries {
   key: string;
   signal: string;
   site: SiteJson;
@@ -381,7 +381,7 @@ export interface SeriesAnswer {
   x: AxisWord;
   from: number | null;
   to: number | null;
-  series: (SeriesPart | MissingSeries)[];
+  series: (DrawnSeries | MissingSeries)[];
   version?: number; // of the run; absent in a report
 }
 

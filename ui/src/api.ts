@@ -56,7 +56,7 @@ async function send<T>(method: string, path: string, body?: string, signal?: Abo
     answer = await fetch(address(path), { method, body, headers, signal, credentials: "same-origin" });
   } catch (e) {
     if (e instanceof DOMException && e.name === "AbortError") throw e;
-    throw new ApiError(0, "the server does not answer: is `clew ui` still running?");
+    throw new ApiError(0, "the server does not respond: is `clew ui` still running?");
   }
   if (!answer.ok) throw new ApiError(answer.status, await reason(answer));
   return (await answer.json()) as T;
@@ -64,7 +64,7 @@ async function send<T>(method: string, path: string, body?: string, signal?: Abo
 
 async function reason(answer: Response): Promise<string> {
   if (answer.status === 401 || answer.status === 403)
-    return "this page has no valid token: open the address that `clew ui` printed";
+    return "requests without a valid token are refused: open the address that `clew ui` printed";
   try {
     const body = (await answer.json()) as { error?: { message?: unknown } };
     if (typeof body.error?.message === "string") return body.error.message;

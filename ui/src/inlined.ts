@@ -7,7 +7,7 @@ export type Inlined = Record<string, unknown>;
 
 export async function answerInlined<T>(stored: Inlined, path: string, query: Query): Promise<T> {
   const answer = find(stored, `api/v1/${path}`, query);
-  if (answer === undefined) throw new Error("this report does not hold that: open the run with `clew ui`");
+  if (answer === undefined) throw new Error("this report does not contain that: open the run with `clew ui`");
   return answer as T;
 }
 

@@ -1,5 +1,5 @@
 // The shapes that several views share: those of the API, by their short names, and what only the page knows.
-import type { AxisWord, SeriesAnswer as Answered, SeriesPart as Part, SeverityWord, StateWord } from "./answers";
+import type { AxisWord, DrawnSeries, SeriesAnswer as Answered, SeverityWord, StateWord } from "./answers";
 
 export type {
   DiffLine,
@@ -23,7 +23,7 @@ export type RunState = StateWord;
 export type Axis = AxisWord;
 
 /** A series that the run does not have says so, and has nothing else but its key. */
-export type SeriesPart = Part & { missing?: string };
+export type SeriesPart = DrawnSeries & { missing?: string };
 export type SeriesAnswer = Omit<Answered, "series"> & { series: SeriesPart[] };
 
 /** Of a file that shows one thing, a graph or flames, and no runs. */

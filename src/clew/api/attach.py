@@ -1,4 +1,4 @@
-"""Clew from Python: `with clew.attach(model, optimizer):`, and what a program tells the run by itself."""
+"""Clew from Python: `with clew.attach(model, optimizer):`, and what a program can add to its run."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def attach(
     track: tuple[str, ...] = (),
     quiet: bool = False,
 ) -> Session | Disabled:
-    """Record and judge the training in this process: as a `with` block, or until `close()`.
+    """Record and check the training in this process: as a `with` block, or until `close()`.
 
-    Models and optimizers may be given; without, they are found when they are first used.
+    You may pass models and optimizers; otherwise they are found when they are first used.
     """
     if not enabled():
         return Disabled()
@@ -60,7 +60,7 @@ def attach(
 
 
 class Disabled:
-    """What `attach` gives when `CLEW=off`: everything works and nothing happens."""
+    """What `attach` returns when `CLEW=off`: everything works and nothing happens."""
 
     verdict = Verdict()
     path: Path | None = None
@@ -86,16 +86,16 @@ class Disabled:
 
 
 def log(values: dict[str, Any] | None = None, /, **named: Any) -> None:
-    """Record metrics of your own: `clew.log(accuracy=0.93)`. Does nothing when nothing records."""
+    """Record your own metrics: `clew.log(accuracy=0.93)`. Does nothing when no run is recorded."""
     session = active()
     if session is not None:
         session.guarded("log", lambda: session.notes.log({**(values or {}), **named}))
 
 
 def ignore(check: str, where: str = "", why: str = "") -> None:
-    """Leave out a check in this run, everywhere or only `where` (a module, a file, a line), and say why.
+    """Ignore a check in this run, everywhere or only `where` (a module, a file, a line), and say why.
 
-    `where` may hold `*`: `clew.ignore("dead-units", where="gate.*", why="sparse by design")`.
+    `where` may contain `*`: `clew.ignore("dead-units", where="gate.*", why="sparse by design")`.
     """
     session = active()
     if session is not None:

@@ -47,7 +47,7 @@ class DataReport(Report):
             if pipeline.dataset is not None:
                 with unseen():
                     return replace(self, looks=(look(pipeline, 0, sample=index),), measured=(), surveys=())
-        raise CannotLook("there is no dataset to take a single sample from")
+        raise CannotLook("a single sample is not available because there is no dataset")
 
     def render(self, *, stream: Any = None, width: int | None = None, full: bool = False) -> None:
         """Draw it on a stream, with colours and pictures if that is a terminal."""

@@ -1,10 +1,10 @@
-"""`clew.examine`: the pre-flight of `clew check`, on what is handed over in a call.
+"""`clew.examine`: the experiments of `clew check` on objects that you pass.
 
     report = clew.examine(model, loss_fn, loader, optimizer)
     print(report)              # the table, and what failed
     assert report.ok
 
-The experiments run on the objects given and leave them bit by bit as they were.
+The experiments run on the given objects and leave them bit-identical.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from clew.checks import catalog
 from clew.checks.needs import fact_kinds
 from clew.checks.run_view import RunView
 from clew.checks.runner import judge
-from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.pause import unwatched
 from clew.labs.experiments.base import UNJUDGED
@@ -38,6 +37,7 @@ from clew.labs.experiments.run import (
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.errors import CannotExamine
 from clew.records.facts.experiment_facts import PREFIX
+from clew.records.facts.run_facts import ThresholdsFact
 from clew.records.finding import Severity
 from clew.records.verdict import Verdict
 from clew.render.run_summary import RunSummary
@@ -81,11 +81,11 @@ def examine(
     time_limit: float = TIME_LIMIT,
     progress: Progress | None = None,
 ) -> ExamineReport:
-    """Ask the network questions by trying something on a snapshot; raises CannotExamine.
+    """Run experiments on a snapshot of the network; raises CannotExamine.
 
     A batch is `(input, target)`, a dictionary with a target among its keys, or one tensor for an
-    autoencoder. Without `loss_fn` the model's own loss is taken, as models of transformers give it.
-    Everything else is said by `step(batch) -> loss`, which is your own code from batch to loss.
+    autoencoder. Without `loss_fn` the model's own loss is used, as transformers models return it. For
+    everything else pass `step(batch) -> loss`, your own code from batch to loss.
     """
     experiments = _chosen(only, skip)
     notes, began = Notes.of_project(), perf_counter()
@@ -122,7 +122,7 @@ def _asked(subject: Subject, experiments: Sequence[Experiment], notes: Notes) ->
     for experiment in experiments:
         if experiment.name in OF_THE_OPTIMIZER:
             open_one = Outcome(experiment.name, experiment.question, UNJUDGED, NO_OPTIMIZER, GIVE_OPTIMIZER)
-            notes.fact(f"experiment.{experiment.name}", 0, open_one.to_json())
+            notes.fact(f"{PREFIX}{experiment.name}", 0, open_one.to_json())
     return [e for e in experiments if e.name not in OF_THE_OPTIMIZER]
 
 
@@ -135,7 +135,7 @@ def unseen() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def as_in_training(model: nn.Module) -> Iterator[None]:
-    """A model that was left in evaluation mode is examined as training would have it."""
+    """A model in evaluation mode is examined in training mode."""
     if any(module.training for module in model.modules()):
         yield
         return
@@ -147,7 +147,7 @@ def as_in_training(model: nn.Module) -> Iterator[None]:
 
 
 def _lend_optimizer(subject: Subject) -> None:
-    """Where none was given, one that learns nearly anything stands in."""
+    """The optimizer to use where none was given: one that learns nearly anything."""
     if not subject.optimizers:
         subject.optimizers = [optim.Adam(subject.parameters(), lr=STAND_IN)]
 
@@ -189,7 +189,7 @@ class Notes:
         """With the thresholds that the project of the working folder sets."""
         notes = cls()
         for setting in project_thresholds():
-            notes.fact(THRESHOLDS, 0, setting.to_json())
+            ThresholdsFact(**setting.to_json()).write(notes, 0)
         return notes
 
     def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:
@@ -204,7 +204,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class ExamineReport:
-    """What came of a pre-flight; printed, it is the table of `clew check`."""
+    """The result of the experiments; printed, it is the table of `clew check`."""
 
     preflight: Preflight
 
@@ -218,7 +218,7 @@ class ExamineReport:
 
     @property
     def unjudged(self) -> tuple[str, ...]:
-        """Those without an answer; `report[name].reason` says why."""
+        """Those without a result; `report[name].reason` says why."""
         return self.preflight.names(states.UNJUDGED)
 
     @property
@@ -254,7 +254,7 @@ class ExamineReport:
         render_preflight(self.preflight, self._summary(), stream=stream, width=width, full=full)
 
     def explain(self, name: str) -> str:
-        """The block of one failed experiment; empty for one that has not failed."""
+        """The report on one failed experiment; empty for one that did not fail."""
         from clew.render.verdict.preflight_terminal import render_answer
 
         paper = io.StringIO()
@@ -273,7 +273,7 @@ class ExamineReport:
         return fragment(self.preflight, self._summary())
 
     def to_html(self) -> str:
-        """A whole page, with plots and pictures in it."""
+        """A whole HTML page, with plots and images."""
         from clew.render.verdict.preflight_html import page
 
         return page(self.preflight, self._summary())

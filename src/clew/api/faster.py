@@ -1,9 +1,10 @@
-"""`clew.try_faster` and `clew.batch_sizes`: `clew profile --try` and `--batch-sizes` on what is handed over.
+"""`clew.try_faster` and `clew.batch_sizes`: `clew profile --try` and `--batch-sizes` on objects that you
+pass.
 
     print(clew.try_faster(model, loss_fn, loader, optimizer))
     print(clew.batch_sizes(model, loss_fn, loader, optimizer, sizes=[16, 32, 64, 128]))
 
-Both work on the objects given and leave them bit by bit as they were.
+Both work on the given objects and leave them bit-identical.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ def try_faster(
     time_limit: float = attempting.TIME_LIMIT,
     threads: bool = False,
 ) -> FasterReport:
-    """Time a training step as it is and with one change at a time; raises CannotExamine.
+    """Time a training step unchanged and with one change at a time; raises CannotExamine.
 
-    What makes the loss is given as to `clew.examine`. With `threads`, other numbers of threads are
-    tried too: torch may afterwards share its work out in another way, which shows in the last bits.
+    The arguments are those of `clew.examine`. With `threads`, other numbers of threads are tried too:
+    torch may then split its work differently, which changes the last bits.
     """
     with _subject(model, loss_fn, batch_or_loader, optimizer, step) as subject:
         found = attempting.try_faster(
@@ -62,10 +63,10 @@ def batch_sizes(
     step: Callable[[Any], Tensor] | None = None,
     time_limit: float = sweeping.TIME_LIMIT,
 ) -> BatchSizesReport:
-    """Samples per second and memory against the size of a batch, and the knee; raises CannotExamine."""
+    """Samples per second and memory by batch size, and the best size; raises CannotExamine."""
     wrong = [size for size in sizes if isinstance(size, bool) or not isinstance(size, int) or size < 1]
     if wrong:
-        raise CannotExamine(f"a batch size is a whole number from 1 on, not {wrong[0]!r}")
+        raise CannotExamine(f"a batch size is an integer of at least 1, not {wrong[0]!r}")
     with _subject(model, loss_fn, batch_or_loader, optimizer, step) as subject:
         quarter = max(subject.batches[0].size // 4, 1)
         wanted = sizes or [quarter * times for times in DOUBLINGS]
@@ -91,13 +92,13 @@ def _subject(model: Any, loss_fn: Any, data: Any, optimizer: Any, step: Any) -> 
 
 @dataclass(frozen=True)
 class FasterReport:
-    """What was tried; printed, it is the table of `clew profile --try`."""
+    """The tested changes; printed, it is the table of `clew profile --try`."""
 
     attempts: tuple[Attempt, ...]
 
     @property
     def best(self) -> Attempt | None:
-        """The change that helps most, if one helps beyond noise and computes the same."""
+        """The change that helps most, if one helps beyond the noise and computes the same results."""
         helping = [a for a in self.attempts if a.helps]
         return max(helping, key=lambda a: a.gain, default=None)
 
@@ -124,7 +125,7 @@ class BatchSizesReport:
 
     @property
     def knee(self) -> int | None:
-        """The smallest size from which larger ones gain nothing to speak of."""
+        """The smallest size beyond which larger ones gain almost nothing."""
         return self.sizes.knee
 
     def __str__(self) -> str:

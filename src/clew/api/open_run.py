@@ -37,5 +37,5 @@ class Run(RunReader):
 
 
 def open_run(path: str | Path) -> Run:
-    """The run in that folder, read as far as it goes; raises `RunError` with one clear line."""
+    """Open the run in that folder, as far as it can be read; raises `RunError` with one clear line."""
     return not_empty(Run(path))

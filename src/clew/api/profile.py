@@ -5,8 +5,8 @@
             train(batch)
     p.profile          # a clew.records.step_costs.Profile
 
-The first steps of the block are looked at in detail, then Python's stacks are sampled. A block in which
-no optimizer steps is taken as one step.
+The first steps of the block are profiled in detail, then Python's stacks are sampled. A block in which
+no optimizer steps counts as one step.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_TIMED = 100_000  # steps whose times are kept
 def profile(*, steps: int = 8, python: bool = True, quiet: bool = False, full: bool = False) -> Block:
     """Profile the steps of a `with` block; `steps` of them in detail at a time.
 
-    The profile is there as `.profile` after the block, and is printed unless `quiet`.
+    The profile is available as `.profile` after the block, and is printed unless `quiet`.
     """
     return Block(steps, python, quiet, full)
 

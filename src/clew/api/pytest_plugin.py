@@ -1,9 +1,9 @@
-"""For pytest: the pre-flight of `clew.examine`, each experiment a result of its own.
+"""For pytest: the experiments of `clew.examine`, each as a separate result.
 
     def test_model(clew_examine):
         clew_examine(model, loss_fn, batch)
 
-Found by pytest through its entry point; nothing heavy is imported before a test asks for it.
+Pytest finds it through its entry point; nothing heavy is imported before a test uses it.
 """
 
 from __future__ import annotations
@@ -57,10 +57,12 @@ def _all_at_once(report: ExamineReport) -> None:
     if not report.failed:
         return
     blocks = [report.explain(name) for name in report.failed]
-    judged = f"{len(report.failed)} failed, {len(report.passed)} passed, {len(report.unjudged)} not judged"
+    judged = (
+        f"{len(report.failed)} failed, {len(report.passed)} passed, {len(report.unjudged)} without a result"
+    )
     pytest.fail("\n\n".join([f"clew_examine: {judged}", *blocks]), pytrace=False)
 
 
 def _open(report: ExamineReport, name: str) -> str:
     answer = report[name]
-    return f"could not be judged: {answer.reason}{f'; {answer.hint}' if answer.hint else ''}"
+    return f"no result: {answer.reason}{f'; {answer.hint}' if answer.hint else ''}"

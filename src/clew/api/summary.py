@@ -1,8 +1,8 @@
-"""`clew.summary`: a network as a table, and what the checks say of it before anything is trained.
+"""`clew.summary`: a network as a table, and what the checks find in it before training.
 
     print(clew.summary(model, ("batch", 3, 32, 32)))
 
-The checks are those of a run. What they read is made from one traced forward instead of from training.
+The checks are those of a run. Their input comes from one traced forward instead of from training.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from clew.checks.runner import judge
 from clew.checks.str.dropout_misplaced import DropoutMisplaced
 from clew.checks.str.no_nonlinearity import NoNonlinearity
 from clew.checks.str.redundant_bias import RedundantBias
-from clew.checks.thresholds import FACT as THRESHOLDS
 from clew.labs.network.network_facts import Look, add_places, notes_of
 from clew.labs.network.network_summary import Loss, summarise
+from clew.records.facts.run_facts import ThresholdsFact
 from clew.records.network import Summary
 from clew.records.verdict import NotJudged, Verdict
 from clew.render.rich_rng import undrawn
@@ -76,9 +76,9 @@ def summary(
     """The network as a table: print it, or read its rows and `findings`.
 
     `inputs` is a tensor, a shape (`(4, 3, 32, 32)`, or `("batch", 3, 32, 32)`), a list of several, or a
-    dict of keyword inputs. Nothing is computed where that can be avoided, and the model is left as it
-    was. A forward that fails raises `ForwardError`, which explains; with `keep_going` the rest is
-    shown all the same. `ignore` names checks to leave out, as `clew show --ignore` does.
+    dict of keyword inputs. Nothing is computed where that can be avoided, and the model is not changed.
+    A forward that fails raises `ForwardError` with an explanation; with `keep_going` the rest is shown
+    anyway. `ignore` names checks to ignore, as `clew show --ignore` does.
     """
     with explained():
         traced, look = summarise(
@@ -100,10 +100,10 @@ def summary(
 
 
 def judged(look: Look, ignore: Sequence[str | Rule] = ()) -> Verdict:
-    """What the checks say of one forward."""
+    """The verdict of the checks on one forward."""
     notes = notes_of(look)
     for setting in project_thresholds():
-        notes.fact(THRESHOLDS, setting.to_json())
+        notes.add(ThresholdsFact(**setting.to_json()))
     verdict = judge(RunView(notes), checks=CHECKS, ignore=ignore)
     if verdict.findings or ignore:  # a rule may name a line
         add_places(notes, look.model)

@@ -22,7 +22,7 @@ SECTIONS = ("What it detects", "Why is this bad?", "How to fix", "Known problems
 
 
 class UnknownCheck(Exception):  # noqa: N818 - reads as what it is: `except UnknownCheck`
-    """A name that no check has, with those that come near."""
+    """A name that no check has, with similar names."""
 
     def __init__(self, name: str, close: Iterable[str] = ()) -> None:
         self.name = name
@@ -40,28 +40,28 @@ class Check(ABC):
     needs: ClassVar[tuple[Need, ...]]  # signals and kinds of facts; `any_of(a, b)` where either will do
     confidence: ClassVar[str] = "likely"  # of its findings: certain, likely or possible
     scope: ClassVar[str] = "run"  # or `phase`, `fit`: what it judges at a time, see `checks.fits`
-    # Why an error that was told early is taken back when later steps don't bear it out; "": it never is.
+    # Why an error that was reported early is withdrawn when later steps contradict it; "": it never is.
     withdrawal: ClassVar[str] = ""
-    symptom: ClassVar[bool] = False  # says what is seen, not why: stands behind any cause that was found
+    symptom: ClassVar[bool] = False  # describes what is seen, not why: listed after any cause that was found
 
-    # What causes what, as names of checks or of groups (`checks.cause_groups`). Either side may say it:
+    # What causes what, as names of checks or of groups (`checks.cause_groups`). Either side may declare it:
     # the effect in `caused_by`, or the cause in `causes` or by its groups.
     groups: ClassVar[tuple[str, ...]] = ()  # those it belongs to
-    caused_by: ClassVar[tuple[str, ...]] = ()  # what may lie behind it, the likeliest first
+    caused_by: ClassVar[tuple[str, ...]] = ()  # possible causes, the likeliest first
     not_caused_by: ClassVar[tuple[str, ...]] = ()  # exceptions to a group in `caused_by`
-    causes: ClassVar[tuple[str, ...]] = ()  # what may follow from it, besides what names it or its groups
-    from_the_start: ClassVar[bool] = False  # how the program is set up: there before the step it is seen at
+    causes: ClassVar[tuple[str, ...]] = ()  # possible effects, besides those that name it or its groups
+    from_the_start: ClassVar[bool] = False  # part of the program's setup: exists before it is first seen
 
     @abstractmethod
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        """What is wrong with the run, the worst place first."""
+        """The findings on the run, the worst place first."""
 
     def unjudged(self, run: RunView) -> str | None:
-        """Why silence does not mean health yet, if it does not."""
+        """Why finding nothing does not mean that all is well, or None if it does."""
         return None
 
     def clears(self, run: RunView) -> bool:
-        """Whether finding nothing speaks against the fault: else it is not called ruled out."""
+        """Whether finding nothing rules the fault out; otherwise it is not listed as ruled out."""
         return True
 
     def finding(
@@ -93,7 +93,7 @@ class Check(ABC):
 def sections(check: Check | type[Check]) -> dict[str, str]:
     """The parts of a check's documentation by their headings, in order."""
     kind = check if isinstance(check, type) else type(check)
-    # A check of the user's own has its page in its docstring: its module is the training script.
+    # A custom check has its page in its own docstring: its module is the training script.
     ours = kind.__module__.startswith("clew.")
     doc = (sys.modules[kind.__module__].__doc__ if ours else getattr(kind, "page", kind.__doc__)) or ""
     if "## " not in doc:

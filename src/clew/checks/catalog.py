@@ -1,6 +1,6 @@
-"""All checks of Clew's own: whatever check lies in the folder of a family is one of them.
+"""All checks of Clew's own: every check in the folder of a family is one of them.
 
-A family's folder holds one check a file, so that a new check is a new file and nothing else.
+A family's folder has one check per file, so that a new check is a new file and nothing else.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["CHECKS", "UnknownCheck", "everything", "find"]
 
 EVIDENCE = f"{checks.__name__}.evidence"  # what several checks read: no family
 
-# The order in which checks are asked and in which a verdict lists their answers; of faults that are
-# equally bad, a symptom that none of its known causes explains is put down to the first. An entry stands
-# for the ids that begin with it, sorted, where no longer entry does; a family that has none comes last.
+# The order in which checks run and in which a verdict lists their findings; a symptom that none of its
+# known causes explains is attributed to the first of equally severe faults. An entry stands for the ids
+# that begin with it, sorted, unless a longer entry does; a family without an entry comes last.
 ORDER = (
     *("NUM", "OPT001", "LOOP", "GRPH", "OPT", "GRAD", "ACT001"),
     *("LOSS001", "LOSS002", "LOSS007", "LOSS005", "LOSS008", "LOSS009", "LOSS", "MET"),
@@ -32,13 +32,14 @@ ORDER = (
 
 
 def _place(kind: type[Check]) -> tuple[int, str]:
-    """Where a check stands in the order."""
+    """The position of a check in the order."""
     entry = max((entry for entry in ORDER if kind.id.startswith(entry)), key=len, default=None)
     return len(ORDER) if entry is None else ORDER.index(entry), kind.id
 
 
 def _defined() -> Iterator[type[Check]]:
-    """The checks in the folders of the families, by the import system: a zip or a wheel does as well."""
+    """The checks in the folders of the families, found by the import system, so that a zip works as
+    well."""
     for family in iter_modules(checks.__path__, f"{checks.__name__}."):
         if not family.ispkg or family.name == EVIDENCE:
             continue
@@ -61,7 +62,7 @@ def everything() -> list[Check]:
 
 
 def find(name: str) -> Check:
-    """The check of a name or id; `UnknownCheck` suggests what may have been meant."""
+    """The check with this name or id; `UnknownCheck` suggests similar names."""
     wanted = name.strip().lower()
     known = everything()
     for check in known:

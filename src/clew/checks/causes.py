@@ -1,8 +1,8 @@
 """Which finding explains which, so that a reader sees the root cause first.
 
-Each check says itself what may cause it and what it may cause (`Check.caused_by`, `causes`, `groups`);
-here this becomes one table, by which findings are folded. A cause counts only if it was found too and
-was there no later than its effect.
+Each check declares its possible causes and effects (`Check.caused_by`, `causes`, `groups`); here this
+becomes one table, by which findings are grouped. A cause counts only if it was also found, and began no
+later than its effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SPEED = "PERF"  # the family of the ids of what costs time
 
 
 class Causes:
-    """What each check may follow from, as the checks say it: a mapping from effect to causes."""
+    """The possible causes of each check, as the checks declare them: a mapping from effect to causes."""
 
     def __init__(self, checks: Iterable[Check | type[Check]]) -> None:
         known = list(checks)
@@ -53,8 +53,8 @@ def _members(group: str, checks: Sequence[Check | type[Check]]) -> Iterator[str]
 def folded(findings: Sequence[Finding], causes: Causes) -> list[Finding]:
     """The findings with their `because`, root causes first and each followed by its effects.
 
-    A symptom that none of its known causes explains is put down to the worst fault there is: it stands
-    on its own only where nothing else is wrong.
+    A symptom that none of its known causes explains is attributed to the worst fault: it is listed on
+    its own only where nothing else is wrong.
     """
     found = {f.check: f for f in findings}
     reasons = {f.check: _nearest(f.check, found, causes) for f in findings}
@@ -73,12 +73,12 @@ def folded(findings: Sequence[Finding], causes: Causes) -> list[Finding]:
 
 
 def _spoils_training(finding: Finding) -> bool:
-    """What is slow learns no worse, and a hint is no fault."""
+    """Slow code does not learn worse, and a hint is not a fault."""
     return finding.severity is not Severity.ADVICE and not finding.id.startswith(SPEED)
 
 
 def possible_causes(findings: Sequence[Finding], causes: Causes) -> list[str]:
-    """What could lie behind the findings, the nearest to the first of them first."""
+    """Possible causes of the findings, the nearest to the first of them first."""
     names: dict[str, None] = {}
     waiting = [finding.check for finding in findings]
     while waiting:
@@ -91,8 +91,8 @@ def possible_causes(findings: Sequence[Finding], causes: Causes) -> list[str]:
 def _nearest(name: str, found: Mapping[str, Finding], causes: Causes) -> list[str]:
     """The causes found, without those that only act through another one of them.
 
-    Checks of the user's own may name each other in a circle: such causes act through themselves, and
-    none of them is kept.
+    Custom checks may name each other in a circle: such causes act through themselves, and none of them
+    is kept.
     """
     direct = _found_causes(name, found, causes)
     indirect = {further for cause in direct for further in _all_causes(cause, found, causes)}
@@ -115,7 +115,7 @@ def _all_causes(name: str, found: Mapping[str, Finding], causes: Causes) -> set[
 
 
 def _may_cause(cause: Finding, effect: Finding, causes: Causes) -> bool:
-    """A cause is there no later than its effect, and a mere hint explains no fault."""
+    """A cause begins no later than its effect, and a hint does not explain a fault."""
     hint = cause.severity is Severity.ADVICE and effect.severity is not Severity.ADVICE
     in_time = cause.step is None or effect.step is None or cause.step <= effect.step
     in_time |= cause.check in causes.from_the_start

@@ -1,4 +1,4 @@
-"""Checks of the user's own: registered in the process, or installed with a package.
+"""The user's own checks: registered in the process, or installed with a package.
 
 A function that takes a run and yields findings (or just sentences) is enough:
 
@@ -9,8 +9,8 @@ A function that takes a run and yields findings (or just sentences) is enough:
             if series.values[-1] > 10:
                 yield f"the loss is {series.values[-1]:.3g}"
 
-A package offers its checks under the entry point group `clew.checks`. What they say is recorded
-with the run (fact `custom_check`), so that a reader who does not have them sees it too.
+A package provides its checks under the entry point group `clew.checks`. Their findings are recorded with
+the run (fact `custom_check`), so that a reader who does not have the checks sees them too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def register(
 def register(
     check: Any = None, *, name: str | None = None, needs: Sequence[Need] = (), severity: str = "warning"
 ) -> Any:
-    """Add a check of your own, as a decorator or a call; a class, an instance or a function.
+    """Add your own check, as a decorator or a call; a class, an instance or a function.
 
     A function's name becomes the check's (`loss_above_ten` is `loss-above-ten`), its docstring
     the documentation. Registering a name again replaces the check.
@@ -51,7 +51,7 @@ def register(
 
 
 def register_as(given: Any, name: str | None, needs: Sequence[Need], severity: str) -> Any:
-    """Register and hand back what was given, so that it stays usable where it is defined."""
+    """Register and return the object, so that it stays usable where it is defined."""
     check = as_check(given, name, needs, severity)
     from clew.checks.catalog import CHECKS
 
@@ -138,7 +138,7 @@ def broken() -> list[NotJudged]:
 
 
 def to_fact(check: Check, findings: Sequence[Finding], reason: str | None) -> dict[str, Any]:
-    """A check's answer, for readers who do not have the check."""
+    """A check's result, for readers who do not have the check."""
     from clew.checks.base import sections
 
     page, data = sections(check), findings_data(findings)

@@ -18,7 +18,7 @@ from clew.records.site import Site
 
 @dataclass(frozen=True)
 class Rule:
-    """Leave out a check: at places that fit `where`, or everywhere if that is empty."""
+    """Ignore a check: at places that match `where`, or everywhere if that is empty."""
 
     check: str
     where: str = ""  # a module path (`encoder.*`), a file (`train.py`), or a line (`train.py:12`)
@@ -39,7 +39,7 @@ class Rule:
         return {"check": self.check, "where": self.where, "why": self.why}
 
     def covers(self, name: str, id: str) -> bool:
-        """Whether the whole check is left out."""
+        """Whether the whole check is ignored."""
         return not self.where and self.check in (name, id.lower())
 
     def covers_finding(self, finding: Finding) -> bool:
@@ -47,7 +47,7 @@ class Rule:
 
 
 def fits(site: Site, where: str) -> bool:
-    """Whether a site lies at a place: any part of it may be given, with `*` for the rest."""
+    """Whether a site matches a place: any part of it may be given, with `*` for the rest."""
     if not where:
         return True
     names = [site.module or ""]

@@ -40,7 +40,7 @@ def _pair(value: object, otherwise: float) -> tuple[float, float]:
 
 
 def proven(findings: Sequence[Finding], run: RunView) -> tuple[list[Finding], list[str]]:
-    """The findings with their proofs, and the names of those that a trial has withdrawn."""
+    """The findings with their proofs, and the names of those that an experiment has withdrawn."""
     proofs = dict(pair for f in run.facts("proof") if (pair := read(f.data)) is not None)
     kept: list[Finding] = []
     withdrawn: list[str] = []
@@ -60,7 +60,7 @@ def _with(finding: Finding, proof: Proof) -> Finding | None:
         return finding
     if proof.helped:
         return replace(finding, proof=proof, confidence="certain")
-    if finding.confidence == "certain":  # seen directly: a fault though this trial does not show it
+    if finding.confidence == "certain":  # seen directly: a fault even if this experiment does not show it
         return replace(finding, proof=proof)
     weaker = _WEAKER.get(finding.severity)
     return None if weaker is None else replace(finding, proof=proof, severity=weaker, confidence="possible")

@@ -10,14 +10,19 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from clew.checks.evidence.recorded_facts import Layer, Model, Optimizer, Parameters
 from clew.checks.needs import Need, One, fact_kind, options, text_of
 from clew.checks.series import Series
+from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.fact import TypedFact
+from clew.records.facts.model_facts import LayerRow, ModelFact, ParametersFact
+from clew.records.facts.step_facts import OptimizerFact
 from clew.records.finding import Exhibit
+from clew.records.signal_types import Signal
 from clew.records.site import Site
 from clew.records.step_costs import Profile
 
 Made = TypeVar("Made")
+F = TypeVar("F", bound=TypedFact)
 
 
 class FactLike(Protocol):
@@ -30,7 +35,7 @@ class FactLike(Protocol):
 
 
 class RunSource(Protocol):
-    """What a run must offer; the store's `RunData` does."""
+    """What a run must provide; the store's `RunData` does."""
 
     @property
     def facts(self) -> Sequence[FactLike]: ...
@@ -48,7 +53,7 @@ ParameterKey = tuple[str, str, str]  # root, module, param
 
 
 class RunView:
-    """A reading of a run at one moment: make a new one when the run has grown."""
+    """A view of a run at one moment: create a new one when the run has grown."""
 
     def __init__(self, source: RunSource, ranks: Mapping[int, RunSource] | None = None) -> None:
         self._source = source
@@ -67,7 +72,7 @@ class RunView:
         return self._source
 
     def once(self, key: str, make: Callable[[RunView], Made]) -> Made:
-        """What `make` says of this view, asked once however many checks want to know it."""
+        """The result of `make` for this view, computed once for all checks."""
         if key not in self._memory:
             self._memory[key] = make(self)
         made: Made = self._memory[key]
@@ -80,7 +85,7 @@ class RunView:
 
     @property
     def steps(self) -> int:
-        """How many steps the run has seen."""
+        """How many steps the run has."""
         return max(self._source.last_step + 1, 0)
 
     @property
@@ -103,8 +108,9 @@ class RunView:
         """The recorded signals whose name begins so, in order."""
         return sorted(name for name in self._signals if name.startswith(prefix))
 
-    def series(self, name: str, phase: str | None = None) -> Iterator[tuple[Site, Series]]:
+    def series(self, signal: str | Signal, phase: str | None = None) -> Iterator[tuple[Site, Series]]:
         """The signal at every site, without the empty ones; a site of unknown phase fits any."""
+        name = signal if isinstance(signal, str) else signal.name
         if name not in self._series:
             self._series[name] = [
                 (site, Series(name, site, steps.astype(np.int64, copy=False), values))
@@ -127,12 +133,16 @@ class RunView:
     def facts(self, kind: str) -> list[FactLike]:
         return list(self._facts.get(kind, ()))
 
+    def known(self, kind: type[F]) -> list[F]:
+        """The facts of a kind, read; what is missing or damaged in them is at its default."""
+        return [kind.read(fact.data, fact.step) for fact in self._facts.get(kind.fact_kind, ())]
+
     def fact_kinds(self, prefix: str) -> list[str]:
         """The kinds of facts whose name begins so, in the order in which they first came."""
         return [kind for kind in self._facts if kind.startswith(prefix)]
 
     def experiment(self, name: str) -> Mapping[str, Any] | None:
-        """What the experiment of this name found; None if it was not made or could not be."""
+        """The result of the experiment of this name; None if it was not run or has no result."""
         facts = [f.data for f in self.facts(f"experiment.{name}") if f.data.get("status") == "done"]
         data = facts[-1].get("data") if facts else None
         return data if isinstance(data, Mapping) else None
@@ -145,7 +155,7 @@ class RunView:
         return tuple(Exhibit.from_json(e) for e in listed if isinstance(e, dict))
 
     def unanswered(self, name: str) -> str | None:
-        """Why the experiment of this name gave no answer, if it was tried and gave none."""
+        """Why the experiment of this name gave no result, if it was run and gave none."""
         facts = self.facts(f"experiment.{name}")
         if not facts or facts[-1].data.get("status") == "done":
             return None
@@ -154,26 +164,26 @@ class RunView:
         return f"{reason}; {hint}" if hint else str(reason)
 
     def profile(self) -> Profile | None:
-        """What the steps cost, if `clew profile` has looked."""
-        facts = self.facts("profile")
-        return Profile.from_json(facts[-1].data) if facts else None
+        """The profile of the steps, if `clew profile` has recorded one."""
+        facts = self.known(ProfileFact)
+        return facts[-1].content if facts else None
 
     def events(self, kind: str) -> list[FactLike]:
         return [e for e in self._source.events if e.kind == kind]
 
     @cached_property
-    def models(self) -> dict[str, Model]:
+    def models(self) -> dict[str, ModelFact]:
         """The newest `model` fact of every root."""
-        return {m.root: m for m in (Model.read(f.data) for f in self.facts("model"))}
+        return {m.root: m for m in self.known(ModelFact)}
 
     @cached_property
-    def parameters(self) -> dict[str, Parameters]:
+    def parameters(self) -> dict[str, ParametersFact]:
         """The newest `parameters` fact of every root."""
-        return {p.root: p for p in (Parameters.read(f.step, f.data) for f in self.facts("parameters"))}
+        return {p.root: p for p in self.known(ParametersFact)}
 
     @cached_property
-    def optimizers(self) -> list[Optimizer]:
-        return [Optimizer.read(f.data) for f in self.facts("optimizer")]
+    def optimizers(self) -> list[OptimizerFact]:
+        return self.known(OptimizerFact)
 
     @cached_property
     def _several(self) -> bool:
@@ -185,18 +195,18 @@ class RunView:
             return next(iter(self.models))
         return site.root or ""
 
-    def model_of(self, site: Site) -> Model | None:
+    def model_of(self, site: Site) -> ModelFact | None:
         return self.models.get(self._root(site))
 
     @cached_property
-    def _layers(self) -> dict[tuple[str, str], tuple[int, Layer]]:
+    def _layers(self) -> dict[tuple[str, str], tuple[int, LayerRow]]:
         return {
             (root, layer.path): (order, layer)
             for root, model in self.models.items()
             for order, layer in enumerate(model.layers)
         }
 
-    def layer_of(self, site: Site) -> Layer | None:
+    def layer_of(self, site: Site) -> LayerRow | None:
         found = self._layers.get((self._root(site), site.module or ""))
         return found[1] if found and site.module is not None else None
 
@@ -240,7 +250,7 @@ class RunView:
         place = self._made_at(site)
         return replace(named, file=place.file, line=place.line) if place else named
 
-    def _made_at(self, site: Site) -> Layer | Model | None:
+    def _made_at(self, site: Site) -> LayerRow | ModelFact | None:
         """The layer, or the nearest one around it that the user's own code made."""
         path = site.module or ""
         while path:

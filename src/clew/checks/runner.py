@@ -31,10 +31,10 @@ MOST_OTHERS = 8  # further places listed one by one, to keep a finding on one sc
 def judge(
     run: RunView, *, checks: Iterable[Check] | None = None, ignore: Iterable[str | Rule] = ()
 ) -> Verdict:
-    """Everything the checks say about the run as it is now.
+    """The verdict of all checks on the run as it is now.
 
-    `ignore` adds to what the run itself says is to be left out; thresholds are those it was recorded
-    with. Nothing raises: a check that fails is not judged.
+    `ignore` adds to what the run itself ignores; thresholds are those it was recorded with. Nothing
+    raises: a check that fails is listed as skipped.
     """
     known = catalog.everything()
     asked = in_force(known if checks is None else checks, run)
@@ -63,7 +63,7 @@ def judge(
 
 
 class _Answers:
-    """What was said so far, sorted by what it means."""
+    """The results so far, sorted by what they mean."""
 
     def __init__(self, run: RunView, rules: Sequence[Rule]) -> None:
         self.run = run
@@ -91,13 +91,13 @@ class _Answers:
             self.ruled_out.append(name)
 
     def has_heard(self, finding: Finding) -> bool:
-        """Whether the check has something to say now, or is not to be heard."""
+        """Whether the check has a finding now, or is ignored."""
         known = {f.check for f in self.findings} | {i.check for i in self.ignored}
         left_out = (r.covers(finding.check, finding.id) or r.covers_finding(finding) for r in self._rules)
         return finding.check in known or any(left_out)
 
     def take_back_or_keep(self, finding: Finding, step: int, reason: str) -> None:
-        """An error that was told at a step and is not seen any more."""
+        """An error that was reported at a step and is no longer seen."""
         self.ruled_out = [name for name in self.ruled_out if name != finding.check]
         self.not_judged = [item for item in self.not_judged if item.check != finding.check]
         if reason:
@@ -110,7 +110,7 @@ class _Answers:
 
 
 def _add_recorded(answers: _Answers, known: set[str]) -> None:
-    """The user's own checks that this process does not have: what they said when the run ended."""
+    """Custom checks that this process does not have: their results at the end of the run."""
     for fact in answers.run.facts("custom_check"):
         name = str(fact.data.get("check"))
         if name not in known:
@@ -119,9 +119,9 @@ def _add_recorded(answers: _Answers, known: set[str]) -> None:
 
 
 def _add_announced(answers: _Answers, asked: Sequence[Check]) -> None:
-    """Errors that were told while the run went on and that its checks no longer see at its end.
+    """Errors that were reported during the run and that its checks no longer see at the end.
 
-    Whoever read them must find them in the verdict, or the reason why not.
+    Those who read them must find them in the verdict, or the reason why not.
     """
     by_name = {check.name: check for check in asked}
     for fact in answers.run.facts("announced"):
@@ -132,7 +132,7 @@ def _add_announced(answers: _Answers, asked: Sequence[Check]) -> None:
 
 
 def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
-    """A check's findings, or why it can't say anything."""
+    """A check's findings, or why it could not run."""
     missing = [need for need in check.needs if not run.has(need)]
     elsewhere = _asked_elsewhere([option for need in missing for option in options(need)])
     if elsewhere:
@@ -142,7 +142,7 @@ def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
     try:
         with np.errstate(all="ignore"):
             parts = parts_of(run, check.scope)
-            if parts and run.experiment(check.name) is None:  # a trial is of the program, not of a part
+            if parts and run.experiment(check.name) is None:  # an experiment concerns the whole program
                 return _by_part(check, run, parts)
             return _of_whole(check, run)
     except Exception as error:  # noqa: BLE001 - a faulty check must not take the others down
@@ -152,7 +152,7 @@ def ask(check: Check, run: RunView) -> tuple[list[Finding], str | None]:
 def _by_part(
     check: Check, run: RunView, parts: Sequence[tuple[Part, RunView]]
 ) -> tuple[list[Finding], str | None]:
-    """What is said of each part of a run, once for each place, with the parts that it was said of."""
+    """The findings on each part of a run, once for each place, with the parts they apply to."""
     places: dict[Site, list[tuple[Part, Finding]]] = {}
     for part, view in parts:
         for finding in check.diagnose(view):
@@ -193,14 +193,14 @@ def _clears(check: Check, run: RunView) -> bool:
 
 
 def _asked_elsewhere(wanted: Sequence[One]) -> str | None:
-    """The command that asks this question, where nothing that a plain run records would answer it."""
+    """The command that runs this check, where a plain run does not record what it needs."""
     kinds = [fact_kind(option) or "" for option in wanted]
     commands = [next((c for begin, c in OTHER_COMMANDS.items() if k.startswith(begin)), None) for k in kinds]
     return commands[0] if commands and None not in commands else None
 
 
 def _silence(check: Check, run: RunView) -> str | None:
-    """Why finding nothing does not mean health: as the check says, or the experiment it lives on."""
+    """Why finding nothing does not mean that all is well: as the check or its experiment says."""
     own = f"{PREFIX}{check.name}"
     ways = [options(need) for need in check.needs if own in fact_kinds([need])]
     alone = any(not any(run.has(one) for one in way if fact_kind(one) != own) for way in ways)
@@ -224,7 +224,7 @@ def _located(run: RunView, finding: Finding) -> Finding:
 
 
 def merged(findings: Sequence[Finding]) -> Finding:
-    """One finding for all places of the same fault: the worst leads, the others become evidence."""
+    """One finding for all places of the same fault: the worst comes first, the others become evidence."""
     order = sorted(range(len(findings)), key=lambda n: (findings[n].severity.rank, n))
     lead, others = findings[order[0]], [findings[n] for n in order[1:]]
     if not others:

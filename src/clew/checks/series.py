@@ -1,4 +1,4 @@
-"""One signal at one site, with the few questions that checks ask of it."""
+"""One signal at one site, with the few methods that checks need."""
 
 from __future__ import annotations
 

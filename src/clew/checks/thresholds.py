@@ -26,7 +26,7 @@ Limits = TypeVar("Limits")  # a check, or a dataclass that holds some of its thr
 
 @dataclass(frozen=True)
 class ThresholdSetting:
-    """The thresholds that were set for one check, by its name or id, as they were written."""
+    """The thresholds set for one check, by its name or id, as written."""
 
     check: str
     values: Mapping[str, Any]
@@ -45,11 +45,11 @@ class ThresholdSetting:
         return self.check.lower() in (check.name, check.id.lower())
 
     def fitting(self, check: Check) -> ThresholdSetting:
-        """What of it the check can use, under the check's name."""
+        """The values that the check can use, under the check's name."""
         return ThresholdSetting(check.name, {name: v for name, v, wrong in self._tried(check) if not wrong})
 
     def problems(self, check: Check) -> list[str]:
-        """Why a value can't be used, a line for each."""
+        """Why values can't be used, one line each."""
         return [line for _, _, wrong in self._tried(check) for line in wrong]
 
     def applied(self, check: Check) -> Check:
@@ -137,7 +137,7 @@ def _problems(limits: object, name: str, value: object, table: str) -> Iterator[
 
 
 def _mismatch(default: object, value: object) -> str | None:
-    """What should have been given in place of a value; None if it can be used."""
+    """What is expected instead of a value; None if it can be used."""
     if isinstance(default, int):
         return None if _is_number(value) and isinstance(value, int) else "a whole number"
     return None if _is_number(value) else "a number"

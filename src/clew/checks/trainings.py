@@ -22,8 +22,8 @@ PHASE = "phase"  # the steps of one set of optimizers
 FIT = "fit"  # the same, of models that were not trained before
 RUN = "run"
 
-LEAST = 20  # steps; an optimizer made anew for every few steps makes no fit of each
-MOST = 24  # parts judged one by one: the first ones, so that what was once said is said again
+LEAST = 20  # steps; an optimizer recreated every few steps does not start a new training each time
+MOST = 24  # parts checked one by one: the first ones, so that earlier findings are repeated
 SENT_ONCE = ("output", "loss")  # facts of a loss call, for each kind of what it gets
 OWNERS = {"optimizer": "index", "optimizer_use": "index", "scheduler": "optimizer"}  # fields of the facts
 
@@ -41,7 +41,7 @@ class Part:
 
 
 def phases(run: RunView) -> list[Part]:
-    """The stretches between which the optimizers changed; one if they never did.
+    """The phases between which the optimizers changed; one if they never did.
 
     A new optimizer begins one if from then on no more steps are counted than it (and those that
     came with it) can make: in a GAN, or where one joins later, the others step on.
@@ -115,7 +115,7 @@ def _views(run: RunView, parts: Sequence[Part]) -> list[tuple[Part, RunView]]:
 
 
 class _Slice:
-    """A run as it would be had nothing but one part of it been recorded."""
+    """A run as if only one part of it had been recorded."""
 
     def __init__(self, run: RunView, part: Part, *, last: bool) -> None:
         self._run = run

@@ -1,4 +1,4 @@
-"""How findings put lists, counts and shapes into words."""
+"""How findings write lists, counts and shapes."""
 
 from __future__ import annotations
 

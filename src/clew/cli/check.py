@@ -25,17 +25,21 @@ from clew.session.run_options import CheckOptions, RunOptions
     cls=BeforeTheScript,
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
-    short_help="Ask a network questions in its first steps, before training it for long.",
+    short_help="Test a network with short experiments before a long training.",
 )
 @click.option(
     "--only",
     multiple=True,
     callback=comma_separated,
     metavar="NAME",
-    help="These experiments (a,b or repeated).",
+    help="Run only these experiments (a,b or repeated).",
 )
 @click.option(
-    "--skip", multiple=True, callback=comma_separated, metavar="NAME", help="All experiments but these."
+    "--skip",
+    multiple=True,
+    callback=comma_separated,
+    metavar="NAME",
+    help="Skip these experiments (a,b or repeated).",
 )
 @click.option(
     "--steps",
@@ -44,17 +48,17 @@ from clew.session.run_options import CheckOptions, RunOptions
     default=16,
     show_default=True,
     metavar="N",
-    help="Batches of the script's own to use.",
+    help="Number of the script's batches to use.",
 )
-@first_steps_group(120.0, "For all experiments together.")
-@file_option("junit", "Write it as JUnit XML.")
+@first_steps_group(120.0, "Limit for all experiments together.")
+@file_option("junit", "Write the report as JUnit XML.")
 @fail_on_warning_option
 @script_group()
 def command(**given: Any) -> RunOptions:
-    """Run a script up to its first training steps and try out what it trains.
+    """Run a script up to its first training steps and run experiments on its network.
 
-    Can the network learn a batch by heart? Does it use its input? Do samples leak into each other? The
-    experiments run on a snapshot; then the script is ended, or trains on with --continue.
+    Can the network memorise a batch? Does it use its input? Do samples leak into each other? The
+    experiments run on a snapshot; then the script is stopped, or continues to train with --continue.
 
     \b
       clew check train.py --lr 0.1
@@ -67,7 +71,7 @@ def command(**given: Any) -> RunOptions:
 
 
 def _must_be_known(only: tuple[str, ...], skip: tuple[str, ...]) -> None:
-    """Before the script runs. Names are asked of torch's part only if there are any."""
+    """Check the names before the script runs; torch is imported only if any are given."""
     if not only and not skip:
         return
     try:

@@ -1,4 +1,4 @@
-"""`clew data`: what the network is really fed."""
+"""`clew data`: the data that the network really gets."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from clew.session.run_options import RunOptions
     cls=BeforeTheScript,
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
-    short_help="See, measure and judge what a script's loaders deliver.",
+    short_help="Show, measure and check the data that a script's loaders return.",
 )
 @click.option(
     "--loader",
     default="",
     callback=lambda ctx, param, name: name.strip(),
     metavar="NAME",
-    help="Only this one: its name in the script, or number.",
+    help="Only this loader: its name in the script, or its number.",
 )
 @click.option(
     "--samples",
@@ -40,30 +40,32 @@ from clew.session.run_options import RunOptions
     default=8,
     show_default=True,
     metavar="N",
-    help="How many to show.",
+    help="Number of samples to show.",
 )
 @click.option(
     "--sample",
     type=click.IntRange(min=0),
     metavar="I",
-    help="One sample through every transform, and no more.",
+    help="Show only one sample, stage by stage through its transforms.",
 )
 @click.option(
-    "--bare", is_flag=True, help="Only run the script, with its loaders in this process, to debug them."
+    "--bare",
+    is_flag=True,
+    help="Only run the script, with its loaders in this process, so that a debugger works.",
 )
-@leave_out_flag("--no-measure", "measure", "Leave out how fast the data comes.")
-@click.option("--sweep", is_flag=True, help="Try numbers of workers and of prefetched batches.")
-@leave_out_flag("--no-judge", "judge", "Leave out the look through the whole data set.")
-@click.option("--all", is_flag=True, help="Look through all of it, not a part.")
-@first_steps_group(60.0, "For all of it together.")
+@leave_out_flag("--no-measure", "measure", "Do not measure the speed of the loaders.")
+@click.option("--sweep", is_flag=True, help="Measure different numbers of workers and prefetched batches.")
+@leave_out_flag("--no-judge", "judge", "Do not check the whole dataset.")
+@click.option("--all", is_flag=True, help="Read the whole dataset, not only a part.")
+@first_steps_group(60.0, "Limit for everything together.")
 @fail_on_option
 @script_group()
 def command(**given: Any) -> RunOptions:
-    """Run a script up to its first training steps and look at its data.
+    """Run a script up to its first training steps and inspect its data.
 
-    Samples from the dataset beside the same samples as the model gets them, how fast they come and
-    where the time goes, and what is wrong with the data set. Then the script is ended, or trains on
-    with --continue.
+    Shows samples from the dataset next to the same samples as the model gets them, measures how fast
+    they are loaded and what takes the time, and reports what is wrong with the dataset. Then the script
+    is stopped, or continues to train with --continue.
 
     \b
       clew data train.py --lr 0.1
@@ -78,7 +80,7 @@ def command(**given: Any) -> RunOptions:
 def _must_go_together(options: DataOptions) -> None:
     if options.bare and (options.sweep or options.all or options.sample is not None or options.go_on):
         raise Refusal(
-            "--bare only runs the script; it goes with none of --sample, --sweep, --all, --continue"
+            "--bare only runs the script; it can't be combined with --sample, --sweep, --all or --continue"
         )
     if options.sweep and not options.measure:
-        raise Refusal("--sweep measures; it does not go with --no-measure")
+        raise Refusal("--sweep can't be combined with --no-measure")

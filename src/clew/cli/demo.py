@@ -14,7 +14,7 @@ NEEDED = {"torch": "torch", "sklearn": "scikit-learn"}  # module and what to ins
 PLACE = Path(".clew", "demo", "digits.py")
 
 
-@click.command("demo", short_help="See Clew find two planted faults in ten seconds.")
+@click.command("demo", short_help="Watch Clew find two faults in a small program, in ten seconds.")
 @folder_option
 def command(folder: Path | None) -> RunOptions:
     """Train a small network with two planted faults and read the diagnosis."""
@@ -27,7 +27,7 @@ def command(folder: Path | None) -> RunOptions:
 
 
 def _script() -> Path:
-    """A copy beside the runs, to be looked at, mended and run again; else the packaged file itself."""
+    """A copy next to the runs, to read, fix and run again; otherwise the packaged file itself."""
     packaged = Path(__file__).parents[1] / "demo" / "digits.py"
     try:
         PLACE.parent.mkdir(parents=True, exist_ok=True)

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from clew.render.verdict.check_text import CheckEntry
 
 
-@click.command("explain", short_help="What a check detects, why it is bad, how to fix it.")
+@click.command("explain", short_help="Explain a check: what it detects, why it is bad, how to fix it.")
 @click.argument("check", required=False)
 @json_flag
 def command(check: str | None, as_json: bool) -> int:
-    """What a check detects, why that is bad, and how to fix it; without CHECK, all checks.
+    """Explain what a check detects, why that is bad, and how to fix it; without CHECK, list all checks.
 
     \b
       clew explain

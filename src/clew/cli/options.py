@@ -26,7 +26,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Options = TypeVar("Options", CheckOptions, ProfileOptions, DataOptions)
 
 LEVELS = click.Choice(["error", "warning"])
-FAIL_ON = f"Exit with {FAILED_ON} if there is such a finding, or a worse one."
+FAIL_ON = f"Exit with code {FAILED_ON} on a finding of this severity or worse."
 
 
 class Refusal(click.ClickException):
@@ -44,7 +44,7 @@ def folder_option(function: Command) -> Command:
         "folder",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="Where runs are kept.  [default: $CLEW_DIR or .clew/runs]",
+        help="Folder of the runs.  [default: $CLEW_DIR or .clew/runs]",
     )(function)
 
 
@@ -78,14 +78,14 @@ def ignore_option(function: Command) -> Command:
         "--ignore",
         multiple=True,
         metavar="CHECK[@WHERE]",
-        help="Leave a check out, or its findings at a module, file or line (may be repeated).",
+        help="Ignore a check, or its findings at a module, file or line (may be repeated).",
     )(function)
 
 
 def steps_option(function: Command) -> Command:
-    return click.option(
-        "--steps", type=click.IntRange(min=1), metavar="N", help="End the run after N steps."
-    )(function)
+    return click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Stop after N steps.")(
+        function
+    )
 
 
 def file_option(flag: str, what: str) -> Callable[[Command], Command]:
@@ -131,9 +131,9 @@ def script_group(required: bool = True) -> Callable[[Command], Command]:
     A command passes on what it is given to `run_options`.
     """
     return group(
-        click.option("-m", "module", is_flag=True, help="SCRIPT names a module, as for python -m."),
+        click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with python -m."),
         folder_option,
-        click.option("--name", help="A word for the run's id.  [default: the script's name]"),
+        click.option("--name", help="Label used in the run ID.  [default: the script's name]"),
         ignore_option,
         click.option("--quiet", is_flag=True, help="Print nothing."),
         click.argument("script", required=required),
@@ -153,10 +153,13 @@ def first_steps_group(seconds: float, what: str) -> Callable[[Command], Command]
             help=what,
         ),
         click.option(
-            "--continue", "go_on", is_flag=True, help="Train on afterwards, as if nothing had been."
+            "--continue",
+            "go_on",
+            is_flag=True,
+            help="Restore the state afterwards and let training continue.",
         ),
         file_option("json", "Write the report as JSON."),
-        file_option("html", "Write it as a page to look at."),
+        file_option("html", "Write the report as an HTML page."),
     )
 
 
@@ -188,7 +191,7 @@ def runs_folder(folder: Path | None) -> Path:
 
 
 def known_checks(names: Sequence[str]) -> tuple[str, ...]:
-    """The same checks by their stable names, with the places given; an unknown one is refused."""
+    """The same rules with the checks' names instead of IDs; an unknown check is an error."""
     if not names:
         return ()
     from clew.checks import catalog
@@ -202,7 +205,7 @@ def known_checks(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def project_rules() -> list[Rule]:
-    """What the pyproject.toml of this folder leaves out; settings that can't be used are refused."""
+    """What the pyproject.toml of this folder ignores; invalid settings are an error."""
     from clew.session import project_settings
 
     try:
@@ -212,12 +215,12 @@ def project_rules() -> list[Rule]:
 
 
 def unknown_check(error: UnknownCheck) -> Refusal:
-    """The refusal, with a way on where no check comes near."""
-    return Refusal(str(error) if error.close else f"{error}; clew explain lists all")
+    """The error message, with a hint where no check has a similar name."""
+    return Refusal(str(error) if error.close else f"{error}; `clew explain` lists all checks")
 
 
 def fails(verdict: Verdict, fail_on: str | None) -> bool:
-    """Whether the verdict holds a finding of that severity or a worse one."""
+    """Whether the verdict has a finding of that severity or worse."""
     from clew.records.finding import Severity
 
     worst = verdict.worst()

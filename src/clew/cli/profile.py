@@ -1,4 +1,4 @@
-"""`clew profile`: where the time and the memory of a training script go."""
+"""`clew profile`: where a training script spends its time and memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clew.session.run_options import ProfileOptions, RunOptions
 FORMATS = ("csv", "chrome", "pstats", "speedscope", "html")
 MOST_SIZES = 32
 LARGEST_SIZE = 1 << 20
-SAY_WHAT = "say what to run: clew profile train.py, or clew profile -m package.train"
+SAY_WHAT = "no script given: clew profile train.py, or clew profile -m package.train"
 
 
 def formats(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def formats(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
     names = comma_separated(ctx, param, given)
     unknown = next((name for name in names if name not in FORMATS), None)
     if unknown is not None:
-        raise Refusal(f"no such format: {unknown}; there are {', '.join(FORMATS)}")
+        raise Refusal(f"unknown format: {unknown}; choose from {', '.join(FORMATS)}")
     return names
 
 
@@ -45,9 +45,9 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     except ValueError:
         numbers = [0]
     if given is not None and (not numbers or not 0 < numbers[0] <= numbers[-1] <= LARGEST_SIZE):
-        raise Refusal(f"{given!r} is no list of batch sizes, as 8,16,32")
+        raise Refusal(f"{given!r} is not a list of batch sizes such as 8,16,32")
     if len(numbers) > MOST_SIZES:
-        raise Refusal(f"{len(numbers)} batch sizes are too many: {MOST_SIZES} at most")
+        raise Refusal(f"{len(numbers)} batch sizes are too many; the most is {MOST_SIZES}")
     return tuple(numbers)
 
 
@@ -56,7 +56,7 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     cls=ScriptOrRuns,
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
-    short_help="Say where the time and the memory of a training script go.",
+    short_help="Show where a training script spends its time and memory.",
 )
 @steps_option
 @click.option(
@@ -65,7 +65,7 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     default=3,
     show_default=True,
     metavar="N",
-    help="How often to look in detail.",
+    help="Number of windows of steps to profile in detail.",
 )
 @click.option(
     "--steps-per-window",
@@ -73,13 +73,13 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     default=8,
     show_default=True,
     metavar="N",
-    help="Steps looked at each time.",
+    help="Steps in each window.",
 )
-@leave_out_flag("--no-python", "python", "Leave Python's stacks out.")
-@click.option("--cprofile", is_flag=True, help="Count every call of Python's, too: slow.")
+@leave_out_flag("--no-python", "python", "Do not sample Python's stacks.")
+@click.option("--cprofile", is_flag=True, help="Also count every Python call; slow.")
 @click.option("--try", "attempts", is_flag=True, help="Try faster settings on a snapshot at the end.")
 @click.option(
-    "--batch-sizes", callback=sizes, metavar="8,16,…", help="Try batches of these sizes on a snapshot."
+    "--batch-sizes", callback=sizes, metavar="8,16,…", help="Measure these batch sizes on a snapshot."
 )
 @click.option(
     "--try-limit",
@@ -87,14 +87,14 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="For what --try does, and as much again for --batch-sizes.",
+    help="Limit for --try, and the same again for --batch-sizes.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     callback=lambda ctx, param, folder: folder.absolute() if folder is not None else None,
     metavar="DIR",
-    help="Write the profile's files here, for other tools.",
+    help="Write files for other tools to this folder.",
 )
 @click.option(
     "--format",
@@ -102,20 +102,20 @@ def sizes(ctx: click.Context, param: click.Parameter, given: str | None) -> tupl
     multiple=True,
     callback=formats,
     metavar="KIND",
-    help=f"Of which kinds: {', '.join(FORMATS)} (a,b or repeated).  [default: all]",
+    help=f"Formats to write: {', '.join(FORMATS)} (a,b or repeated).  [default: all]",
 )
-@file_option("json", "Write all of it as JSON.")
+@file_option("json", "Write the whole profile as JSON.")
 @fail_on_option
-@click.option("--show", is_flag=True, help="The profile of a recorded run: clew profile --show RUN.")
-@all_flag("The same, and leave nothing out.")
-@click.option("--export", "exports", is_flag=True, help="The files of a recorded run.")
-@click.option("--compare", is_flag=True, help="What became slower: clew profile --compare RUN_A RUN_B.")
+@click.option("--show", is_flag=True, help="Show the profile of a recorded run: clew profile --show RUN.")
+@all_flag("The same, in full.")
+@click.option("--export", "exports", is_flag=True, help="Write the files for a recorded run.")
+@click.option("--compare", is_flag=True, help="Show what became slower: clew profile --compare RUN_A RUN_B.")
 @script_group(required=False)
 def command(show: bool, full: bool, exports: bool, compare: bool, **given: Any) -> RunOptions | int:
-    """Run a training script and say where the time of its steps goes, and its memory.
+    """Run a training script and show where its steps spend time and memory.
 
-    By part of the step, module, operation and line. A few short windows are looked at in detail while it
-    trains on; nothing that it computes is changed.
+    By part of the step, module, operation and line. A few short windows of steps are profiled in detail
+    while it trains; the results of the training do not change.
 
     \b
       clew profile train.py --lr 0.1
@@ -136,7 +136,7 @@ def command(show: bool, full: bool, exports: bool, compare: bool, **given: Any) 
 
 def _one_run(run: str | None, more: tuple[str, ...]) -> str | None:
     if more:
-        raise Refusal(f"one run at a time: what is {more[0]!r}?")
+        raise Refusal(f"only one run at a time: unexpected {more[0]!r}")
     return run
 
 
@@ -144,5 +144,5 @@ def _compare(
     before: str | None, more: tuple[str, ...], folder: Path | None, full: bool, json_path: Path | None
 ) -> int:
     if before is None or len(more) != 1:
-        raise Refusal("two runs are compared: clew profile --compare RUN_A RUN_B")
+        raise Refusal("--compare takes two runs: clew profile --compare RUN_A RUN_B")
     return compare_runs(before, more[0], folder, full=full, json_path=json_path)

@@ -1,4 +1,4 @@
-"""What `clew profile` does with runs that are recorded already: show, export and compare them."""
+"""What `clew profile` does with recorded runs: show, export and compare them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ScriptOrRuns(BeforeTheScript):
 def show_run(
     run: str | None, folder: Path | None, *, full: bool = False, json_path: Path | None = None
 ) -> int:
-    """The profile of a recorded run on stdout, with what the checks say of it."""
+    """Print the profile of a recorded run, with the findings of the checks."""
     from clew.checks.run_view import RunView
     from clew.checks.runner import judge
     from clew.records.tried_changes import recorded, recorded_json
@@ -57,7 +57,7 @@ def show_run(
 
 
 def export_run(run: str | None, folder: Path | None, out: Path | None, formats: Sequence[str]) -> int:
-    """The files of a recorded run's profile; their names on stdout, a line each."""
+    """Write the files of a recorded run's profile, and print their names, one per line."""
     from clew.render.profile.files.profile_exports import export
     from clew.render.profile.recorded_profile import read_profile
     from clew.render.safe_text import neutral, short_path
@@ -66,7 +66,7 @@ def export_run(run: str | None, folder: Path | None, out: Path | None, formats: 
     path = find_run(runs_folder(folder), run)
     written = export(read_profile(path), path, out or Path.cwd() / f"{path.name}-profile", formats)
     if not written:
-        raise Refusal(f"nothing to write: the profile of {path.name} holds nothing in these formats")
+        raise Refusal(f"nothing to write: the profile of {path.name} has no data for these formats")
     for file in written:
         sys.stdout.write(neutral(short_path(file), 4000) + "\n")
     return 0
@@ -75,7 +75,7 @@ def export_run(run: str | None, folder: Path | None, out: Path | None, formats: 
 def compare_runs(
     before: str, after: str, folder: Path | None, *, full: bool = False, json_path: Path | None = None
 ) -> int:
-    """What became slower or faster from one recorded run to another, on stdout."""
+    """Print what became slower or faster from one recorded run to another."""
     from clew.render.profile.profile_diff import compare, to_json
     from clew.render.profile.profile_diff_terminal import render_comparison
     from clew.render.profile.recorded_profile import read_profile

@@ -1,4 +1,4 @@
-"""`clew replay`: a step that went wrong, run again with every operation checked."""
+"""`clew replay`: replays a step that failed, and checks every operation."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 _WANTS_MODEL = ("could not be saved", "is needed from", "not defined")  # what a model given may mend
 
 
-@click.command("replay", short_help="Run the step that went NaN again, with every operation checked.")
+@click.command("replay", short_help="Replay the step that became NaN, and check every operation.")
 @click.argument("where", metavar="[DIR|RUN]", required=False)
 @click.option(
     "--model",
     "models",
     multiple=True,
     metavar="[NAME=]FILE.py:MAKE()",
-    help="Make the model like this instead of from what was saved.",
+    help="Create the model this way instead of from the saved one.",
 )
 @json_flag
 @folder_option
 def command(where: str | None, models: tuple[str, ...], as_json: bool, folder: Path | None) -> int:
-    """Run a saved step again and name the operation that made the first NaN or infinity.
+    """Replay a saved step and name the operation that produced the first NaN or infinity.
 
-    DIR is a folder as clew run leaves it in repro/ when a loss or gradient is not finite; with the
-    id of a run, or nothing, it is that of this run, or of the newest. The models are made from the
-    program's own source, of which only the definitions are executed. Replay only what you trust: it runs
-    code. The exit code is 1 if the step still goes wrong, 0 if it is finite now, and 3 if what was saved
-    does not show the failure, so that finite values say nothing.
+    DIR is a folder that clew run writes to repro/ when a loss or gradient is not finite. You can also
+    give the ID of a run, or nothing for the newest run. The models are created from the program's own
+    source, of which only the definitions are executed. Replay only what you trust: it runs code. The
+    exit code is 1 if the step still fails, 0 if it is finite now, and 3 if the saved step does not show
+    the failure, so that finite values prove nothing.
 
     \b
       clew replay
@@ -72,7 +72,7 @@ def _place(where: str | None, root: Path) -> Path:
     steps = sorted(run.glob("repro*/step-*"), key=_order)
     if not steps:
         raise Refusal(
-            f"no step was saved in {run}: its losses and gradients were finite, or it could not be saved"
+            f"{run} has no saved step: its losses and gradients were finite, or the step could not be saved"
         )
     return steps[0]
 
@@ -101,15 +101,15 @@ def _given(specs: tuple[str, ...], place: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CannotRebuild(f"{place / 'repro.json'} is damaged") from error
     if not roots:
-        raise CannotRebuild("the step was saved without a model: none can be given")
+        raise CannotRebuild("the step was saved without a model, so --model has no effect")
     models = {}
     for spec in specs:
         name, mark, rest = spec.partition("=")
         named = bool(mark) and name.isidentifier() and ":" in rest
         if named and name not in roots:
-            raise CannotRebuild(f"the step has no model {name}; there is {', '.join(roots)}")
+            raise CannotRebuild(f"the step has no model {name}, only {', '.join(roots)}")
         if not named and len(roots) != 1:
-            raise CannotRebuild(f"say which model this is, {'=…, '.join(roots)}=…: {spec}")
+            raise CannotRebuild(f"several models: write {'=…, '.join(roots)}=… instead of {spec}")
         models[name if named else roots[0]] = make_model(rest if named else spec)
     return models
 
@@ -117,7 +117,7 @@ def _given(specs: tuple[str, ...], place: Path) -> dict[str, Any]:
 def _with_advice(problem: str, models: tuple[str, ...]) -> str:
     if models or not any(sign in problem for sign in _WANTS_MODEL):
         return problem
-    return f"{problem}; say how the model is made: --model 'file.py:make()'"
+    return f"{problem}; say how to create the model: --model 'file.py:make()'"
 
 
 def _show(again: Again, found: Answer, as_json: bool) -> None:
@@ -155,7 +155,7 @@ def _replayed(again: Again, fact: dict[str, Any]) -> Replayed:
     place = f"{short_path(site.file)}:{site.line}" if site.file else None
     message = culprit.because(site.module) if culprit.found else None
     if message is None and again.bad:
-        message = f"{again.problem}; no operation was seen to make it"
+        message = f"{again.problem}; the operation that produced it was not found"
     return Replayed(
         folder=str(saved.folder),
         step=saved.data["step"],

@@ -1,4 +1,4 @@
-"""`clew report`: runs as one file that opens anywhere."""
+"""`clew report`: writes runs into one file that opens anywhere."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def size(ctx: click.Context, param: click.Parameter, text: str) -> int:
     """A number of bytes: 10MB, 500kB."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     if found is None or found[2] not in UNITS:
-        raise click.BadParameter(f"{text!r} is not a size, as 10MB or 500kB", ctx, param)
+        raise click.BadParameter(f"{text!r} is not a size such as 10MB or 500kB", ctx, param)
     return int(float(found[1]) * UNITS[found[2]])
 
 
-@click.command("report", short_help="Runs as one HTML file that opens anywhere.")
+@click.command("report", short_help="Write runs into one HTML file that opens anywhere.")
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option(
     "-o",
@@ -36,11 +36,11 @@ def size(ctx: click.Context, param: click.Parameter, text: str) -> int:
     "--notes",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
-    help="Markdown of yours.",
+    help="Markdown file to include as notes.",
 )
-@click.option("--title", help="What stands at the top.  [default: the runs' names]")
+@click.option("--title", help="Title of the report.  [default: the names of the runs]")
 @click.option("--max-size", callback=size, default="10MB", show_default=True, metavar="SIZE")
-@click.option("--open", "show", is_flag=True, help="Open it in a browser.")
+@click.option("--open", "show", is_flag=True, help="Open the report in a browser.")
 @folder_option
 def command(
     names: tuple[str, ...],
@@ -51,10 +51,11 @@ def command(
     show: bool,
     folder: Path | None,
 ) -> int:
-    """Runs as one HTML file: the view of clew ui with its data inside; no network, no server.
+    """Write runs into one HTML file: the view of clew ui with its data inside; needs no network and no
+    server.
 
-    RUN is an id as clew runs lists it, its beginning, or a path; the newest run by default. With several,
-    they are compared.
+    RUN is an ID from clew runs, the start of one, or a path; the newest run by default. Several runs are
+    compared.
 
     \b
       clew report -o lr.html --notes what-i-saw.md
@@ -94,12 +95,12 @@ def _words(file: Path | None) -> str:
     if file is None:
         return ""
     if file.stat().st_size > LARGEST_NOTES:
-        raise Refusal(f"{file} is too large for notes: at most 1 MB")
+        raise Refusal(f"{file} is too large for notes; the limit is 1 MB")
     return file.read_text(encoding="utf-8", errors="replace")
 
 
 def _write(output: Path, text: str) -> None:
-    """All or nothing: a report that is there is whole."""
+    """Write all or nothing: a report that exists is complete."""
     aside = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
         output.absolute().parent.mkdir(parents=True, exist_ok=True)

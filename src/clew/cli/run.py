@@ -1,4 +1,4 @@
-"""`clew run`: the user's program, watched."""
+"""`clew run`: runs the user's program and records it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def share(ctx: click.Context, param: click.Parameter, text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value <= 1:
-        raise click.BadParameter(f"{text!r} is not a share between 0 and 1, as 2% or 0.02", ctx, param)
+        raise click.BadParameter(f"{text!r} is not a share between 0 and 1 such as 2% or 0.02", ctx, param)
     return value
 
 
@@ -58,12 +58,12 @@ class BeforeTheScript(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise Refusal(
-                f"clew {self.name} has no option {error.option_name}; the script's own go after it: "
+                f"clew {self.name} has no option {error.option_name}; options of the script go after it: "
                 f"clew {self.name} train.py {error.option_name} …"
             ) from error
         except click.MissingParameter as error:
             raise Refusal(
-                f"say what to run: clew {self.name} train.py, or clew {self.name} -m package.train"
+                f"no script given: clew {self.name} train.py, or clew {self.name} -m package.train"
             ) from error
 
 
@@ -72,7 +72,7 @@ class BeforeTheScript(click.Command):
     cls=BeforeTheScript,
     context_settings={"allow_interspersed_args": False},
     options_metavar="[OPTIONS]",
-    short_help="Run a training script and say what is wrong with it.",
+    short_help="Run a training script and report what is wrong.",
 )
 @click.option(
     "--budget",
@@ -80,35 +80,35 @@ class BeforeTheScript(click.Command):
     default="2%",
     show_default=True,
     metavar="SHARE",
-    help="Share of step time to use.",
+    help="Share of the step time that Clew may use.",
 )
-@click.option("--every-step", is_flag=True, help="Statistics of every layer on every step.")
+@click.option("--every-step", is_flag=True, help="Record statistics of every layer on every step.")
 @file_option("json", "Write the verdict.")
 @steps_option
-@click.option("--stop-on", type=LEVELS, help="End the run at such a finding.")
+@click.option("--stop-on", type=LEVELS, help="Stop at the first finding of this severity or worse.")
 @click.option(
     "--trace-numerics",
     type=click.Choice(["layer", "op"]),
-    help="Check every layer or operation for NaN and infinity: slow.",
+    help="Check every layer or operation for NaN and infinity; slow.",
 )
 @click.option("--from-step", type=click.IntRange(min=0), default=0, metavar="N", help="Trace from this step.")
 @click.option("--to-step", type=click.IntRange(min=0), metavar="M", help="Trace to this step.")
-@click.option("--prove", is_flag=True, help="At the end, try the fixes of what was found on a snapshot.")
-@click.option("--print-shapes", is_flag=True, help="Say what goes into each layer and out, once.")
-@click.option("--graph", is_flag=True, help="Record the model's graph, from one more forward.")
+@click.option("--prove", is_flag=True, help="At the end, try the suggested fixes on a snapshot.")
+@click.option("--print-shapes", is_flag=True, help="Print the input and output shapes of each layer, once.")
+@click.option("--graph", is_flag=True, help="Record the model's graph (runs one extra forward).")
 @click.option(
     "--track",
     multiple=True,
     callback=known_trackers,
     metavar="NAME",
-    help="Send what is recorded to a tracker that a package offers (a,b or repeated).",
+    help="Also send the recording to this tracker, from an installed package (a,b or repeated).",
 )
 @fail_on_option
 @script_group()
 def command(from_step: int, to_step: int | None, **given: Any) -> RunOptions:
-    """Run a training script, unmodified, and say what is wrong with it.
+    """Run a training script, unmodified, and report what is wrong.
 
-    Options before SCRIPT are Clew's; all that follows it is the script's own.
+    Options before SCRIPT are for Clew; everything after it is passed to the script.
 
     \b
       clew run train.py --lr 0.1
@@ -139,7 +139,7 @@ def _start(options: RunOptions) -> Session | None:
 
         return start_run(options)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with Clew, the training goes ahead
-        say(f"clew: recording could not start, the script runs without it ({in_short(error)})")
+        say(f"clew: recording could not start; the script runs without it ({in_short(error)})")
         return None
 
 
@@ -147,5 +147,5 @@ def _finish(session: Session, outcome: Outcome) -> int | None:
     try:
         return session.finish(outcome)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the script's own outcome counts
-        say(f"clew: the run could not be judged ({in_short(error)}); try clew why")
+        say(f"clew: the checks could not run ({in_short(error)}); try `clew why`")
         return None

@@ -1,4 +1,4 @@
-"""`clew runs`: what was recorded, and removing it."""
+"""`clew runs`: lists and removes recorded runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def age(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-    """A length of time in seconds: 30m, 12h, 7d, 2w."""
+    """A duration in seconds: 30m, 12h, 7d, 2w."""
     if text is None:
         return None
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", text.lower())
     if found is None or found[2] not in UNITS:
-        raise click.BadParameter(f"{text!r} is not a length of time, as 30m, 12h, 7d or 2w", ctx, param)
+        raise click.BadParameter(f"{text!r} is not a duration such as 30m, 12h, 7d or 2w", ctx, param)
     return float(found[1]) * UNITS[found[2]]
 
 
@@ -43,10 +43,10 @@ class WithRemoval(click.Group):
 
 
 @click.group(
-    "runs", cls=WithRemoval, invoke_without_command=True, short_help="The recorded runs, newest first."
+    "runs", cls=WithRemoval, invoke_without_command=True, short_help="List the recorded runs, newest first."
 )
 @click.option("--state", type=STATES, help="Only runs in this state.")
-@click.option("--match", metavar="TEXT", help="Only runs whose id or script contains TEXT.")
+@click.option("--match", metavar="TEXT", help="Only runs whose ID or script contains TEXT.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N runs.")
 @json_flag
 @folder_option
@@ -59,7 +59,7 @@ def command(
     as_json: bool,
     folder: Path | None,
 ) -> int:
-    """The recorded runs, newest first.
+    """List the recorded runs, newest first.
 
     \b
       clew runs --state failed --limit 5
@@ -80,7 +80,7 @@ def command(
 
         render_runs(found, stream=sys.stdout)
     else:
-        which = "such runs" if state or match else "runs"
+        which = "matching runs" if state or match else "runs"
         click.echo(f"no {which} in {runs_folder(folder)}; record one with: clew run train.py")
     return 0
 
@@ -99,9 +99,9 @@ def _listed(folder: Path | None, state: str | None, match: str | None, limit: in
 
 @command.command("rm")
 @click.argument("names", metavar="RUN...", nargs=-1)
-@click.option("--older-than", callback=age, metavar="AGE", help="Runs that began longer ago: 30m, 12h, 7d.")
-@click.option("--force", is_flag=True, help="Also a run that is still running.")
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--older-than", callback=age, metavar="AGE", help="Remove runs older than this: 30m, 12h, 7d.")
+@click.option("--force", is_flag=True, help="Also remove a run that is still running.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_flag
 @folder_option
 @click.pass_obj
@@ -135,7 +135,7 @@ def _chosen(root: Path, names: tuple[str, ...], older_than: float | None, force:
     from clew.store.read.run_folders import find_run, list_runs
 
     if not names and older_than is None:
-        raise Refusal("say which runs to remove: clew runs rm RUN, or --older-than 7d")
+        raise Refusal("no runs given: clew runs rm RUN, or --older-than 7d")
     chosen = [find_run(root, name) for name in names]
     if older_than is not None:
         before = time.time() - older_than
@@ -147,7 +147,7 @@ def _chosen(root: Path, names: tuple[str, ...], older_than: float | None, force:
 
 def _confirm(paths: list[Path]) -> None:
     if not sys.stdin.isatty():
-        raise Refusal(f"this removes {len(paths)} run(s); add --yes to do it without being asked")
+        raise Refusal(f"this removes {len(paths)} run(s); add --yes to confirm")
     for path in paths:
         click.echo(f"  {path.name}")
     click.confirm(f"Remove {len(paths)} run(s)?", abort=True)

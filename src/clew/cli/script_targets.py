@@ -23,7 +23,7 @@ OWN_WAYS = ("__path__", "meta_path", "sys.modules")  # by which a package may fi
 def must_exist(script: str) -> None:
     """Refuse a script that is not there, with a name that comes near."""
     if os.path.isdir(script) and not _runs(script):
-        raise Refusal(f"{script} is a folder without a __main__.py; give the script in it")
+        raise Refusal(f"{script} is a folder without a __main__.py; name the script in it")
     if os.path.exists(script):
         return
     folder, wanted = os.path.split(script)
@@ -51,10 +51,10 @@ def must_be_found(module: str) -> None:
     if missing is None:
         return
     if os.path.isfile(module):
-        raise Refusal(f"{module} is a script, not a module: leave out -m")
+        raise Refusal(f"{module} is a script, not a module: omit -m")
     if missing.endswith(".__main__"):
         raise Refusal(f"no module {missing}: {module} is a package that can't be run by itself")
-    raise Refusal(f"no module {missing} is found from {os.getcwd()}")
+    raise Refusal(f"no module {missing} found from {os.getcwd()}")
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""`clew show`: what is in a network, before anything is trained."""
+"""`clew show`: inspects a network before training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FAILED = 1  # the forward failed, and why was said
 
 
-@click.command("show", short_help="What is in a network: shapes, parameters, FLOPs, memory, graph.")
+@click.command("show", short_help="Show a network: shapes, parameters, FLOPs, memory, graph.")
 @click.argument("model", metavar="FILE.py:NAME")
 @click.option(
     "-i",
@@ -33,26 +33,30 @@ FAILED = 1  # the forward failed, and why was said
     help="4,3,32,32 or batch,time:int64, a .npy or .safetensors file; name=… for a keyword input.",
 )
 @click.option("--dims", metavar="NAMES", help="Named sizes: batch=4,time=17, or batch,time for primes.")
-@click.option("--dtype", help="Of the inputs that are made up.  [default: what the model takes]")
-@click.option("--stats", is_flag=True, help="Run it, and show statistics of data and gradients.")
-@click.option("--optimizer", default="adam", show_default=True, help="For the memory of training.")
-@click.option("--meta", is_flag=True, help="Build the model without memory for its weights.")
+@click.option("--dtype", help="Dtype of the generated inputs.  [default: what the model takes]")
+@click.option("--stats", is_flag=True, help="Run the model and show statistics of activations and gradients.")
+@click.option(
+    "--optimizer", default="adam", show_default=True, help="Optimizer to assume for the memory of training."
+)
+@click.option(
+    "--meta", is_flag=True, help="Build the model on the meta device, without memory for its weights."
+)
 @click.option("--depth", type=click.IntRange(min=0), help="Levels of the module tree to draw.")
 @click.option("--expand", is_flag=True, help="Draw repeated blocks one by one.")
-@click.option("--keep-going", is_flag=True, help="If the forward fails, show the rest all the same.")
+@click.option("--keep-going", is_flag=True, help="If the forward fails, show the rest anyway.")
 @click.option(
     "--graph",
     "graph_path",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write the graph: .svg, .html, .dot, .json; - draws a tree here.",
+    help="Write the graph: .svg, .html, .dot, .json; - prints a tree.",
 )
 @click.option(
     "--colour",
     type=click.Choice(["flops", "memory", "parameters"]),
     default="flops",
     show_default=True,
-    help="What the graph is coloured by.",
+    help="Quantity that colours the graph.",
 )
 @ignore_option
 @json_flag
@@ -72,10 +76,10 @@ def command(
     ignore: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """What is in a network, what flows through it, and where parameters, FLOPs and memory sit.
+    """Show the layers of a network, the shapes between them, and where parameters, FLOPs and memory are.
 
-    The file is imported, as by Python. NAME is a class, a function or call that makes the model, or a
-    variable. Nothing is computed unless the model needs values to decide on.
+    The file is imported as usual. NAME is a class, a function or call that returns the model, or a
+    variable. Nothing is computed unless the forward depends on values.
 
     \b
       clew show net.py:Net --input 4,3,128,128
@@ -106,8 +110,8 @@ def command(
 
 @contextmanager
 def printing_aside() -> Iterator[None]:
-    """What the user's program prints goes to stderr, also what its children and C code write: stdout has
-    the result and nothing else, for a pipe or for reading.
+    """What the user's program prints goes to stderr, including output of its children and of C code:
+    stdout has only the result.
     """
     with suppress(OSError, ValueError):
         sys.stdout.flush()

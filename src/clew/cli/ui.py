@@ -16,28 +16,33 @@ def prefix(ctx: click.Context, param: click.Parameter, text: str) -> str:
     """`clew/` and `/clew` mean the same."""
     parts = [part for part in text.split("/") if part]
     if any(part in (".", "..") or any(c in part for c in "?#%\\ ") for part in parts):
-        raise click.BadParameter(f"{text!r} is not a path, as /clew", ctx, param)
+        raise click.BadParameter(f"{text!r} is not a path such as /clew", ctx, param)
     return "".join(f"/{part}" for part in parts)
 
 
-@click.command("ui", short_help="The runs in the browser, live.")
+@click.command("ui", short_help="Show the runs in the browser, live.")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "--port", type=click.IntRange(0, 65535), help="0 picks a free one.  [default: 6177, or a free one]"
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port to use; 0 picks a free one.  [default: 6177, or a free one]",
 )
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Where to listen; else only this machine."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; the default is reachable only from this machine.",
 )
-@click.option("--no-open", is_flag=True, help="Don't open a browser.")
+@click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @click.option(
     "--root-path",
     callback=prefix,
     default="",
     metavar="PATH",
-    help="Path prefix under which a proxy shows it.",
+    help="Path prefix under which a proxy serves it.",
 )
 @click.option(
-    "--allow-host", multiple=True, metavar="NAME", help="Another name that this server is reached by."
+    "--allow-host", multiple=True, metavar="NAME", help="Another host name for this server (may be repeated)."
 )
 def command(
     folder: Path | None,
@@ -47,9 +52,10 @@ def command(
     root_path: str,
     allow_host: tuple[str, ...],
 ) -> int:
-    """The runs under DIR in the browser: verdict, charts, layers, graph, comparison, as they grow.
+    """Show the runs under DIR in the browser, live: verdict, charts, layers, graph, comparison.
 
-    The address to open is printed alone on one line; it holds a token, without which nothing is told.
+    The address to open is printed alone on one line. It contains a token; requests without the token are
+    refused.
 
     \b
       clew ui
@@ -75,10 +81,10 @@ def command(
 
     def ready() -> None:
         if not local:
-            _say("clew: warning: open to the network, unencrypted; whoever has the address sees all runs")
+            _say("clew: warning: open to the network, unencrypted; anyone with the address can see all runs")
         print(link, flush=True)
-        _say(f"clew: showing {root}; Ctrl-C ends it")
-        _say(f"clew: from another machine: {tunnel(number)}  then open the address above")
+        _say(f"clew: showing {root}; press Ctrl-C to stop")
+        _say(f"clew: from another machine: run {tunnel(number)}  then open the address above")
         if index_file() is None:
             _say("clew: warning: the page is not built; run scripts/build-ui")
         if not no_open and has_screen():
@@ -93,7 +99,7 @@ def _existing(root: Path) -> Path:
     """The folder; a project's folder stands for the runs in it. One that is not there yet may come."""
     inner = root / ".clew" / "runs"
     if root.exists() and not root.is_dir():
-        raise Refusal(f"{root} is not a folder; give one that holds runs, as .clew/runs")
+        raise Refusal(f"{root} is not a folder; name one that contains runs, such as .clew/runs")
     return inner if inner.is_dir() else root
 
 

@@ -1,4 +1,4 @@
-"""The verbs, and what happens when a command line makes no sense: one clear line, exit code 2."""
+"""The commands, and the error for a wrong command line: one clear line, exit code 2."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in VERBS:
-            raise click.UsageError(f"{args[0]!r} is not a verb; {_suggestion(args)}")
+            raise click.UsageError(f"{args[0]!r} is not a command; {_suggestion(args)}")
         return super().resolve_command(ctx, args)
 
 
@@ -56,7 +56,7 @@ def _suggestion(args: Sequence[str]) -> str:
     if args[0].endswith(".py") or os.path.isfile(args[0]):
         return f"to run a script: clew run {args[0]}"
     close = difflib.get_close_matches(args[0], VERBS, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(VERBS)}"
+    return f"did you mean {close[0]!r}?" if close else f"the commands are: {', '.join(VERBS)}"
 
 
 @click.command(
@@ -65,11 +65,11 @@ def _suggestion(args: Sequence[str]) -> str:
 @click.option("--version", is_flag=True, help="Print the version.")
 @click.pass_context
 def clew(ctx: click.Context, version: bool) -> int | None:
-    """Says what is wrong with the training of a neural network, where, and how to fix it.
+    """Report what is wrong with the training of a neural network, where, and how to fix it.
 
     \b
-      clew check train.py            try out what it trains in its first steps
-      clew run train.py --lr 0.1     train as always; the diagnosis comes at the end
+      clew check train.py            test the network in its first steps
+      clew run train.py --lr 0.1     train as usual; the diagnosis comes at the end
       clew why                       the diagnosis of the newest run, again
       clew explain missing-zero-grad
     """

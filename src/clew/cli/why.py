@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from clew.render.run_summary import RunSummary
 
 
-@click.command("why", short_help="What is wrong with a run, on what evidence, and the fix.")
+@click.command("why", short_help="Report what is wrong with a run, the evidence, and the fix.")
 @click.argument("run", required=False)
-@all_flag("Leave nothing out.")
+@all_flag("Show everything.")
 @json_flag
-@click.option("--format", "form", metavar="NAME", help="Print it in another format, as a package offers it.")
+@click.option("--format", "form", metavar="NAME", help="Print in a format from an installed package.")
 @fail_on_option
 @ignore_option
 @folder_option
@@ -43,9 +43,9 @@ def command(
     ignore: tuple[str, ...],
     folder: Path | None,
 ) -> int:
-    """What is wrong with a run, on what evidence, and how to fix it.
+    """Report what is wrong with a run, the evidence, and how to fix it.
 
-    RUN is an id as clew runs lists it, its beginning, or a path; the newest run by default.
+    RUN is an ID from clew runs, the start of one, or a path; the newest run by default.
 
     \b
       clew why
@@ -63,7 +63,7 @@ def command(
     verdict = judge(RunView(reader.data, reader.ranks), ignore=asked)
     summary = summarise(reader, checks=verdict.asked)
     if summary.idle is not None and not verdict.findings:
-        raise Refusal(f"nothing to judge in {reader.path}: {summary.idle}")
+        raise Refusal(f"nothing to check in {reader.path}: {summary.idle}")
     if form is not None or as_json:
         sys.stdout.write(_rendered("json" if form is None else form, verdict, summary))
     else:

@@ -229,12 +229,6 @@ class Measured:
     def from_json(cls, data: Mapping[str, Any]) -> Measured:
         return read(cls, data)
 
-    def facts(self) -> dict[str, dict[str, Any]]:
-        """By kind, as docs/signals.md has them: one for each part that was measured."""
-        where = {"loader": self.loader, "file": self.file, "line": self.line}
-        parts = {kind: getattr(self, name) for kind, name in FACTS.items()}
-        return {kind: {**where, "measured": plain(part)} for kind, part in parts.items() if part is not None}
-
     @classmethod
     def from_facts(cls, facts: Mapping[str, Mapping[str, Any]]) -> Measured:
         """Of the facts of one loader; what does not fit is left out."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from clew.records.facts.fact_register import FACTS
-from clew.records.signal_types import STATISTICS, Measured, Signal
+from clew.records.signal_types import STATISTICS, Signal, TensorSignals
 from clew.records.signals import REGISTER
 
 NUMBER = "number"  # the unit of what has none
@@ -28,7 +28,7 @@ def filled(page: str, made: Mapping[str, str]) -> str:
 
 
 def signal_table() -> str:
-    rows = [_measured_row(entry) if isinstance(entry, Measured) else _row(entry) for entry in REGISTER]
+    rows = [_measured_row(entry) if isinstance(entry, TensorSignals) else _row(entry) for entry in REGISTER]
     return _table(("signal", "unit", "when", "site", "meaning"), rows)
 
 
@@ -46,7 +46,7 @@ def _row(signal: Signal) -> tuple[str, ...]:
     return f"`{signal.written}`", signal.unit or NUMBER, signal.when, signal.site, signal.meaning
 
 
-def _measured_row(entry: Measured) -> tuple[str, ...]:
+def _measured_row(entry: TensorSignals) -> tuple[str, ...]:
     histograms = [f"`{entry.prefix}.log2hist.…`"] if entry.log2hist else []
     histograms += [f"`{entry.prefix}.histogram.…`"] if entry.histogram else []
     also = f"; with {' and '.join(histograms)}" if histograms else ""

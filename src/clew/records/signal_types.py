@@ -96,7 +96,7 @@ STATISTICS = (
 
 
 @dataclass(frozen=True)
-class Measured:
+class TensorSignals:
     """The statistics of one kind of tensor, `activation.mean` and so on, and its histograms if it has any."""
 
     prefix: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from clew.records.signal_types import Chart, Family, Group, Measured, Signal, is_histogram
+from clew.records.signal_types import Chart, Family, Group, Signal, TensorSignals, is_histogram
 
 EVERY_STEP = "every step"
 SAMPLED = "sampled steps"
@@ -87,7 +87,7 @@ STEP_TIME = Signal(
     "step.time",
     TIMES,
     "Time of a step",
-    "seconds from the previous step's end to this one's",
+    "seconds from the end of the previous step to the end of this one",
     "s",
     EVERY_STEP,
     chart=STEP_CHART,
@@ -137,7 +137,7 @@ TIME_REST = Signal(
     "time.rest",
     TIMES,
     "Rest of the step",
-    "what the other parts of `step.time` leave, without Clew's own time",
+    "the rest of `step.time`, without Clew's own time",
     "s",
     EVERY_STEP,
 )
@@ -196,7 +196,7 @@ GRAD_STALE = Signal(
     "grad.stale",
     GRAD,
     "Stale gradients",
-    "1 if gradients of an earlier step were still there and were added to, else 0",
+    "1 if gradients of an earlier step were not cleared before new ones were added, else 0",
     site=STEP_CALL,
 )
 GRAD_BACKWARDS = Signal(
@@ -255,7 +255,7 @@ CLIP_LIMIT = Signal(
     "clip.limit",
     CLIPPING,
     "Clipping limit",
-    "the limit asked for",
+    "the clipping limit",
     when="every clip call",
     site="the clip call, op `clip`",
 )
@@ -298,7 +298,7 @@ EVALUATION_BATCHES = Signal(
     "evaluation.batches",
     EVALUATIONS,
     "Batches in evaluation",
-    "how many of the forwards were fed by a loader one right after the other",
+    "how many of the forwards got consecutive batches of a loader",
     "count",
     EVALUATION,
     EVALUATION_SITE,
@@ -306,7 +306,7 @@ EVALUATION_BATCHES = Signal(
 
 # -- layers and parameters --
 
-ACTIVATION = Measured(
+ACTIVATION = TensorSignals(
     "activation",
     ACTIVATIONS,
     "Activation",
@@ -334,7 +334,7 @@ ACTIVATION_SATURATED = Signal(
     site=MODULE,
     glance=True,
 )
-GRADIENT = Measured(
+GRADIENT = TensorSignals(
     "gradient",
     GRADIENTS,
     "Gradient",
@@ -344,7 +344,7 @@ GRADIENT = Measured(
     histogram=True,
     glance=("norm",),
 )
-WEIGHT = Measured(
+WEIGHT = TensorSignals(
     "weight",
     WEIGHTS,
     "Weight",
@@ -354,7 +354,7 @@ WEIGHT = Measured(
     histogram=True,
     glance=("norm",),
 )
-UPDATE = Measured(
+UPDATE = TensorSignals(
     "update",
     UPDATES,
     "Update",
@@ -366,23 +366,23 @@ UPDATE_RATIO = Signal(
     "update.ratio",
     UPDATES,
     "Update ratio",
-    "norm of the step's change over norm of the value; from up to 16,384 elements in evenly spaced blocks",
+    "norm of the update divided by norm of the value; from up to 16,384 elements in evenly spaced blocks",
     site=PARAMETER,
     glance=True,
 )
 
 # -- what goes into the model --
 
-INPUT = Measured("input", INPUTS, "Input", "the model's floating-point inputs", "root, op `input[0]` …")
-FEATURE_SPREAD = "largest over median standard deviation of the features of a 2-d input; 1 if unknown"
+INPUT = TensorSignals("input", INPUTS, "Input", "the model's floating-point inputs", "root, op `input[0]` …")
+FEATURE_SPREAD = "largest divided by median standard deviation of the features of a 2-d input; 1 if unknown"
 INPUT_FEATURE_SPREAD = Signal(
     "input.feature_spread", INPUTS, "Spread of the input's features", FEATURE_SPREAD, site=INPUT.site
 )
-FIRST_INPUT = Measured(
+FIRST_INPUT = TensorSignals(
     "first_input",
     ARRIVING,
     "First layer's input",
-    "what arrives there, after any normalisation inside the model",
+    "input of that layer, after any normalisation inside the model",
     "first Linear/Conv/RNN layer of the root that ran",
 )
 FIRST_INPUT_FEATURE_SPREAD = Signal(
@@ -406,7 +406,7 @@ SAMPLE_DISTINCT = Signal(
     "sample.distinct",
     SAMPLES,
     "Distinct samples",
-    "share of samples that differ from one another by content",
+    "share of samples with distinct content",
     "share",
     site=FIRST_INPUT_SITE,
 )
@@ -414,7 +414,7 @@ SAMPLE_CONSTANT = Signal(
     "sample.constant",
     SAMPLES,
     "Constant samples",
-    "share of samples that hold one value only",
+    "share of samples with a single value",
     "share",
     site=FIRST_INPUT_SITE,
 )
@@ -433,7 +433,7 @@ SAMPLE_SEEN = Signal(
     "sample.seen",
     SAMPLES,
     "Samples seen before",
-    "share of samples that came in an earlier sampled step, bit by bit",
+    "share of samples that are bit-identical to samples of an earlier sampled step",
     "share",
     site=FIRST_INPUT_SITE,
 )
@@ -441,7 +441,7 @@ SAMPLE_RELABELLED = Signal(
     "sample.relabelled",
     SAMPLES,
     "Relabelled samples",
-    "share of the samples seen before whose label was another then (NaN if unknown)",
+    "share of the samples seen before whose label has changed (NaN if unknown)",
     "share",
     site=FIRST_INPUT_SITE,
 )
@@ -449,7 +449,7 @@ SAMPLE_SLICED = Signal(
     "sample.sliced",
     SAMPLES,
     "Rows the batch was cut from",
-    "rows of the tensor that the batch was cut from just now (0 if it was not)",
+    "rows of the tensor that the batch was sliced from (0 if it was not)",
     site=FIRST_INPUT_SITE,
 )
 PRETRAINED_SITE = "the first BatchNorm of a model into which weights were loaded"
@@ -466,7 +466,8 @@ PRETRAINED_SCALE = Signal(
     "pretrained.scale",
     PRETRAINED,
     "Scale against pretrained statistics",
-    "median over channels of the batch's standard deviation over the running one; before the layer adapts",
+    "median over channels of the batch's standard deviation divided by the running one; before the "
+    "layer adapts",
     when="first 3 forwards",
     site=PRETRAINED_SITE,
 )
@@ -474,7 +475,7 @@ EVAL_WHEN = (
     "first batches of evaluation sections: the first three sections up to 64 batches, later ones 8, from the "
     "16th on only those with a number that is a power of two"
 )
-EVAL_INPUT = Measured(
+EVAL_INPUT = TensorSignals(
     "eval_input",
     EVAL_INPUTS,
     "Evaluation input",
@@ -503,7 +504,7 @@ EVAL_SEEN = Signal(
     "eval.seen",
     EVAL_BATCHES,
     "Evaluation samples trained on",
-    "how many of the samples were trained on, bit by bit",
+    "how many of the samples are bit-identical to training samples",
     "count",
     "as `eval_input.*`",
     "root, phase eval",
@@ -512,7 +513,7 @@ EVAL_KNOWN = Signal(
     "eval.known",
     EVAL_BATCHES,
     "Known training samples",
-    "training samples known by then",
+    "training samples known so far",
     "count",
     "as `eval_input.*`",
     "root, phase eval",
@@ -520,7 +521,7 @@ EVAL_KNOWN = Signal(
 
 # -- what goes into the loss, and what comes out of it --
 
-TARGET = Measured("target", TARGETS, "Target", "the targets of the loss call", LOSS_CALL)
+TARGET = TensorSignals("target", TARGETS, "Target", "the targets of the loss call", LOSS_CALL)
 TARGET_CLASSES = Signal(
     "target.classes",
     TARGETS,
@@ -565,15 +566,15 @@ TARGET_GIVEN = Signal(
     "target.given",
     TARGETS,
     "Target from the loader",
-    "1 if the loader's batch of this step holds the target, 0 if not, NaN without such a batch",
+    "1 if the loader's batch of this step contains the target, 0 if not, NaN without such a batch",
     site=LOSS_CALL,
 )
 TARGET_CALLS = Signal(
     "target.calls", TARGETS, "Loss calls", "calls from this line in this step", site=LOSS_CALL
 )
 LABEL_SITE = (
-    "the loss call: classification with one label a sample (class indices, or a column of zeros and ones), "
-    "delivered by the loader or to the only call of the step"
+    "the loss call: classification with one label per sample (class indices, or a column of zeros and ones), "
+    "from the loader or in the only call of the step"
 )
 LABEL_COUNT = Signal("label.count", LABELS, "Labels", "labels in the batch", "count", site=LABEL_SITE)
 LABEL_CLASSES = Signal(
@@ -609,8 +610,8 @@ LABEL_ACCURACY = Signal(
     "share",
     site=LABEL_SITE,
 )
-LOSS_INPUT = Measured(
-    "loss_input", LOSS_INPUTS, "Prediction", "what goes into the loss as prediction", LOSS_CALL
+LOSS_INPUT = TensorSignals(
+    "loss_input", LOSS_INPUTS, "Prediction", "the prediction that goes into the loss", LOSS_CALL
 )
 LOSS_INPUT_SIMPLEX = Signal(
     "loss_input.simplex",
@@ -647,15 +648,14 @@ LOSS_CALL_VALUE = Signal(
     "loss_call.value",
     LOSS_CALLS,
     "Loss of an element",
-    "the call's own result for one element (one label) whatever the reduction; NaN if unknown",
+    "the call's own result for one element (one label) for any reduction; NaN if unknown",
     site=LOSS_CALL,
 )
 LOSS_CALL_CHANCE = Signal(
     "loss_call.chance",
     LOSS_CALLS,
     "Loss by chance",
-    "the loss of a model that knows nothing: ln C, ln 2, mean square (or size) of the targets; NaN if "
-    "unknown",
+    "the loss of guessing: ln C, ln 2, mean square (or size) of the targets; NaN if unknown",
     site=LOSS_CALL,
 )
 CLASSIFICATION = "a classification's loss call"
@@ -663,7 +663,7 @@ PREDICTION_TOP_SHARE = Signal(
     "prediction.top_share",
     PREDICTIONS,
     "Share of the top answer",
-    "share of the most frequent answer in the batch",
+    "share of the most frequent prediction in the batch",
     "share",
     site=CLASSIFICATION,
 )
@@ -671,7 +671,7 @@ PREDICTION_CLASSES = Signal(
     "prediction.classes",
     PREDICTIONS,
     "Different answers",
-    "number of different answers in the batch",
+    "number of different predictions in the batch",
     "count",
     site=CLASSIFICATION,
 )
@@ -679,7 +679,7 @@ PREDICTION_ACCURACY = Signal(
     "prediction.accuracy",
     PREDICTIONS,
     "Right answers",
-    "share of right answers in the batch",
+    "share of right predictions in the batch",
     "share",
     site=CLASSIFICATION,
 )
@@ -717,7 +717,7 @@ NOISE_NEGATIVE = Signal(
     "noise.negative",
     NOISES,
     "Negative noise scale",
-    "share of negative entries of what multiplies drawn noise before it is added to an output "
+    "share of negative entries in the factor that scales noise before it is added to an output "
     "(`mu + scale * eps`)",
     "share",
     site="module, op `noise`, the line",
@@ -751,23 +751,23 @@ MASK_FUTURE_ONLY = Signal(
     site=MASK_SITE,
 )
 
-REGISTER: tuple[Signal | Measured, ...] = tuple(
-    entry for entry in list(globals().values()) if isinstance(entry, (Signal, Measured))
+REGISTER: tuple[Signal | TensorSignals, ...] = tuple(
+    entry for entry in list(globals().values()) if isinstance(entry, (Signal, TensorSignals))
 )
 FAMILIES = tuple(entry for entry in REGISTER if isinstance(entry, Family))
-MEASURED = tuple(entry for entry in REGISTER if isinstance(entry, Measured))
+MEASURED = tuple(entry for entry in REGISTER if isinstance(entry, TensorSignals))
 SIGNALS = {
     signal.name: signal
     for entry in REGISTER
     if not isinstance(entry, Family)
-    for signal in (entry.signals if isinstance(entry, Measured) else (entry,))
+    for signal in (entry.signals if isinstance(entry, TensorSignals) else (entry,))
 }
 """Every signal with a name of its own."""
 
 _GROUPS = {signal.name.partition(".")[0]: signal.group for signal in (*SIGNALS.values(), *FAMILIES)}
 
 
-def measured(prefix: str) -> Measured:
+def measured(prefix: str) -> TensorSignals:
     """The statistics whose names begin so."""
     return next(entry for entry in MEASURED if entry.prefix == prefix)
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from clew.store.read.run_reader import RunReader
 
 LONGEST_COMMAND = 600  # characters of a command to copy; more is no longer one line of a terminal's history
-NO_STEP = "no training step was recorded: the script ended before one, or does not train with torch"
+NO_STEP = (
+    "no training step was recorded: the script ended before the first step, or does not train with torch"
+)
 
 
 @dataclass(frozen=True)

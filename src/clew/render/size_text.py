@@ -48,6 +48,6 @@ def statistics(stats: Statistics | None) -> str:
     """`0.01 ±0.98, median 0, -3.1 … 3.3`, and what was not finite."""
     if stats is None:
         return ""
-    bad = f", {stats.nonfinite:,} not finite" if stats.nonfinite else ""
+    bad = f", {stats.nonfinite:,} non-finite" if stats.nonfinite else ""
     middle = f"{value(stats.mean)} ±{value(stats.std)}, median {value(stats.median)}"
     return f"{middle}, {value(stats.min)} … {value(stats.max)}{bad}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clew.records.facts.run_facts import IncidentFact
 from clew.render.stderr_messages import in_short, say
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ class Incidents:
     def failed(self, probe: str, error: BaseException) -> None:
         """A probe raised and has been switched off."""
         text = in_short(error)
-        self.report(f"the {probe} probe failed and is off for this run; training goes on ({text})")
-        self._session.writer.fact("incident", self._session.step, {"probe": probe, "error": text})
+        self.report(f"the {probe} probe failed and is off for this run; training continues ({text})")
+        IncidentFact(probe, text).write(self._session.writer, self._session.step)
 
     def not_written(self, line: str) -> None:
         """The log could not be written. Without a folder to write to, the reason was reported before."""

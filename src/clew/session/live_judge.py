@@ -1,4 +1,4 @@
-"""The checks at work while a run goes on, on the writer's thread and within a share of its time."""
+"""Runs the checks during a run, on the writer's thread and within a share of its time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter, sleep, thread_time
 from typing import TYPE_CHECKING
 
+from clew.records.facts.run_facts import AnnouncedFact
 from clew.records.finding import Finding, Severity
 from clew.records.verdict import Verdict
 from clew.render.stderr_messages import say
@@ -29,7 +30,7 @@ class RunStopped(SystemExit):
 
 
 class LiveJudge:
-    """Looks at a growing run, announces new errors, and asks for a stop if told to."""
+    """Checks a run in progress, reports new errors, and stops the script if asked to."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -45,7 +46,7 @@ class LiveJudge:
 
     @property
     def data(self) -> RunData:
-        """What was recorded so far, or the end of it where that would be too much."""
+        """What was recorded so far, or only the last part where that would be too much."""
         if self._data is None:
             from clew.store.read.run_data import RunData
 
@@ -58,7 +59,8 @@ class LiveJudge:
         return self._data
 
     def feed(self, payload: bytes) -> None:
-        """A record as it was written. Nothing is decoded, nor numpy imported, before torch is there."""
+        """Take a record as it was written. Nothing is decoded, and numpy is not imported, before torch
+        is."""
         with self._making:
             early = self._data is None and "torch" not in sys.modules
             if early:
@@ -84,7 +86,8 @@ class LiveJudge:
         self._pace.looked(steps, perf_counter(), thread_time() - began)
 
     def _explaining(self) -> bool:
-        """Whether a step is being run again to find what made a NaN: until then its cause is not known."""
+        """Whether a step is being replayed to find what produced a NaN: until then its cause is
+        unknown."""
         facts = self.data.facts
         begun = sum(fact.kind == "nonfinite" and fact.data.get("explained") is True for fact in facts)
         return begun > sum(fact.kind == "explained" for fact in facts)
@@ -111,11 +114,11 @@ class LiveJudge:
                 say(live_line(finding, sys.stderr))
 
     def _note(self, finding: Finding) -> None:
-        """Write down what is told, so that the verdict of the whole run can't be silent about it."""
+        """Record what was reported, so that the final verdict mentions it too."""
         from clew.checks.custom_checks import findings_data
 
-        data = {"check": finding.check, "findings": findings_data([finding])}
-        self._session.writer.fact("announced", self.data.last_step, data)
+        announced = AnnouncedFact(finding.check, tuple(findings_data([finding])))
+        announced.write(self._session.writer, self.data.last_step)
 
     def stop_if_asked(self, step: int) -> None:
         """On the training thread, between two steps: end the script if a finding says so."""
@@ -131,7 +134,7 @@ class LiveJudge:
             raise RunStopped(FAILED_ON)
 
     def _have_looked(self) -> None:
-        """The steps are enough for a look: have it now, not when the log is written anyway."""
+        """There are enough steps for a check: run it now, not at the next flush of the log."""
         if not self._eager:
             self._session.writer.nudge()
         elif not self.catch_up(PATIENCE):
@@ -178,7 +181,8 @@ class LiveJudge:
 
 
 def _await_others(run: RunReader, rank: int) -> None:
-    """Let the other processes of a run write their ends; one that goes on without us is not waited for."""
+    """Wait for the other processes of a run to finish writing; one that continues without us is not
+    waited for."""
     until = perf_counter() + OTHERS_PATIENCE
     while perf_counter() < until and any(run.rank_state(n) == "running" for n in run.ranks if n != rank):
         sleep(0.1)

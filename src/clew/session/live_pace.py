@@ -1,8 +1,9 @@
-"""When to look at a run that is going on: by its steps while it is young, later by what looking costs.
+"""When to check a run in progress: at given steps in the beginning, later depending on the cost of a
+check.
 
-Most faults show in the first steps, and a run of a few seconds has no others. So the first looks come
-at given steps, ever further apart, out of a credit; those after it must have been earned by time gone
-by. Looking is done on a thread of its own, but competes with the training for the interpreter lock.
+Most faults show in the first steps, and a run of a few seconds has no others. So the first checks run at
+given steps, at growing distances, paid from a credit; later ones must be earned by elapsed time. The
+checks run on a separate thread, but compete with training for the interpreter lock.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ class Pace:
     earned: float = 0.0  # when a later one is
 
     def is_early(self, step: int) -> bool:
-        """Whether a look is due for the steps that were made, whatever the time."""
+        """Whether a check is due at this step, regardless of the time."""
         return self.early <= step <= YOUNG and self.credit > 0.0
 
     def is_due(self, step: int, now: float) -> bool:
         return self.is_early(step) or (step >= FIRST and now >= self.earned)
 
     def looked(self, step: int, now: float, cost: float) -> None:
-        """A look at so many steps is over."""
+        """A check at this step has finished."""
         if self.is_early(step):
             self.credit -= cost
         self.earned = now + max(PAUSE, cost / self.share)

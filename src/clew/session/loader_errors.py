@@ -1,8 +1,10 @@
-"""After an exception that came out of a DataLoader: which sample it was, said and recorded."""
+"""After an exception from a DataLoader: finds, reports and records which sample caused it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from clew.records.facts.document_facts import LoaderFailureFact
 
 if TYPE_CHECKING:
     from clew.session.session import Session
@@ -22,7 +24,7 @@ def explain_failure(session: Session, error: BaseException) -> bool:
         failure = traced_back(error, session.seams.indices)
     if failure is None:
         return False
-    session.writer.fact("data.failure", session.step, failure.to_json())
+    LoaderFailureFact(failure).write(session.writer, session.step)
     options = session.options
     script = f"-m {options.script}" if options.module else options.script
     with undrawn():

@@ -76,7 +76,7 @@ def _rules(path: Path, table: dict[str, Any]) -> Iterator[Rule]:
         elif isinstance(entry, dict) and isinstance(entry.get("check"), str):
             yield Rule.read(entry)
         else:
-            raise BadSettings(f"{path}: tool.clew.ignore takes names, or tables with `check`; not {entry!r}")
+            raise BadSettings(f"{path}: tool.clew.ignore takes names, or tables with `check`, not {entry!r}")
 
 
 def _thresholds(path: Path, table: dict[str, Any]) -> Iterator[ThresholdSetting]:

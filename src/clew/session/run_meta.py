@@ -1,4 +1,4 @@
-"""Who, what, when: what is known of a run before it does anything."""
+"""Who, what, when: the metadata of a run before it starts."""
 
 from __future__ import annotations
 

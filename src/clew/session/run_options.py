@@ -1,4 +1,4 @@
-"""What `clew run` was asked to do: read from the command line, handed to the session."""
+"""The options of `clew run`: read from the command line, passed to the session."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class CheckOptions:
 class ProfileOptions:
     """What `clew profile` adds to a run."""
 
-    windows: int = 3  # stretches of steps that are looked at in detail, spread over the run
+    windows: int = 3  # windows of steps that are profiled in detail, spread over the run
     steps_per_window: int = 8
     python: bool = True  # Python's stacks, by sampling
     cprofile: bool = False  # and every call of the steps in a window, as .prof
     attempts: bool = False  # `--try`: faster settings are tried on a snapshot
-    batch_sizes: tuple[int, ...] = ()  # to be tried on a snapshot
+    batch_sizes: tuple[int, ...] = ()  # to be measured on a snapshot
     try_limit: float = 60.0  # seconds for what is tried, and as many again for the batch sizes
     out: Path | None = None  # folder for the exported files; None: only the run's own
     formats: tuple[str, ...] = ()  # "csv", "chrome", "pstats", "speedscope", "html"
@@ -53,7 +53,7 @@ class RunOptions:
     args: tuple[str, ...] = ()  # what the script finds in sys.argv[1:]
     module: bool = False  # `-m`
     root: Path | None = None  # folder that holds the runs; None: the default one
-    name: str | None = None  # a word for the run's id
+    name: str | None = None  # label used in the run ID
     budget: float = 0.02  # share of step time that Clew may use
     every_step: bool = False  # statistics of every layer on every step
     json_path: Path | None = None  # the verdict goes here at the end

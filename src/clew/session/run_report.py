@@ -52,7 +52,7 @@ def _say_verdict(session: Session) -> None:
 
 
 def _say_unknown_rules(session: Session) -> None:
-    """A misspelt name would otherwise silently leave nothing out."""
+    """A misspelt name would otherwise silently ignore nothing."""
     from clew.checks.base import UnknownCheck
     from clew.checks.catalog import find
 

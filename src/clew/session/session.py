@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clew.hooks.entry.guard import Guard
+from clew.records.facts.run_facts import IdleFact
 from clew.records.verdict import Verdict
 from clew.render.rich_rng import undrawn
 from clew.render.run_summary import NO_STEP, RunSummary
@@ -92,7 +93,7 @@ class Session:
         try:
             return create_run(root, self.meta, run_id=run_id, rank=self.rank)
         except CannotCreate as error:
-            self.incidents.report(f"{error}; training goes on unrecorded")
+            self.incidents.report(f"{error}; training continues without recording")
             self.recording = False
             return Path(os.devnull, "unrecorded")  # nothing can be written below this
 
@@ -109,7 +110,7 @@ class Session:
         return self._torch.seams
 
     def introduce(self, *things: Any) -> None:
-        """Name models and optimizers before they are seen at work."""
+        """Name models and optimizers before they are first used."""
         self._torch.introduce(*things)
 
     def pause(self) -> None:
@@ -121,7 +122,7 @@ class Session:
         self._torch.reattach()
 
     def probes(self) -> list[str]:
-        """The names of the probes, each of which can fail without harm."""
+        """The names of the probes, each of which may fail without harm."""
         return sorted(set(self.guard.names))
 
     def guarded(self, name: str, action: Callable[[], object]) -> None:
@@ -153,7 +154,7 @@ class Session:
 
     @property
     def verdict(self) -> Verdict:
-        """What the checks say: of the whole run once it is closed, else of what is known so far."""
+        """The verdict: on the whole run once it is closed, otherwise on what is known so far."""
         if self._verdict is None:
             if not self._closed:
                 return self.verdict_so_far()
@@ -167,9 +168,9 @@ class Session:
         return self.judge.verdict()
 
     def why_idle(self) -> str:
-        """Why there is nothing to judge."""
+        """Why there is nothing to check."""
         if self._torch.missing:
-            return "the script asks for torch, which is not installed here: pip install torch"
+            return "the script needs torch, which is not installed here: pip install torch"
         return "the script never imported torch" if self.watcher is None else NO_STEP
 
     # -- report --
@@ -218,7 +219,7 @@ class Session:
         for activity in reversed(self.activities):
             self.guarded(activity.name, activity.close)
         if self.step == 0:
-            self.writer.fact("idle", 0, {"reason": self.why_idle()})
+            IdleFact(self.why_idle()).write(self.writer, 0)
         self.writer.close(state, exit_code)
         with undrawn():
             self.guarded("report", lambda: report(self))
@@ -233,7 +234,7 @@ class Session:
         self.writer.abandon()
 
     def join(self) -> None:
-        """Somebody attaches again: it is closed when all have closed it."""
+        """Attach once more: the session is closed when every user has closed it."""
         self._joined += 1
 
     def __enter__(self) -> Session:

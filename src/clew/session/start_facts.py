@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.checks.ignore_rules import rules_of
-from clew.checks.thresholds import FACT as THRESHOLDS
+from clew.records.facts.run_facts import ConfigFact, GitFact, IgnoreFact, ThresholdsFact
 from clew.session.project_settings import BadSettings, ProjectSettings, project_settings, say_unused
 from clew.session.run_meta import argv_config, git_state
 
@@ -29,7 +29,7 @@ def write_start_facts(session: Session) -> None:
     """Asking git takes time, so that is done on a thread of its own."""
     writer, options = session.writer, session.options
     if options.args:
-        writer.fact("config", 0, {"source": "argv", "values": argv_config(options.args)})
+        ConfigFact("argv", argv_config(options.args)).write(writer, 0)
     _write_settings(session)
     threading.Thread(target=_write_git_state, args=(writer,), daemon=True, name="clew-git").start()
 
@@ -38,9 +38,9 @@ def _write_settings(session: Session) -> None:
     """What is to be left out and where checks draw the line, by the command line and by the project."""
     settings, writer = session.settings, session.writer
     for rule in (*rules_of(session.options.ignore), *settings.rules):
-        writer.fact("ignore", 0, rule.to_json())
+        IgnoreFact(**rule.to_json()).write(writer, 0)
     for setting in settings.thresholds:
-        writer.fact(THRESHOLDS, 0, setting.to_json())
+        ThresholdsFact(**setting.to_json()).write(writer, 0)
     if session.rank == 0:  # a check that nobody has yet may come with the script
         session.guarded("settings", lambda: say_unused(settings.thresholds, session.say, unknown=False))
 
@@ -48,4 +48,4 @@ def _write_settings(session: Session) -> None:
 def _write_git_state(writer: LogWriter) -> None:
     state = git_state()
     if state is not None:
-        writer.fact("git", 0, state)
+        GitFact(**state).write(writer, 0)

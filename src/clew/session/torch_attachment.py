@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.hooks.entry.after_import import AfterImport
 from clew.hooks.entry.guard import INJECT
+from clew.records.facts.run_facts import VersionsFact
 
 if TYPE_CHECKING:
     from clew.hooks.seams.torch_hooks import Seams
@@ -44,8 +45,7 @@ class TorchAttachment:
 
         session, torch = self._session, sys.modules["torch"]
         guard, options = session.guard, session.options
-        versions = {"torch": str(torch.__version__), "threads": torch.get_num_threads()}
-        session.writer.fact("versions", 0, versions)
+        VersionsFact(str(torch.__version__), torch.get_num_threads()).write(session.writer, 0)
         watcher = Watcher(session.writer, guard, budget=options.budget, every_step=options.every_step)
         self.watcher, self.seams = watcher, Seams(watcher, guard)
         watcher.limit = options.steps
@@ -60,7 +60,7 @@ class TorchAttachment:
             session.say("probes: " + " ".join(session.probes()))
 
     def introduce(self, *things: Any) -> None:
-        """Name models and optimizers before they are seen at work."""
+        """Name models and optimizers before they are first used."""
         if self.watcher is None:
             self._named.extend(things)
             return

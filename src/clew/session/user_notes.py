@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clew.checks.ignore_rules import Rule
 from clew.hooks.entry.user_line import user_line
 from clew.records import signals
+from clew.records.facts.run_facts import ConfigFact, IgnoreFact
 from clew.records.site import Site
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ class UserNotes:
     def config(self, values: Mapping[str, Any]) -> None:
         """Record hyperparameters."""
         session = self._session
-        session.writer.fact("config", session.step, {"source": "user", "values": dict(values)})
+        ConfigFact("user", dict(values)).write(session.writer, session.step)
 
     def ignore(self, check: str, where: str = "", why: str = "") -> None:
-        """Leave out a check, or its findings at some places, from here on and in later readings."""
+        """Ignore a check, or its findings at some places, from now on and when the run is read later."""
         rule = Rule(check.strip().lower(), where, why)
-        self._session.writer.fact("ignore", self._session.step, rule.to_json())
+        IgnoreFact(**rule.to_json()).write(self._session.writer, self._session.step)

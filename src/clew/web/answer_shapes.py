@@ -391,7 +391,7 @@ class SignalList(TypedDict):
     signals: list[SignalRow]
 
 
-class SeriesName(TypedDict):
+class NamedSeries(TypedDict):
     """What a series is called."""
 
     key: str
@@ -417,7 +417,7 @@ class SeriesValues(_SeriesValues, total=False):
     bad: Annotated[list[int], "non-finite values; absent where all are zero"]
 
 
-class SeriesPart(SeriesName, SeriesValues):
+class DrawnSeries(NamedSeries, SeriesValues):
     """One series at one zoom."""
 
     x: Annotated[Numbers, "where each bucket begins, on the axis asked for"]
@@ -437,7 +437,7 @@ _SeriesRange = TypedDict(
         "x": AxisWord,
         "from": float | None,
         "to": float | None,
-        "series": list[SeriesPart | MissingSeries],
+        "series": list[DrawnSeries | MissingSeries],
     },
 )
 
@@ -780,7 +780,7 @@ class GoneEvent(TypedDict):
 # -- files --
 
 
-class _StoredSeries(SeriesName, SeriesValues):
+class _StoredSeries(NamedSeries, SeriesValues):
     steps: list[int]
 
 

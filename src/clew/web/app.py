@@ -130,7 +130,7 @@ class Api:
 
     async def write_notes(self, request: Request) -> Response:
         if not request.headers.get("content-type", "").startswith("application/json"):
-            raise BadRequest("notes are sent as application/json")
+            raise BadRequest("notes must be sent as application/json")
         markdown = await _markdown(request)
         name = request.path_params["id"]
         return reply(await anyio.to_thread.run_sync(self._desk.write_notes, name, markdown))
@@ -155,7 +155,7 @@ async def _markdown(request: Request) -> str:
     async for part in request.stream():
         body += part
         if len(body) > 2 * LARGEST_NOTES:  # escaped, it may be longer than what it says
-            raise TooLarge("notes may have at most 1 MB")
+            raise TooLarge("notes are limited to 1 MB")
     try:
         sent = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -199,7 +199,7 @@ def _page(request: Request) -> Response:
 def _http(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     code = {404: "not-found", 405: "bad-request"}.get(status, "failed")
-    return problem(status, code, f"nothing is at this address for {request.method}")
+    return problem(status, code, f"this address does not support {request.method}")
 
 
 def _says(status: int, code: str) -> Callable[[Request, Exception], Response]:
@@ -210,12 +210,14 @@ def _busy(request: Request, error: Exception) -> Response:
     """Another viewer is filling the same index; in a moment it will be done."""
     if not isinstance(error, sqlite3.Error) or not is_busy(error):
         return _failed(request, error)
-    return problem(503, "busy", "another viewer is reading this run for the first time; ask again")
+    return problem(503, "busy", "another viewer is reading this run for the first time; try again")
 
 
 def _failed(request: Request, error: Exception) -> Response:
     """The gate tells it on stderr."""
-    return problem(500, "failed", f"this answer failed ({type(error).__name__}); the server goes on")
+    return problem(
+        500, "failed", f"this request failed ({type(error).__name__}); the server is still running"
+    )
 
 
 ANSWERS: dict[Any, Callable[[Request, Exception], Response]] = {

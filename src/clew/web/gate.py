@@ -84,9 +84,9 @@ class Gate:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if not self._is_ours(host):
-            return problem(403, "forbidden", "this host name is not this server's; see --allow-host")
+            return problem(403, "forbidden", "unknown host name for this server; see --allow-host")
         if not self._same_origin(headers, host):
-            return problem(403, "forbidden", "a page of another origin may not ask")
+            return problem(403, "forbidden", "requests from other origins are refused")
         if bare:
             return _with_slash(scope, self._prefix)
         return self._without_token(scope, headers)
@@ -116,7 +116,11 @@ class Gate:
             if self._is_token((query.get("token") or [""])[0]):
                 return self._enter(scope)
             return refusal_page()
-        return problem(401, "unauthorised", "a token is needed: open the address that `clew ui` printed")
+        return problem(
+            401,
+            "unauthorised",
+            "requests without the token are refused: open the address that `clew ui` printed",
+        )
 
     def _tidy(self, scope: Scope) -> Response | None:
         """A token in the address of somebody who is in already: set anew, and taken out of sight."""

@@ -25,9 +25,9 @@ def parameter(
 
 ID = parameter("id", TEXT, "name of the run's folder", required=True, where="path")
 RANK = parameter("rank", WHOLE, "the lowest rank if not given")
-FROM = parameter("from", NUMBER, "where to begin, in units of the axis; included")
-TO = parameter("to", NUMBER, "where to end; included")
-COLUMNS = parameter("columns", WHOLE, "at most so many columns")
+FROM = parameter("from", NUMBER, "start, in units of the axis, inclusive")
+TO = parameter("to", NUMBER, "end, inclusive")
+COLUMNS = parameter("columns", WHOLE, "maximum number of columns")
 
 
 def operations() -> dict[str, dict[str, Schema]]:
@@ -36,7 +36,7 @@ def operations() -> dict[str, dict[str, Schema]]:
     return {
         "/runs": {"get": operation("All runs, newest first", "Runs")},
         "/runs/{id}": {
-            "get": operation("One run: verdict, configuration, what there is to see", "Detail", [ID, RANK])
+            "get": operation("One run: verdict, configuration, available views", "Detail", [ID, RANK])
         },
         "/runs/{id}/signals": {
             "get": operation(
@@ -47,16 +47,16 @@ def operations() -> dict[str, dict[str, Schema]]:
                     RANK,
                     parameter("search", TEXT, "words that must all occur"),
                     parameter("group", TEXT, "one group only"),
-                    parameter("keys", TEXT, "just these"),
+                    parameter("keys", TEXT, "only these"),
                     parameter("hist", TEXT, "1: also the bins of histograms"),
-                    parameter("offset", WHOLE, "skip so many"),
-                    parameter("limit", WHOLE, "at most so many, up to 5000"),
+                    parameter("offset", WHOLE, "number to skip"),
+                    parameter("limit", WHOLE, "maximum number, up to 5000"),
                 ],
             )
         },
         "/runs/{id}/series": {
             "get": operation(
-                "Points of series at any zoom: minimum, maximum and mean of each stretch",
+                "Points of series at any zoom: minimum, maximum and mean of each interval",
                 "Series",
                 [
                     ID,
@@ -64,7 +64,7 @@ def operations() -> dict[str, dict[str, Schema]]:
                     keys,
                     FROM,
                     TO,
-                    parameter("points", WHOLE, "at most so many stretches, up to 20000"),
+                    parameter("points", WHOLE, "maximum number of intervals, up to 20000"),
                     parameter("x", {"enum": ["step", "wall", "epoch"]}, "the axis"),
                 ],
             )
@@ -83,7 +83,7 @@ def operations() -> dict[str, dict[str, Schema]]:
                 [
                     ID,
                     RANK,
-                    parameter("site", TEXT, "site id; without it, which there are"),
+                    parameter("site", TEXT, "site id; without it, a list of sites"),
                     parameter("stat", TEXT, "activation, gradient, weight or update"),
                     parameter("kind", TEXT, "log2 (powers of two) or linear (signed values, where recorded)"),
                     FROM,
@@ -94,7 +94,7 @@ def operations() -> dict[str, dict[str, Schema]]:
         },
         "/runs/{id}/graph": {"get": operation("The model", "Graph", [ID, RANK])},
         "/runs/{id}/profile": {"get": operation("Where time and memory go", "Profile", [ID, RANK])},
-        "/runs/{id}/data": {"get": operation("Samples and batches as recorded", "Data", [ID, RANK])},
+        "/runs/{id}/data": {"get": operation("Recorded samples and batches", "Data", [ID, RANK])},
         "/runs/{id}/notes": {
             "get": operation("The notes on a run", "Notes", [ID]),
             "put": {
@@ -102,7 +102,7 @@ def operations() -> dict[str, dict[str, Schema]]:
                 "requestBody": {"required": True, "content": _json(NEW_NOTES)},
             },
         },
-        "/runs/{id}/events": {"get": _events("How one run changes", [ID])},
+        "/runs/{id}/events": {"get": _events("Changes of one run, live", [ID])},
         "/compare": {
             "get": operation(
                 "Runs side by side",
@@ -110,7 +110,7 @@ def operations() -> dict[str, dict[str, Schema]]:
                 [parameter("runs", TEXT, "2 to 50 ids, separated by commas", required=True)],
             )
         },
-        "/events": {"get": _events("Which runs change", [])},
+        "/events": {"get": _events("Changes in the list of runs, live", [])},
         "/openapi.json": {
             "get": {"summary": "This document", "responses": {"200": {"description": "OpenAPI 3.1"}}}
         },

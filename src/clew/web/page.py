@@ -8,7 +8,8 @@ from clew.render.bundle import index_file, policy
 
 UNBUILT = "The page is not built: run <code>scripts/build-ui</code> in the source folder, then reload."
 NO_TOKEN = (
-    "This address needs its token: open the one that <code>clew ui</code> printed, which ends in"
+    "Requests without the token are refused: open the address that <code>clew ui</code> printed, "
+    "which ends in"
     " <code>?token=…</code>"
 )
 

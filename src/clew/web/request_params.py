@@ -30,7 +30,7 @@ def whole(request: Request, name: str, default: int, least: int, most: int) -> i
     try:
         number = int(value)
     except ValueError as error:
-        raise BadRequest(f"{name} must be a whole number") from error
+        raise BadRequest(f"{name} must be an integer") from error
     if not least <= number <= most:
         raise BadRequest(f"{name} must be between {least} and {most}")
     return number

@@ -10,6 +10,7 @@ from clew.checks.base import Check
 from clew.checks.perf.large_sample_transfer import LargeSampleTransfer
 from clew.checks.perf.loader_worker_count import LoaderWorkerCount
 from clew.checks.perf.slow_loader import SlowLoader
+from clew.records.facts.loader_facts import measured_facts
 from clew.records.finding import Finding, Severity
 from clew.records.loader_speed import (
     FieldSize,
@@ -45,8 +46,8 @@ SIZES = Sizes(
 
 def judged(check: Check, measured: Measured) -> list[Finding]:
     run = FakeRun()
-    for kind, data in measured.facts().items():
-        run.fact(kind, 0, **data)
+    for fact in measured_facts(measured):
+        run.fact(fact.fact_kind, 0, **fact.to_json())
     return findings(check, run)
 
 

@@ -110,10 +110,10 @@ def test_a_parameter_that_an_update_broke_is_shown_with_how_it_grew() -> None:
 
 
 def test_a_replay_without_a_culprit_says_why_and_names_nobody() -> None:
-    found = diagnosed(found=False, reason="running the step again gave finite values")
+    found = diagnosed(found=False, reason="replaying the step gave finite values")
     assert found.message == "the loss became NaN at step 2"
     assert found.site == LOSS
-    assert any("no operation is named: running" in e.text for e in found.evidence)
+    assert any("no operation is named: replaying" in e.text for e in found.evidence)
 
 
 def test_a_culprit_of_another_step_is_not_taken_for_this_one() -> None:

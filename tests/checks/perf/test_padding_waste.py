@@ -7,6 +7,7 @@ from dataclasses import replace
 from fake_run import FakeRun, findings
 
 from clew.checks.perf.padding_waste import PaddingWaste
+from clew.records.facts.loader_facts import measured_facts
 from clew.records.finding import Finding, Severity
 from clew.records.loader_speed import Measured, Padding, Paddings, Rate, Speeds
 
@@ -20,8 +21,8 @@ def judged(padding: Padding, wait: float | None = None) -> list[Finding]:
     speeds = Speeds(Rate(100), Rate(100), Rate(50), "training step", 32, wait)
     measured = Measured("train_loader", "train.py", 12, speeds, paddings=Paddings((padding,), 10))
     run = FakeRun()
-    for kind, data in measured.facts().items():
-        run.fact(kind, 0, **data)
+    for fact in measured_facts(measured):
+        run.fact(fact.fact_kind, 0, **fact.to_json())
     return findings(PaddingWaste(), run)
 
 

@@ -283,18 +283,18 @@ def test_labels_of_their_inputs_are_told_from_shuffled_ones():
     inputs = torch.randn(512, 8, generator=generator) + 2 * F.one_hot(labels, 8)
     belonging = signal_of(inputs, labels)
     apart = signal_of(inputs, labels[torch.randperm(512, generator=generator)])
-    assert belonging["separation"] > 10
-    assert belonging["deviations"] > 10
-    assert apart["separation"] < 2
-    assert abs(apart["deviations"]) < 3
+    assert belonging.separation > 10
+    assert belonging.deviations > 10
+    assert apart.separation < 2
+    assert abs(apart.deviations) < 3
 
 
 def test_neighbours_show_a_signal_that_class_means_do_not():
     generator = torch.Generator().manual_seed(0)
     inputs = torch.rand(512, 2, generator=generator) * 2 - 1
     checkerboard = signal_of(inputs, ((inputs[:, 0] > 0) ^ (inputs[:, 1] > 0)).long())
-    assert checkerboard["separation"] < 6
-    assert checkerboard["deviations"] > 10
+    assert checkerboard.separation < 6
+    assert checkerboard.deviations > 10
 
 
 def test_loaded_statistics_are_compared_channel_by_channel():

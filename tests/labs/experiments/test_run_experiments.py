@@ -121,7 +121,7 @@ def test_what_can_not_be_judged_says_why_and_what_would_help():
 def test_one_that_does_not_end_gets_a_quarter_of_the_time_and_the_next_ones_run():
     facts = ran(["endless", "failing"], limit=40.0)
     assert facts["experiment.endless"]["seconds"] == 10.0
-    assert facts["experiment.endless"]["reason"] == "it was not done after 10 s"
+    assert facts["experiment.endless"]["reason"] == "not finished after 10 s"
     assert facts["experiment.endless"]["hint"] == "give it more: --time-limit 80"
     assert facts["experiment.failing"]["reason"].startswith("running your step")
 

@@ -109,7 +109,7 @@ def test_first_states_of_a_recurrent_layer_are_seen(kind: Any) -> None:
         return m.layer(x, (start, start) if kind is nn.LSTM else start)[0]
 
     (found,) = literals(Net(forward, kind(4, 4)), (3, 2, 4))
-    assert "zeros makes" in found.message
+    assert "zeros creates" in found.message
 
 
 def test_a_plain_tensor_is_told_with_the_line_that_makes_it_and_how_to_keep_it() -> None:

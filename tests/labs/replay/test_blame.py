@@ -93,7 +93,7 @@ def test_what_the_program_computed_and_is_not_run_again_is_not_called_the_batch(
 
     session, (found, *_) = recorded(train, tmp_path)
     assert not found["found"]
-    assert "ready was not finite before the part that was run again" in found["reason"]
+    assert "ready was already non-finite before the replayed part" in found["reason"]
     assert "scaled(x)" in found["reason"]
     (finding,) = session.verdict.findings
     assert finding.check == "non-finite"
@@ -189,7 +189,7 @@ class Table(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("frozen", "why"), [(True, "no optimizer updates it"), (False, "not finite before the first step")]
+    ("frozen", "why"), [(True, "no optimizer updates it"), (False, "non-finite before the first step")]
 )
 def test_a_parameter_that_never_was_finite_is_not_put_down_to_an_update(tmp_path, frozen, why):
     def train():
@@ -225,10 +225,10 @@ def test_data_that_was_overwritten_since_names_no_sample(tmp_path, next_is_bad):
     if next_is_bad:
         assert (found["op"], found["samples"], found["elements"]) == ("div", [], [])
         assert not found["reproduced"]
-        assert any("buffer was written to in place" in note for note in found["notes"])
+        assert any("buffer was changed in place" in note for note in found["notes"])
         assert session.verdict.findings[0].confidence == "likely"
     else:
-        assert "buffer was written to in place" in found["reason"]
+        assert "buffer was changed in place" in found["reason"]
 
 
 class Copying(nn.Module):
@@ -289,7 +289,7 @@ def test_numbers_from_a_generator_that_is_not_held_are_said_to_be_the_reason(tmp
     chance = [2.0]
     _, (found, *_) = recorded(train, tmp_path)
     assert not found["found"]
-    assert "random numbers of numpy were drawn, whose state was not held" in found["reason"]
+    assert "random numbers of numpy were used, whose state was not saved" in found["reason"]
 
 
 def test_two_networks_that_take_turns_are_no_micro_batches(tmp_path):
@@ -376,7 +376,7 @@ def test_the_reason_names_the_line_as_it_is_in_the_file(tmp_path):
     _, (found, *_) = recorded(train, tmp_path)
     with open(__file__, encoding="utf-8") as source:
         line = next(n for n, text in enumerate(source, 1) if "# this line" in text and "counted" in text)
-    assert f"line {line} writes into something" in found["reason"]
+    assert f"line {line} modifies an existing object" in found["reason"]
 
 
 def test_random_state_of_python_is_as_it_was_after_several_runs_of_the_step(tmp_path):

@@ -168,7 +168,7 @@ def acos_at_one(x):
 BACKWARD = [
     (sqrt_at_zero, "sqrt", "square root at 0"),
     (root_by_power, "pow", "power below 1"),
-    (hidden_log, "log", "slope of log at 0"),
+    (hidden_log, "log", "derivative of log at 0"),
     (acos_at_one, "acos", "at the edge"),
 ]
 
@@ -358,4 +358,4 @@ def test_where_two_bad_values_meet_the_first_is_blamed_and_the_other_told():
     found = blame(step, torch.ones(4, 3))
     assert found is not None
     assert found.op == "log"
-    assert any("sqrt in line" in note for note in found.notes)
+    assert any("sqrt on line" in note for note in found.notes)

@@ -249,7 +249,7 @@ def test_code_with_effects_of_its_own_is_not_run_again(tmp_path):
     facts = culprits(train, tmp_path)
     assert seen == [0, 1]
     assert not facts[0].data["found"]
-    assert "finite when run again" in facts[0].data["reason"]
+    assert "finite in the replay" in facts[0].data["reason"]
 
 
 def test_the_model_alone_is_run_again_where_its_loss_is_not_pure(tmp_path):
@@ -274,7 +274,7 @@ def test_the_model_alone_is_run_again_where_its_loss_is_not_pure(tmp_path):
 
     found = one(train, tmp_path).data
     assert (found["op"], found["root"]) == ("exp", "model")
-    assert any("the model alone was run again" in note for note in found["notes"])
+    assert any("only the model was replayed" in note for note in found["notes"])
 
 
 def test_a_value_that_does_not_come_again_names_nobody(tmp_path):

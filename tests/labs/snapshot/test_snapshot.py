@@ -195,3 +195,29 @@ def test_tensors_made_under_inference_mode_are_put_back() -> None:
     with snapshot(tensors=[made], copy=True), torch.inference_mode():
         made.add_(1)
     assert made.tolist() == [1.0, 1.0]
+
+
+NUMBERS = [torch.float64, torch.float32, torch.bfloat16, torch.complex64, torch.complex128]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_values_are_put_back_bit_by_bit(dtype: torch.dtype) -> None:
+    held = torch.tensor([-0.0]).to(dtype)
+    bits = held.clone().view(torch.uint8).tolist()
+    with snapshot(tensors=[held], copy=True):
+        held.zero_()
+        assert held.view(torch.uint8).tolist() != bits
+    assert held.view(torch.uint8).tolist() == bits
+
+
+def test_memory_that_was_not_changed_is_not_written_to() -> None:
+    held = torch.tensor([float("nan"), 1.0])
+    writes: list[int] = []
+
+    class Counting(OpRecorder):
+        def __init__(self) -> None:
+            super().__init__(lambda tensor: writes.append(id(tensor)))
+
+    with Counting(), snapshot(tensors=[held], copy=True):
+        pass
+    assert writes == []

@@ -46,7 +46,7 @@ PICTURES = PipelineLook(
     rows_of="model",
     batch=(tensor("0", (32, 3, 12, 12), 0.0, 1.0), tensor("1", (32,), 0.0, 9.0, "int64")),
     inputs=(tensor("input", (32, 3, 12, 12), -2.0, 2.0),),
-    remarks=("between loader and model values of 0 to 1 become -2 to 2",),
+    remarks=("between loader and model, values from 0 to 1 become -2 to 2",),
     notes=("sample 8 could not be read: OSError: truncated",),
 )
 VALIDATION = PipelineLook("val_loader", "eval", kind="map", dataset="Pets", length=20, batch_size=4)

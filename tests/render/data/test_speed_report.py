@@ -63,7 +63,7 @@ MEASURED = Measured(
             SweepRow(0, 0, Rate(190.0, 185.0, 192.0), 0.0),
             SweepRow(2, 2, Rate(398.0, 390.0, 402.0), 410e6),
             SweepRow(4, 2, Rate(760.0, 730.0, 771.0), 820e6),
-            SweepRow(8, 2, None, None, "left out: its workers might not fit into memory"),
+            SweepRow(8, 2, None, None, "skipped: its workers might not fit in memory"),
         ),
         2, 2, 4, 2, True, 0.476, 4, 24.0,
     ),
@@ -71,7 +71,7 @@ MEASURED = Measured(
         (Padding("caption", 1, "samples", 40, 2560, 0.58, 0.3, 0.7, 0.58, 0.08, 5, 21.0, 60.0, 88, 61.0),), 40
     ),
     40.0,
-    {"model": "no model was seen"},
+    {"model": "no model was found"},
 )  # fmt: skip
 
 
@@ -90,13 +90,13 @@ def test_a_loader_on_a_terminal(width: int) -> None:
 
 def test_what_matters_is_there_at_forty_columns() -> None:
     text = drawn(MEASURED, 40)
-    assert "loader limits" in " ".join(text.split())
+    assert "loader is the bottleneck" in " ".join(text.split())
     assert "RandomRotation" in text
 
 
 def test_trifles_are_counted_unless_all_is_asked_for() -> None:
     assert "ToTensor" not in drawn(MEASURED, 80)
-    assert "and 1 more with" in drawn(MEASURED, 80)
+    assert "and 1 more, " in drawn(MEASURED, 80)
     assert "ToTensor" in drawn(MEASURED, 80, full=True)
 
 
@@ -125,7 +125,8 @@ def test_names_from_a_run_do_not_command_the_terminal_or_the_page() -> None:
 
 def test_the_page_has_every_table_and_the_sentences() -> None:
     page = fragment(MEASURED)
-    for words in ("the loader limits", "RandomRotation", "multiples of 1/255", "num_workers=4", "filler"):
+    sentences = ("the loader is the bottleneck", "multiples of 1/255", "num_workers=4", "padding")
+    for words in ("RandomRotation", *sentences):
         assert words in page
 
 
@@ -133,12 +134,15 @@ def test_the_sentence_names_what_limits() -> None:
     speeds = MEASURED.speeds
     assert speeds is not None
     assert limits(speeds).startswith(
-        "the loader limits: the training step could take 7.2 times as many; 86 %"
+        "the loader is the bottleneck: the training step could take 7.2 times as many; training "
+        "waits for data 86 %"
     )
     assert "workers take 1.80 s to start" in limits(speeds)
     assert "to start" not in limits(replace(speeds, persistent=True))
     faster = replace(speeds, loader=Rate(9000.0))
-    assert limits(faster).startswith("the training step limits: the loader could deliver 3.1 times as many")
+    assert limits(faster).startswith(
+        "the training step is the bottleneck: the loader could deliver 3.1 times as many"
+    )
     assert limits(Speeds(Rate(3.0))) == ""
 
 
@@ -148,13 +152,13 @@ def test_a_sweep_is_told_as_what_training_gains() -> None:
     assert sweep_line(sweep) == "num_workers=4, prefetch_factor=2: a training step takes 48 % less time"
     assert sweep_line(replace(sweep, gain=0.01)).endswith("no clear gain for training")
     assert "1.9 times as fast" in sweep_line(replace(sweep, gain=None))
-    assert "as it is" in sweep_line(replace(sweep, best_workers=2))
+    assert "the current setting" in sweep_line(replace(sweep, best_workers=2))
     assert sweep_line(replace(sweep, best_workers=None)) == "no two settings could be compared"
 
 
 def test_moving_says_how_and_whether_it_happens() -> None:
     assert moving_line(Moving(2e6, 5e6, 0.01), 2) == (
-        "a batch from worker to parent: 2 MB by shared memory and 5 MB pickled, 10.0 ms"
+        "a batch from worker to parent: 2 MB through shared memory and 5 MB pickled, 10.0 ms"
     )
     assert moving_line(Moving(0.0, 30.0), 0).endswith("next to nothing (with workers; there are none now)")
 
@@ -163,5 +167,5 @@ def test_padding_that_saves_little_takes_no_sentence() -> None:
     assert padding_lines(Paddings((Padding("x", share=0.1, longest=0.1, bucketed=0.08),))) == []
     fixed = Padding("x", share=0.8, longest=0.4, bucketed=0.1)
     [said] = padding_lines(Paddings((fixed,)))
-    assert "its own longest saves 67 %" in said
-    assert "like lengths save 78 %" in said
+    assert "its longest sample saves 67 %" in said
+    assert "similar lengths save 78 %" in said

@@ -51,8 +51,8 @@ VAL = Survey(
     split="val_loader", role="eval", total=400, looked=400, seconds=2.0,
     fields=(FieldSurvey(name="0", role="input", kind="vector", samples=400, shapes=(Count("13", 400),),
                         dtypes=(Count("float64", 400),), low=-3.2, high=1680.0, mean=68.1, std=215.0),),
-    exact=Duplicates(reason="every reading of a sample gives other values"),
-    near=Duplicates(reason="every reading of a sample gives other values"),
+    exact=Duplicates(reason="a sample has different values each time it is read"),
+    near=Duplicates(reason="a sample has different values each time it is read"),
 )  # fmt: skip
 PAIR = Between(
     "train_loader", "val_loader", coverage=0.04,
@@ -101,5 +101,5 @@ def test_all_classes_are_there_if_all_are_asked_for() -> None:
     brief, full = Paper(), Paper()
     draw(Screen(brief, 80), [many], [], full=False)
     draw(Screen(full, 80), [many], [], full=True)
-    assert "and 28 more classes" in brief.getvalue()
+    assert "and 28 smaller classes" in brief.getvalue()
     assert "c39" in full.getvalue()

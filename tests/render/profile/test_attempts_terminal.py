@@ -49,7 +49,7 @@ ATTEMPTS = [
 NOT_TRIED = Attempt(
     COMPILE,
     "model = torch.compile(model)",
-    reason="torch.compile needs a C++ compiler on a CPU, and none was found",
+    reason="torch.compile needs a C++ compiler on a CPU, but none was found",
 )
 SIZES = BatchSizes(
     (
@@ -57,7 +57,7 @@ SIZES = BatchSizes(
         SizeRow(16, 0.0051, 3137.0, 60.0, 9, 2_100_000, 310_000_000),
         SizeRow(64, 0.0093, 6880.0, 90.0, 9, 6_300_000, 322_000_000),
         SizeRow(256, 0.0361, 7091.0, 150.0, 9, 23_000_000, 371_000_000),
-        SizeRow(1_000_000, reason="it would need about 88.0 GiB of 22.1 GiB that are free"),
+        SizeRow(1_000_000, reason="it would need about 88.0 GiB, and 22.1 GiB are free"),
     ),
     knee=64,
     why="larger batches give at most 3% more samples per second (batches of 256)",
@@ -95,7 +95,7 @@ def test_what_computes_something_else_is_not_the_one_to_take():
     wrong = next(a for a in ATTEMPTS if a.name == CHANNELS_LAST)
     drawn = attempts([wrong], 80)
     assert "nothing makes the step clearly faster" in drawn
-    assert "NOT the same numbers" in drawn
+    assert "results are NOT the same" in drawn
 
 
 def test_a_gain_in_evaluation_is_not_called_one_of_the_step():
@@ -104,7 +104,7 @@ def test_a_gain_in_evaluation_is_not_called_one_of_the_step():
 
 def test_what_could_not_be_tried_says_why_and_what_to_do():
     drawn = attempts([Attempt("", reason="the loss is not known", rest={"hint": "clew.try_faster(…)"})], 80)
-    assert "nothing could be tried: the loss is not known" in drawn
+    assert "nothing could be tested: the loss is not known" in drawn
     assert "to do" in drawn
     nothing = sizes(BatchSizes(reason="the loss is not known", hint="clew.batch_sizes(…)"), 80)
     assert "could not be measured: the loss is not known" in nothing
@@ -119,10 +119,12 @@ def test_text_of_the_run_does_not_command_the_terminal():
 
 
 def test_without_a_knee_larger_sizes_are_asked_for():
-    found = BatchSizes(SIZES.rows[:3], None, "the largest one measured (64) still gains: try larger ones", 16)
-    assert "no knee: the largest one measured (64) still gains" in sizes(found, 80)
+    found = BatchSizes(
+        SIZES.rows[:3], None, "the largest one measured (64) is still faster: try larger ones", 16
+    )
+    assert "no best size: the largest one measured (64) is still faster" in sizes(found, 80)
 
 
 def test_changes_that_were_left_out_for_one_reason_are_told_together():
     late = [Attempt(name, name.upper(), reason="no time left") for name in (FOREACH, FUSED)]
-    assert attempts(late, 80).split("\n")[1].strip() == "– FOREACH, FUSED: not tried: no time left"
+    assert attempts(late, 80).split("\n")[1].strip() == "– FOREACH, FUSED: not tested: no time left"

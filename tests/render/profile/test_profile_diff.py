@@ -170,7 +170,7 @@ def test_other_conditions_are_said_first() -> None:
         "differs    threads: 2 and 1",
         "differs    torch: 2.12.0 and 2.13.0",
         "differs    arguments: --lr 1 and --lr 2",
-        "differs    samples in a step: about 64 and 128; times are those of a step",
+        "differs    samples in a step: about 64 and 128; times are per step",
         "differs    the machine at its best: 42 GFLOP/s and 9 GFLOP/s",
         "a step is the same within the noise: 41.2 ms → 41.2 ms (±1.66 ms)",
     ]
@@ -182,7 +182,7 @@ def test_where_all_modules_changed_by_the_same_factor_the_machine_is_suspected()
     slow = [replace(m, forward=1.6 * m.forward, backward=1.5 * m.backward) for m in a.modules]
     b = replace(a, modules=tuple(slow), step_median=1.5 * a.step_median, samples_per_second=1036.0)
     found = compare(a, b).differences
-    assert found == ("all modules take 1.5x the time alike: was the machine busier, or the input larger?",)
+    assert found == ("all modules take 1.5x the time: was the machine busier, or the input larger?",)
     assert both().differences == ()
 
 
@@ -196,7 +196,7 @@ def test_memory_that_is_larger_is_told_by_kind() -> None:
 
 
 def test_empty_profiles_are_compared_without_a_word_too_many() -> None:
-    assert "neither run has a step that was timed" in drawn(compare(Profile(), Profile()))
+    assert "neither run has a timed step" in drawn(compare(Profile(), Profile()))
     assert drawn(compare(Profile(), convolutions()))
 
 

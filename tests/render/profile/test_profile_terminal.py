@@ -88,7 +88,7 @@ def test_on_a_narrow_terminal_no_line_is_wider_than_it(width: int) -> None:
 def test_an_empty_profile_says_so() -> None:
     text = drawn(Profile(), Verdict())
     assert "no step was profiled" in text
-    assert "nothing found that would make it faster" not in text
+    assert "found nothing that would make a step" not in text
 
 
 def test_what_is_left_over_is_named() -> None:
@@ -97,7 +97,7 @@ def test_what_is_left_over_is_named() -> None:
 
 
 def test_a_run_without_faults_gets_a_clean_bill_and_others_are_told_in_a_line() -> None:
-    assert "nothing found that would make it faster" in drawn(convolutions(), Verdict())
+    assert "found nothing that would make a step" in drawn(convolutions(), Verdict())
     hint = replace(softmax(), severity=Severity.ADVICE)
     assert "softmax-before" in drawn(convolutions(), Verdict((softmax(),)))
     assert "softmax-before" not in drawn(convolutions(), Verdict((hint,)))
@@ -125,7 +125,7 @@ def test_a_flame_of_any_depth_is_drawn() -> None:
 
 def test_one_process_that_does_not_grow_is_one_line() -> None:
     memory = Memory(processes=(ProcessMemory(1, "main", 300 * MB),))
-    assert "the process holds 300 MiB\n" in drawn(replace(convolutions(), memory=memory))
+    assert "the process uses 300 MiB\n" in drawn(replace(convolutions(), memory=memory))
 
 
 def test_numbers_that_are_none_are_not_drawn_as_such() -> None:

@@ -70,7 +70,7 @@ def test_pre_flight_in_full_draws_effects_whole() -> None:
 def test_pre_flight_without_a_fault_says_so() -> None:
     text = drawn(healthy())
     assert "nothing wrong found by 4 experiments" in text
-    assert "no check has judged it" not in text
+    assert "no check has evaluated it" not in text
     assert_golden("preflight_healthy", text)
 
 
@@ -88,13 +88,13 @@ def test_pictures_have_colour_on_a_terminal_that_can_and_not_where_colour_is_unw
 def test_an_experiment_that_no_check_judges_has_not_passed() -> None:
     preflight = Preflight.read(run(), Verdict(), "train.py")
     assert preflight.names("passed") == ()
-    assert {a.reason for a in preflight.answers} == {"no check has judged it", "there is no loader"}
+    assert {a.reason for a in preflight.answers} == {"no check has evaluated it", "there is no loader"}
 
 
 def test_a_finding_that_the_user_ignores_is_neither_passed_nor_failed() -> None:
     verdict = Verdict(ignored=(Ignored("label-noise", "known"),))
     answer = Preflight.read(run(), verdict, "train.py").answers[-1]
-    assert (answer.state, answer.reason) == ("unjudged", "found, and ignored as asked: known")
+    assert (answer.state, answer.reason) == ("unjudged", "found, but ignored: known")
 
 
 def test_advice_fails_nothing() -> None:
@@ -132,12 +132,10 @@ def test_junit_has_a_case_for_each_experiment() -> None:
     assert failure is not None
     assert failure.text is not None
     assert "sample: sample 117, labelled 3, looks like 8" in failure.text
-    assert "proof: tried on a snapshot: with this fix the loss after 30 steps is 0.41" in failure.text
+    assert "proof: tested on a snapshot: with this fix the loss after 30 steps is 0.41" in failure.text
     skipped = suite.find("testcase[@name='loader-corrupts-data']/skipped")
     assert skipped is not None
-    assert skipped.get("message") == (
-        "could not be judged: there is no loader; clew.examine(model, loss_fn, loader)"
-    )
+    assert skipped.get("message") == ("no result: there is no loader; clew.examine(model, loss_fn, loader)")
 
 
 def test_junit_counts_findings_of_ordinary_checks_as_cases_of_their_own() -> None:
@@ -146,7 +144,7 @@ def test_junit_counts_findings_of_ordinary_checks_as_cases_of_their_own() -> Non
     preflight = Preflight.read(run(), verdict, "train.py")
     suite = ElementTree.fromstring(junit(preflight))[0]
     assert suite.get("failures") == "1"
-    assert "1 passed, 5 could not be judged, 1 other finding" in drawn(preflight)
+    assert "1 passed, 5 without a result, 1 other finding" in drawn(preflight)
     assert [c.get("name") for c in suite if c.find("failure") is not None] == ["missing-zero-grad"]
 
 
@@ -214,7 +212,7 @@ def test_proof_and_samples_stand_in_an_ordinary_verdict_too() -> None:
     paper = Paper()
     render_verdict(Verdict((label_noise(),)), RUN, stream=paper, width=80)
     text = paper.getvalue()
-    assert "proof      tried on a snapshot: with this fix the loss after 30 steps is 0.41" in text
+    assert "proof      tested on a snapshot: with this fix the loss after 30 steps is 0.41" in text
     assert "samples" in text
     assert "sample 9, labelled negative" in text
 

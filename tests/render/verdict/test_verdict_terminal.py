@@ -67,7 +67,7 @@ def test_clean_bill_of_health_is_one_line() -> None:
 def test_checks_that_did_not_judge_are_named_beside_a_clean_bill() -> None:
     text = drawn(Verdict(not_judged=SILENT))
     assert "nothing wrong found by 10 checks" in text
-    assert "not judged: vanishing-gradient, unnormalised-input" in text
+    assert "skipped: vanishing-gradient, unnormalised-input" in text
 
 
 def test_questions_that_need_an_experiment_take_one_line_however_many_they_are() -> None:
@@ -75,11 +75,12 @@ def test_questions_that_need_an_experiment_take_one_line_however_many_they_are()
     run = replace(RUN, checks=37)
     text = drawn(Verdict(not_judged=(*SILENT, *unasked)), run)
     assert "nothing wrong found by 10 checks" in text
-    assert "10 of 12 judged; not judged: vanishing-gradient, unnormalised-input" in text
-    assert "25 questions need an experiment: clew check train.py" in text
+    assert "10 of 12 ran; skipped: vanishing-gradient, unnormalised-input" in text
+    assert "25 more checks need an experiment: run clew check train.py" in text
     assert "question-3" not in drawn(Verdict((softmax(),), (*SILENT, *unasked)), run, full=True)
     one = drawn(Verdict(not_judged=unasked[:1]), replace(run, checks=13, script="notebook"))
-    assert "1 question needs an experiment: clew.examine(model, loss_fn, batch)" in one
+    asks = "1 more check needs an experiment: run clew.examine(model, loss_fn, batch)"
+    assert asks in " ".join(one.split())
 
 
 def test_the_command_that_asks_the_rest_can_be_copied_as_it_stands() -> None:
@@ -110,7 +111,7 @@ def test_a_script_that_failed_gets_no_clean_bill() -> None:
 def test_no_clean_bill_if_nothing_was_judged() -> None:
     text = drawn(Verdict(not_judged=SILENT), replace(RUN, checks=2))
     assert "nothing wrong" not in text
-    assert "none of 2 checks could judge" in text
+    assert "none of 2 checks could run on" in text
     assert "needs 3 weight layers, has 2" in text
 
 
@@ -127,7 +128,7 @@ def test_killed_damaged_and_shared_run_says_what_limits_the_verdict() -> None:
 
 def test_nothing_to_judge_says_why() -> None:
     text = drawn(Verdict(), replace(RUN, idle="the script never imported torch"))
-    assert text == "clew: nothing to judge: the script never imported torch\n"
+    assert text == "clew: nothing to check: the script never imported torch\n"
 
 
 def test_effects_stand_beneath_their_root_and_not_on_their_own() -> None:

@@ -62,7 +62,7 @@ def test_the_fix_is_tried_and_training_is_bit_identical(tmp_path: Path) -> None:
     assert first["check"] == "softmax-before-cross-entropy"
     assert first["proof"]["helped"] is True
     assert first["proof"]["after"] < first["proof"]["before"]
-    assert "tried on a snapshot: with this fix" in ended.err.replace("\n", " ")
+    assert "tested on a snapshot: with this fix" in ended.err.replace("\n", " ")
     assert trained(tmp_path)[1] == weights
 
 
@@ -74,4 +74,4 @@ def test_a_healthy_program_has_nothing_to_try(tmp_path: Path) -> None:
 
 def test_a_step_that_can_not_be_run_again_is_said(tmp_path: Path) -> None:
     _, ended, _ = proven(tmp_path, impure="loss = noted(loss)")
-    assert "no fix could be tried" in ended.err
+    assert "no fix could be tested" in ended.err

@@ -48,7 +48,7 @@ def test_a_failure_while_recording_costs_the_graph_and_nothing_else(tmp_path: Pa
     expected = run_warm(["plain_loop.py"])
     ended = run_warm([*clew_run(tmp_path, "--graph"), "plain_loop.py"], CLEW_FAULT_INJECTION="graph")
     assert (ended.code, ended.out) == (expected.code, expected.out)
-    assert "the graph probe failed and is off for this run; training goes on" in ended.err
+    assert "the graph probe failed and is off for this run; training continues" in ended.err
 
 
 class Block(nn.Module):

@@ -186,7 +186,7 @@ def test_a_table_too_wide_to_exist_does_not_take_the_memory():
 def test_damage_that_passed_its_checksum_is_reported(tmp_path):
     run = new_run(tmp_path)
     write_segment(run, [*small_log(), b"Jnonsense"])
-    assert "1 records make no sense" in open_run(run).damage[0]
+    assert "1 invalid records were skipped" in open_run(run).damage[0]
 
 
 def test_a_corrupt_run_json_is_reported_and_the_log_still_read(tmp_path):

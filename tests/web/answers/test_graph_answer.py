@@ -37,7 +37,7 @@ def test_without_a_graph_there_are_the_modules_and_how_to_get_one(tmp_path):
 
 
 def test_a_graph_that_could_not_be_had_says_why(tmp_path):
-    reason = "run again, its forward failed: RuntimeError: only once"
+    reason = "running its forward again failed: RuntimeError: only once"
     run = answer(tmp_path, {"root": "net", "written": False, "reason": reason})
     assert asked(tmp_path, run)["missing"].endswith(reason)
 

@@ -179,7 +179,7 @@ function processOf(data: Row): Process {
 }
 
 function growthOf(data: Row): string {
-  return (number(data["slope"]) ?? 0) > 0 ? text(data["owner"]) || "something that could not be named" : "";
+  return (number(data["slope"]) ?? 0) > 0 ? text(data["owner"]) || "owner unknown" : "";
 }
 
 function aboutOf(data: Row): string {

@@ -122,7 +122,7 @@ export function badPlaces(part: SeriesPart): { x: number; what: string }[] {
   const found: { x: number; what: string }[] = [];
   part.x.forEach((x, i) => {
     const count = part.bad?.[i] ?? 0;
-    if (x !== null && (count || named.has(i))) found.push({ x, what: named.get(i) ?? `${count} not finite` });
+    if (x !== null && (count || named.has(i))) found.push({ x, what: named.get(i) ?? `${count} non-finite` });
   });
   return found;
 }

@@ -75,10 +75,10 @@ export function Chart(props: ChartProps) {
       <div ref={box} class="plot" />
       {outside.count > 0 && (
         <p class="faint note">
-          {digits(outside.count)} {outside.count === 1 ? "value is" : "values are"} above the picture, up to {withUnit(outside.most, parts[0]?.unit)}.
+          {digits(outside.count)} {outside.count === 1 ? "value is" : "values are"} above the chart, up to {withUnit(outside.most, parts[0]?.unit)}.
         </p>
       )}
-      {table.hidden > 0 && <p class="faint note">{digits(table.hidden)} values of zero or less are not on the logarithmic axis.</p>}
+      {table.hidden > 0 && <p class="faint note">{digits(table.hidden)} values of zero or less do not fit on the logarithmic axis.</p>}
     </div>
   );
 }

@@ -50,7 +50,7 @@ function ownSeries(evidence: Evidence): SeriesPart {
   const steps = values.map((_, i) => evidence.x?.[i] ?? evidence.steps[i] ?? i);
   const mean = values.map((value) => (value !== null && Number.isFinite(value) ? value : null));
   const marks = values.flatMap((value, i): [number, string][] => (mean[i] === null ? [[i, String(value).toLowerCase()]] : []));
-  return { key: "own", signal: evidence.signal ?? "", site: evidence.site ?? {}, label: evidence.signal ?? "as judged", unit: "", exact: true, total: values.length, x: steps, steps, mean, marks };
+  return { key: "own", signal: evidence.signal ?? "", site: evidence.site ?? {}, label: evidence.signal ?? "evidence", unit: "", exact: true, total: values.length, x: steps, steps, mean, marks };
 }
 
 /** Many orders of magnitude need a logarithmic axis to be seen. */

@@ -60,7 +60,7 @@ function Head({ finding }: { finding: Finding }) {
     <p class="finding-head">
       <Mark severity={finding.severity} word /> <b class="mono">{finding.check}</b>
       <span class="faint mono">{finding.id}</span>
-      <span class="soft" title="certain: seen directly; likely: measured; possible: one of several readings">
+      <span class="soft" title="certain: seen directly; likely: measured; possible: one of several explanations">
         {finding.confidence}
       </span>
       {!!finding.step && (
@@ -139,7 +139,7 @@ function Trial({ proof }: { proof: Proof }) {
   const spread = (values: (number | string)[]) => values.map((value) => digits(fromJson(value))).join(" … ");
   return (
     <p class="trial">
-      {proof.helped ? "Tried on a snapshot: with this fix" : "Tried on a snapshot, the fix did not help:"} the loss after {whole(proof.steps)} steps is{" "}
+      {proof.helped ? "Tested on a snapshot: with this fix" : "Tested on a snapshot: the fix did not help:"} the loss after {whole(proof.steps)} steps is{" "}
       <Num value={fromJson(proof.after)} /> <span class="faint num">({spread(proof.after_spread)})</span> instead of <Num value={fromJson(proof.before)} />{" "}
       <span class="faint num">({spread(proof.before_spread)})</span>, over {plural(proof.seeds, "seed")}.
     </p>

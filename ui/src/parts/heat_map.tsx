@@ -144,7 +144,7 @@ function CellTip({ data, rows, findings, cell, bad }: Props & { cell: { row: num
             {data.exact ? "" : " and after"}
           </dd>
           <dt>{data.stats.find((s) => s.stat === data.stat)?.label ?? data.stat}</dt>
-          <dd class="num">{value === null || value === undefined ? (wrong ? "not finite" : "not recorded") : withUnit(value, data.unit)}</dd>
+          <dd class="num">{value === null || value === undefined ? (wrong ? "non-finite" : "not recorded") : withUnit(value, data.unit)}</dd>
           {range && range[0] !== undefined && (
             <>
               <dt>range</dt>
@@ -155,7 +155,7 @@ function CellTip({ data, rows, findings, cell, bad }: Props & { cell: { row: num
           )}
           {wrong && (
             <>
-              <dt>not finite</dt>
+              <dt>non-finite</dt>
               <dd class="num">{plural(wrong, "value")}</dd>
             </>
           )}

@@ -34,7 +34,7 @@ export function Notes({ id }: { id: string }) {
         text ? (
           <Markdown text={text} />
         ) : (
-          <p class="faint">{notes.error ? notes.error.message : "What you found out, for whoever opens this run next. Markdown."}</p>
+          <p class="faint">{notes.error ? notes.error.message : "Your notes on this run, in Markdown."}</p>
         )
       ) : (
         <form

@@ -34,7 +34,7 @@ export function AllSignals({ id, frame, search, version }: { id: string; frame: 
           </button>
         ))}
       </div>
-      {rows.known && rows.total === 0 && <Empty title="No signal matches">{search && <p>All words must occur in the signal's name or its place.</p>}</Empty>}
+      {rows.known && rows.total === 0 && <Empty title="No signal matches">{search && <p>All words must occur in the signal's name or location.</p>}</Empty>}
       <div ref={box} class="signals" style={{ height: `${count * ROW}px` }}>
         <div class="signal-rows" style={{ transform: `translateY(${view.first * ROW}px)`, gridTemplateColumns: `repeat(${view.columns}, minmax(0, 1fr))` }}>
           {range(view.first * view.columns, Math.min(rows.total, view.last * view.columns)).map((i) => {

@@ -22,7 +22,7 @@ export function ChartsView({ id, run, version }: Omit<ViewProps, "run"> & { run:
   if (run && !run.has.series)
     return (
       <Empty title="No curve yet">
-        <p>{run.verdict?.run.idle ?? "The first training step has not ended yet. This page follows by itself."}</p>
+        <p>{run.verdict?.run.idle ?? "The first training step has not finished yet. This page updates by itself."}</p>
       </Empty>
     );
   return (
@@ -80,7 +80,7 @@ function axisChoices(run: RunDetail | undefined): { value: Axis; title: string; 
   return [
     { value: "step", title: "Step" },
     { value: "wall", title: "Time", why: !run || run.axes.wall ? undefined : "the time of steps was not recorded" },
-    { value: "epoch", title: "Epoch", why: !run || run.axes.epoch ? undefined : "how many steps an epoch has is not known" },
+    { value: "epoch", title: "Epoch", why: !run || run.axes.epoch ? undefined : "the number of steps per epoch is unknown" },
   ];
 }
 
@@ -134,7 +134,7 @@ function useChartKeys(frame: Frame, steps: { current: number[] }, field: { curre
     { keys: ["Escape"], says: "leave the search, unpin the step", act: leave, typing: true },
     { keys: ["click"], says: "pin the step under the pointer", act: () => undefined },
     { keys: ["drag"], says: "zoom into all charts; double-click shows everything", act: () => undefined },
-    { keys: ["Ctrl wheel", "Shift wheel"], says: "zoom about the pointer, move along", act: () => undefined },
+    { keys: ["Ctrl wheel", "Shift wheel"], says: "zoom at the pointer, move along the axis", act: () => undefined },
   ]);
 }
 

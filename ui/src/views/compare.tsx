@@ -23,7 +23,7 @@ export function CompareView({ runs, version }: CompareProps) {
     return (
       <Empty title="Choose two or more runs to compare">
         <p>
-          <a href="#/">All runs</a>: mark those that you want to see side by side.
+          <a href="#/">All runs</a>: select those you want to compare.
         </p>
       </Empty>
     );
@@ -93,7 +93,7 @@ function Settings({ data, names, pass, chosen, pick, columns, rows, results }: S
     <section class="panel" id="settings">
       <header>
         <h3>Settings and results</h3>
-        <span class="soft">settings that differ, last values of results</span>
+        <span class="soft">settings that differ, and the last values of results</span>
       </header>
       <div class="scroll-x">
         <table class="list">
@@ -139,7 +139,7 @@ function Findings({ data, names, pass }: Shared) {
   if (!data.findings.length)
     return (
       <section class="panel">
-        <Empty title="Nothing was found in any of these runs" />
+        <Empty title="No findings in any of these runs" />
       </section>
     );
   return (
@@ -196,12 +196,12 @@ function Rest({ data, names }: { data: Compared; names: string[] }) {
         <span class="soft">{plural(rows.filter((r) => !r.same).length, "difference")}</span>
         {alike > 0 && (
           <label>
-            <input type="checkbox" checked={all === "1"} onChange={(e) => setAll(e.currentTarget.checked ? "1" : "")} /> also the {alike} that are alike
+            <input type="checkbox" checked={all === "1"} onChange={(e) => setAll(e.currentTarget.checked ? "1" : "")} /> also show the {alike} that are equal
           </label>
         )}
       </header>
       {rows.length === 0 ? (
-        <Empty title="These runs were set up alike" />
+        <Empty title="These runs have the same configuration" />
       ) : (
         <div class="scroll-x">
           <table class="list">

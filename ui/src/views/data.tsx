@@ -110,7 +110,7 @@ function Everything({ id, data }: { id: string; data: Answer }) {
       {nothing && (
         <section class="panel">
           <Empty title="No samples in this run">
-            <p>{data.missing ?? "Nothing of the batches themselves was recorded."}</p>
+            <p>{data.missing ?? "No batches were recorded."}</p>
           </Empty>
         </section>
       )}
@@ -171,7 +171,7 @@ function LabelCard({ labels }: { labels: Labels }) {
           {counts.slice(0, all ? counts.length : MOST_CLASSES).map(([name, n, correct]) => (
             <>
               <span class="num">class {name}</span>
-              <span class="track" title={`${n} samples, ${correct} predicted right`}>
+              <span class="track" title={`${n} samples, ${correct} predicted correctly`}>
                 <i style={{ width: `${(100 * n) / most}%` }}>
                   <i class="right" style={{ width: `${n ? (100 * Math.max(correct, 0)) / n : 0}%` }} />
                 </i>
@@ -254,7 +254,7 @@ function Samples({ samples }: { samples: Sample[] }) {
         <span class="soft">{plural(shown.length, "sample")}</span>
         {samples.some(isWrong) && (
           <label>
-            <input type="checkbox" checked={wrong} onChange={(e) => setWrong(e.currentTarget.checked)} /> predicted wrong only
+            <input type="checkbox" checked={wrong} onChange={(e) => setWrong(e.currentTarget.checked)} /> only wrong predictions
           </label>
         )}
       </header>

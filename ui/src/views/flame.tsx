@@ -127,11 +127,11 @@ function FrameTip({ at, frame, of, unit }: { at: TipAt; frame: Frame; of: number
     <Tip at={at}>
       <b>{frame.name}</b>
       <dl>
-        <dt>with what it calls</dt>
+        <dt>total</dt>
         <dd class="num">
           {withUnit(frame.value, unit)}, {withUnit(of ? frame.value / of : 0, "share")}
         </dd>
-        <dt>itself</dt>
+        <dt>self</dt>
         <dd class="num">{withUnit(selfOf(frame), unit)}</dd>
       </dl>
       <Where frame={frame} />

@@ -48,7 +48,7 @@ function Choose({ data, id, run, version }: ViewProps & { data: GraphAnswer }) {
       {!chosen.graph && (
         <div class="notice" role="note">
           <span>
-            These are the modules in the order in which they ran, without the operations and tensors between them: {data.missing ?? `record with ${HOW}`}
+            These are the modules in the order they ran, without the operations and tensors between them: {data.missing ?? `record with ${HOW}`}
           </span>
         </div>
       )}

@@ -131,7 +131,7 @@ export function GraphField({ model, time = null, run: of, colour: firstColour = 
     { keys: ["+", "="], says: "zoom in", act: () => zoomBy(1.25) },
     { keys: ["-"], says: "zoom out", act: () => zoomBy(0.8) },
     { keys: ["0"], says: "whole graph", act: () => setCamera(fitting(layout, size[0], size[1])) },
-    { keys: ["Enter"], says: "expand or collapse the chosen module", act: () => chosen !== null && toggle(chosen) },
+    { keys: ["Enter"], says: "expand or collapse the selected module", act: () => chosen !== null && toggle(chosen) },
     { keys: ["ArrowUp", "ArrowDown"], says: "previous or next node", act: (e) => reveal(neighbour(model, layout.boxes.map((b) => b.id), chosen, e.key === "ArrowDown" ? 1 : -1)) },
   ]);
   const nodes = useMemo(() => [...model.nodes.values()].filter((n) => !n.port), [model]);
@@ -147,7 +147,7 @@ export function GraphField({ model, time = null, run: of, colour: firstColour = 
           <select id="colour" value={by} onChange={(e) => setBy(e.currentTarget.value)}>
             {run && <option value="health">health</option>}
             <option value="parameters">parameters</option>
-            {model.traced && <option value="memory">memory for the backward</option>}
+            {model.traced && <option value="memory">memory for backward</option>}
             {model.traced && <option value="flops">FLOPs</option>}
             {time && <option value="time">time</option>}
             <option value="kind">kind</option>
@@ -188,7 +188,7 @@ export function GraphField({ model, time = null, run: of, colour: firstColour = 
             <NodePanel node={node} id={id} version={version} found={findings.get(node.id) ?? []} time={time?.[node.path] ?? null} open={sight.open.has(node.id)} unfolded={!levelOf(model, node.parent ?? TOP, sight).folded} onToggle={() => toggle(node.id)} onUnfold={() => setSight(unfolding(model, sight, node.id))} />
           ) : (
             <div class="inside soft">
-              <p>Click a box to see its shapes{run ? ", statistics and findings" : " and its line"}. A double click, or a click on + before its name, expands a module. Drag to move, turn the wheel to zoom.</p>
+              <p>Click a box to see its shapes{run ? ", statistics and findings" : " and its line"}. A double click, or a click on + before its name, expands a module. Drag to move, scroll to zoom.</p>
             </div>
           )}
         </aside>
@@ -311,7 +311,7 @@ function Health() {
 }
 
 function Found({ matches, pick }: { matches: GraphNode[]; pick: (node: GraphNode) => void }) {
-  if (!matches.length) return <div class="inside soft">Nothing of that name in the graph.</div>;
+  if (!matches.length) return <div class="inside soft">No match in the graph.</div>;
   return (
     <ul class="found-list" aria-label="Found in the graph">
       {matches.map((node) => (

@@ -36,7 +36,7 @@ export function NodePanel({ node, id, version, found, time, open, unfolded, onTo
           )}
           {(node.repeat ?? 1) > 1 && (
             <button type="button" onClick={onUnfold}>
-              {unfolded ? "Fold again" : `Show all ${node.repeat} one by one`}
+              {unfolded ? "Fold again" : `Show all ${node.repeat} separately`}
             </button>
           )}
         </div>
@@ -62,7 +62,7 @@ export function NodePanel({ node, id, version, found, time, open, unfolded, onTo
                 </dd>
               </>
             ))}
-            {(node.repeat ?? 1) > 1 && <Fact name="repeated" value={`${node.repeat} times alike`} />}
+            {(node.repeat ?? 1) > 1 && <Fact name="repeated" value={`${node.repeat} identical blocks`} />}
             {node.parameters ? <Fact name="parameters" value={withUnit(node.parameters, "count")} /> : null}
             {node.flops ? <Fact name="FLOPs" value={withUnit(node.flops, "FLOPs")} /> : null}
             {node.saved ? <Fact name="kept for backward" value={withUnit(node.saved, "B")} /> : null}
@@ -107,7 +107,7 @@ function Statistics({ id, path, version }: { id: string; path: string; version: 
   const last = new Map((values.data?.series ?? []).map((s) => [s.key, s.mean?.[s.mean.length - 1]]));
   return (
     <div class="section">
-      <h4>Statistics, newest</h4>
+      <h4>Latest statistics</h4>
       <dl class="facts">
         {rows.map((row) => (
           <>

@@ -127,7 +127,7 @@ function Chart({ data, style }: { data: HistogramAnswer; style: string }) {
     <>
       <Canvas paint={paint} height={height} label={`histograms at ${plural(shown.steps.length, "step")}`} onMouseMove={move} onMouseLeave={() => setOver(null)} />
       <p class="hint">
-        {shown.log2 ? "Size of the values as powers of two; the leftmost bin holds zero too." : "Values; up to 4,096 of each layer, evenly spaced."} One row per recorded step, the newest below.
+        {shown.log2 ? "Size of the values as powers of two; the leftmost bin also contains zero." : "Values; up to 4,096 of each layer, evenly spaced."} One row per recorded step, the newest at the bottom.
       </p>
       {over && (
         <Tip at={over.at}>

@@ -31,7 +31,7 @@ export function LayersView({ id, run, version }: ViewProps) {
         {(whole) => {
           const data = whole.layers?.length ? clipped(whole, from === "" ? null : Number(from), to === "" ? null : Number(to)) : whole;
           return data.missing || !data.layers?.length ? (
-            <Missing title="No statistics of layers in this run" how={data.missing ?? "They are recorded from the first training steps on."} />
+            <Missing title="No layer statistics in this run" how={data.missing ?? "They start with the first training steps."} />
           ) : (
             <>
               <div class="tool">
@@ -60,7 +60,7 @@ function Range({ data, zoomed }: { data: Layers; zoomed: boolean }) {
   return (
     <span class="says">
       steps <span class="num">{digits(first)}</span> to <span class="num">{digits(last)}</span>,{" "}
-      {data.exact ? `${plural(data.columns.length, "recorded step")}` : "several recorded steps a column"}{" "}
+      {data.exact ? `${plural(data.columns.length, "recorded step")}` : "several recorded steps per column"}{" "}
       {zoomed ? (
         <button type="button" onClick={() => setParams({ from: "", to: "" })}>
           Whole run
@@ -99,7 +99,7 @@ function Map({ id, run, data, search, version }: Pick<ViewProps, "id" | "run" | 
         <Extremes data={data} rows={rows} />
       </div>
       {rows.length === 0 ? (
-        <Empty title="No layer of that name" />
+        <Empty title="No matching layer" />
       ) : (
         <HeatMap
           data={data}

@@ -76,7 +76,7 @@ export function Parallel({ axes, rows, results, brushes, setBrushes, data, names
     <section class="panel parallel" id="parallel">
       <header>
         <h3>Parallel coordinates</h3>
-        <span class="hint">drag along an axis to keep the runs in that range; click the axis to let them go; click a line to pick its run</span>
+        <span class="hint">drag along an axis to keep only the runs in that range; click the axis to reset; click a line to select its run</span>
       </header>
       <div class="inside">
         <Canvas paint={paint} height={HEIGHT} label={`parallel coordinates of ${rows.length} runs`} onMouseDown={down} onMouseMove={move} onMouseUp={up} onMouseLeave={() => (setOver(null), setDrag(null))} />

@@ -13,7 +13,7 @@ export function ProfileMemory({ profile }: { profile: Profile }) {
       {(profile.kinds.length > 0 || profile.timeline.length > 1) && (
         <section class="panel" id="memory">
           <header>
-            <h3>Memory of the tensors</h3>
+            <h3>Tensor memory</h3>
             {profile.peak !== null && (
               <span class="soft">
                 <b class="num">{withUnit(profile.peak, "B")}</b> at the peak of a step
@@ -26,7 +26,7 @@ export function ProfileMemory({ profile }: { profile: Profile }) {
           </div>
         </section>
       )}
-      {profile.growth && <div class="notice growth">Memory grows with each step: {profile.growth}</div>}
+      {profile.growth && <div class="notice growth">Memory grows in every step: {profile.growth}</div>}
       <SortedTable id="processes" title="Processes" note="PSS counts shared pages in part, USS not at all" rows={profile.processes} columns={PROCESSES} by="rss" />
     </>
   );
@@ -56,7 +56,7 @@ const BELOW = 20;
 
 function Timeline({ points }: { points: [number, number][] }) {
   const paint = useCallback((context: CanvasRenderingContext2D, width: number, height: number) => draw(context, width, height, points), [points]);
-  return <Canvas paint={paint} height={150} label="bytes held by tensors over one step" />;
+  return <Canvas paint={paint} height={150} label="tensor memory over one step" />;
 }
 
 function draw(context: CanvasRenderingContext2D, width: number, height: number, points: [number, number][]): void {
@@ -100,7 +100,7 @@ const PROCESSES: TableColumn<Process>[] = [
   { name: "rss", title: "RSS", unit: "B" },
   { name: "pss", title: "PSS", unit: "B" },
   { name: "uss", title: "USS", unit: "B" },
-  { name: "slope", title: "more with each step", unit: "B" },
+  { name: "slope", title: "growth per step", unit: "B" },
   { name: "readings", title: "over the run", draw: (row) => <Spark points={row.readings} /> },
 ];
 

@@ -7,10 +7,10 @@ import { hrefTo } from "../state";
 export function ProfileTables({ id, profile, home }: { id: string; profile: Profile; home: string }) {
   return (
     <>
-      <SortedTable id="modules" title="By module" note="seconds of a step; with the modules inside, but for own time" rows={profile.modules} columns={moduleColumns(id)} by={profile.modules.some((m) => m.self !== null) ? "self" : "total"} most={25} />
-      <SortedTable id="ops" title="By operation" note="with the backward that it caused" rows={profile.ops} columns={opColumns(id)} by="total" />
-      <SortedTable id="lines" title="By line of source" note="sampled: the line was running, or had called what ran" rows={profile.lines} columns={lineColumns(home)} by="total" />
-      <SortedTable id="syncs" title="Waits for numbers" note="the host stops until a value is there" rows={profile.syncs} columns={syncColumns(home)} by="seconds" />
+      <SortedTable id="modules" title="By module" note="seconds per step, including submodules; own time excludes them" rows={profile.modules} columns={moduleColumns(id)} by={profile.modules.some((m) => m.self !== null) ? "self" : "total"} most={25} />
+      <SortedTable id="ops" title="By operation" note="including its backward" rows={profile.ops} columns={opColumns(id)} by="total" />
+      <SortedTable id="lines" title="By line of source" note="sampled: the line or something it called was running" rows={profile.lines} columns={lineColumns(home)} by="total" />
+      <SortedTable id="syncs" title="Host synchronisations" note="the host waits until a value is available" rows={profile.syncs} columns={syncColumns(home)} by="seconds" />
     </>
   );
 }
@@ -30,8 +30,8 @@ function moduleColumns(id: string): TableColumn<ModuleTime>[] {
     { name: "spread", title: "\u00b1", unit: "s", says: "standard deviation over the steps" },
     { name: "self", title: "own time", unit: "s" },
     { name: "rate", title: "achieved", unit: "FLOP/s" },
-    { name: "roof", title: "of roof", unit: "share", says: "of the best that this machine was seen to do" },
-    { name: "memory", title: "memory", unit: "B", says: "its own parameters, and what it keeps for the backward" },
+    { name: "roof", title: "of roof", unit: "share", says: "share of the best speed measured on this machine" },
+    { name: "memory", title: "memory", unit: "B", says: "its own parameters, and what it keeps for backward" },
     { name: "flops", title: "FLOPs", unit: "FLOPs" },
   ];
 }
@@ -64,7 +64,7 @@ const lineColumns = (home: string): TableColumn<LineTime>[] => [
   { name: "code", title: "code", draw: (row) => <code>{row.code}</code> },
   { name: "kind", title: "kind", draw: (row) => <span class="soft">{row.kind}</span> },
   { name: "self", title: "itself", unit: "s" },
-  { name: "total", title: "with what it calls", unit: "s" },
+  { name: "total", title: "total time", unit: "s" },
 ];
 
 const syncColumns = (home: string): TableColumn<SyncTime>[] => [

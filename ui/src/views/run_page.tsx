@@ -52,7 +52,7 @@ export function RunPage({ id, tab }: { id: string; tab: Tab }) {
       right={row && <Right id={id} state={row.state} />}
       tabs={<Tabs id={id} tab={tab} run={run} />}
     >
-      {!live.connected && !isReport && !detail.error?.status && <p class="offline">The server does not answer; what is shown is what came last.</p>}
+      {!live.connected && !isReport && !detail.error?.status && <p class="offline">The server does not respond; this is the last known state.</p>}
       {run && !!detail.error?.status && <p class="offline">{detail.error.message}</p>}
       {tab === "charts" ? (
         <ChartsView id={id} run={run} version={live.version} />

@@ -26,7 +26,7 @@ export function RunsPage() {
   }, []);
   return (
     <Frame crumb={list.data && <span class="faint mono">{list.data.dir}</span>}>
-      {!live.connected && <p class="offline">The server does not answer; what is shown is what came last.</p>}
+      {!live.connected && <p class="offline">The server does not respond; this is the last known state.</p>}
       {isReport && <ReportNote report={inlined?.["report"] as ReportInfo} />}
       <Await of={list} what="the runs">
         {(data) => (data.runs.length ? <Runs list={data} /> : <NoRuns dir={data.dir} />)}
@@ -37,7 +37,7 @@ export function RunsPage() {
 
 function NoRuns({ dir }: { dir: string }) {
   return (
-    <Empty title="No run here yet">
+    <Empty title="No runs yet">
       <p>
         Record one, and it appears here while it trains: <code>clew run train.py</code>
       </p>
@@ -69,11 +69,11 @@ function Runs({ list }: { list: RunList }) {
   const move = (by: number) => setAt(Math.max(0, Math.min(shown.length - 1, current + by)));
   useKeys([
     { keys: ["/"], says: "filter the runs", act: () => field.current?.focus() },
-    { keys: ["Escape"], says: "clear the filter, leave the field", typing: true, act: () => (field.current?.blur(), setSearch("")) },
+    { keys: ["Escape"], says: "clear the filter and leave the field", typing: true, act: () => (field.current?.blur(), setSearch("")) },
     { keys: ["ArrowDown", "j"], says: "next run", act: () => move(1) },
     { keys: ["ArrowUp", "k"], says: "previous run", act: () => move(-1) },
     { keys: ["Enter"], says: "open the run", act: () => shown[current] && go({ at: "run", run: shown[current].id, tab: "verdict", params: {} }) },
-    { keys: ["x"], says: "select the run for comparing", act: () => shown[current] && toggle(shown[current].id) },
+    { keys: ["x"], says: "select the run for comparison", act: () => shown[current] && toggle(shown[current].id) },
     { keys: ["c"], says: "compare the selected runs", act: compare },
   ]);
   return (
@@ -94,7 +94,7 @@ function Runs({ list }: { list: RunList }) {
         </button>
       </div>
       {shown.length === 0 ? (
-        <Empty title="No run matches">
+        <Empty title="No matching run">
           <button type="button" onClick={() => setSearch("")}>
             Show all
           </button>
@@ -206,9 +206,9 @@ function Cause({ run }: { run: RunRow }) {
         <Mark severity={run.root_cause.severity} /> <b>{run.root_cause.check}</b> <span class="soft">{run.root_cause.message}</span>
       </a>
     );
-  if (run.verdict === "pending") return <span class="faint">being judged…</span>;
-  if (run.verdict === "failed") return <span class="faint">could not be judged</span>;
-  if (run.verdict === "none") return <span class="faint">nothing to judge yet</span>;
+  if (run.verdict === "pending") return <span class="faint">checking…</span>;
+  if (run.verdict === "failed") return <span class="faint">checks failed</span>;
+  if (run.verdict === "none") return <span class="faint">nothing to check yet</span>;
   return <span class="nothing">nothing found</span>;
 }
 

@@ -9,7 +9,7 @@ export function Spread({ data, names, pass, chosen, pick }: Shared) {
   return (
     <section class="panel" id="spread">
       <header>
-        <h3>Results with their spread</h3>
+        <h3>Results with standard deviation</h3>
         <span class="soft">mean of the last tenth of each run, ± its standard deviation</span>
       </header>
       <div class="scroll-x">
@@ -53,7 +53,7 @@ function Dots({ metric, pass, ids, chosen, pick }: { metric: Metric; pass: boole
   const x = (place: number) => 6 + place * 118;
   return (
     <div class="spread">
-      <svg viewBox="0 0 130 16" role="img" aria-label={`where the runs are between the lowest and the highest ${metric.name}`}>
+      <svg viewBox="0 0 130 16" role="img" aria-label={`position of the runs between the lowest and the highest ${metric.name}`}>
         <line x1="6" x2="124" y1="8" y2="8" stroke="var(--line)" />
         {placesOf(metric).map(
           (p, i) =>

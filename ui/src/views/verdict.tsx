@@ -45,7 +45,7 @@ function Headline({ run }: { run: RunDetail }) {
         {words[state] ?? state} after {plural(steps ?? 0, "step")}
         {duration !== null && ` in ${seconds(duration)}`}
         {run.verdict && `; ${plural(run.verdict.run.checks, "check")} asked`}
-        {run.verdict_state === "pending" && run.verdict_steps !== null && ` at step ${whole(run.verdict_steps)}, being judged again…`}
+        {run.verdict_state === "pending" && run.verdict_steps !== null && ` at step ${whole(run.verdict_steps)}, checking again…`}
       </p>
       {error && <p class="error-text">{error}</p>}
       {run.events.filter((event) => event.kind === "exception").slice(-1).map((event) => <p class="error-text mono">{exception(event.data)}</p>)}
@@ -60,9 +60,9 @@ function exception(data: Record<string, unknown>): string {
 
 function sentence(run: RunDetail): string {
   const findings = run.verdict?.findings;
-  if (!findings) return run.verdict_state === "failed" ? "This run could not be judged" : run.verdict_state === "none" ? "Nothing to judge" : "Being judged…";
+  if (!findings) return run.verdict_state === "failed" ? "The checks failed on this run" : run.verdict_state === "none" ? "Nothing to check" : "Checking…";
   const groups = groupsOf(findings);
-  if (groups.length === 0) return run.verdict!.run.idle ? "Nothing to judge" : "Nothing wrong was found";
+  if (groups.length === 0) return run.verdict!.run.idle ? "Nothing to check" : "Nothing wrong was found";
   const many = (severity: string) => groups.filter(({ root }) => findings[root]!.severity === severity).length;
   const [wrong, doubtful] = [many("error"), many("warning")];
   const sure = wrong === 1 ? "One thing is wrong" : `${whole(wrong)} things are wrong`;
@@ -88,7 +88,7 @@ function Judgement({ id, run, version }: ViewProps) {
           <FindingCard id={id} run={run} index={root} version={version} lead={i === 0} asked={asked === root} />
           {effects.length > 0 && (
             <div class="effects">
-              <h3>What follows from it</h3>
+              <h3>Consequences</h3>
               {effects.map((effect) => (
                 <FindingLine id={id} run={run} index={effect} version={version} asked={asked === effect} />
               ))}
@@ -111,7 +111,7 @@ function LossCard({ id, version }: { id: string; version: number }) {
   return <ChartCard frame={frame} keys={keys} title="Loss" height={190} />;
 }
 
-/** Silence must never pass for health: what looked and found nothing, and what could not look. */
+/** Silence must never pass for health: what found nothing, and what could not look. */
 function Remainder({ verdict }: { verdict: Verdict }) {
   const untried = verdict.not_judged.filter(({ reason }) => reason.startsWith(NEEDS_EXPERIMENT));
   const elsewhere = verdict.not_judged.filter(({ reason }) => NEEDS_COMMAND.test(reason));
@@ -121,7 +121,7 @@ function Remainder({ verdict }: { verdict: Verdict }) {
       {verdict.ruled_out.length > 0 && (
         <details class="fold" open={verdict.findings.length === 0}>
           <summary>
-            <b>Ruled out</b> <span class="soft">{plural(verdict.ruled_out.length, "check")} looked and found nothing</span>
+            <b>Ruled out</b> <span class="soft">{plural(verdict.ruled_out.length, "check")} found nothing</span>
           </summary>
           <ul class="names">
             {verdict.ruled_out.map((name) => (
@@ -133,7 +133,7 @@ function Remainder({ verdict }: { verdict: Verdict }) {
       {unjudged.length > 0 && (
         <details class="fold">
           <summary>
-            <b>Not judged</b> <span class="soft">{plural(unjudged.length, "check")} could not tell</span>
+            <b>Skipped</b> <span class="soft">{plural(unjudged.length, "check")} could not run</span>
           </summary>
           <dl class="reasons">
             {unjudged.map(({ check, reason }) => (
@@ -148,9 +148,9 @@ function Remainder({ verdict }: { verdict: Verdict }) {
       {untried.length > 0 && (
         <details class="fold">
           <summary>
-            <b>Not tried</b>{" "}
+            <b>Experiments</b>{" "}
             <span class="soft">
-              {plural(untried.length, "question")} that only an experiment can answer: <code>clew check</code>
+              run <code>clew check</code> for {plural(untried.length, "more check")}
             </span>
           </summary>
           <ul class="names">
@@ -163,9 +163,9 @@ function Remainder({ verdict }: { verdict: Verdict }) {
       {elsewhere.length > 0 && (
         <details class="fold">
           <summary>
-            <b>Not asked</b>{" "}
+            <b>Speed and data</b>{" "}
             <span class="soft">
-              {plural(elsewhere.length, "question")} about speed and data: <code>clew profile</code>, <code>clew data</code>
+              run <code>clew profile</code> or <code>clew data</code> for {plural(elsewhere.length, "more check")}
             </span>
           </summary>
           <ul class="names">
@@ -178,7 +178,7 @@ function Remainder({ verdict }: { verdict: Verdict }) {
       {verdict.ignored.length > 0 && (
         <details class="fold">
           <summary>
-            <b>Ignored</b> <span class="soft">{plural(verdict.ignored.length, "finding")} left out as asked</span>
+            <b>Ignored</b> <span class="soft">{plural(verdict.ignored.length, "finding")} ignored by your settings</span>
           </summary>
           <dl class="reasons">
             {verdict.ignored.map(({ check, why }) => (

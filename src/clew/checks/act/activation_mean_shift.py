@@ -52,7 +52,7 @@ class ActivationMeanShift(Check):
     caused_by = ("poor-initialisation", "dead-units", "weights-diverging", "step-size-faults", "scale-faults")
 
     shift: float = 10.0  # mean over standard deviation of a layer's outputs; below 1 is healthy
-    window: int = 20  # sampled steps judged, the last ones
+    window: int = 20  # the last sampled steps
     sustained: float = 0.9  # share of the window that must be bad
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -55,8 +55,8 @@ class ActivationScaleOff(Check):
         "scale-faults",
     )
 
-    large: float = 100.0  # standard deviation of a hidden layer's outputs; 0.5 to 2 is meant
-    window: int = 20  # sampled steps judged, the last ones
+    large: float = 100.0  # standard deviation of a hidden layer's outputs; 0.5 to 2 is normal
+    window: int = 20  # the last sampled steps
     sustained: float = 0.9  # share of the window that must be bad
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

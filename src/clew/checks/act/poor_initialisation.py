@@ -75,11 +75,11 @@ class PoorInitialisation(Check):
     alike_steps: int = 8  # steps after which units that should part have parted
     large: float = 4.0  # root mean square times sqrt(fan_in); torch's default is 0.6, He's 1.4
     small: float = 0.1  # the same; GPT-2's 0.02 makes 0.5, in a small model 0.16
-    grown: float = 10.0  # standard deviation of a hidden layer's first output; 1 is meant
+    grown: float = 10.0  # standard deviation of a hidden layer's first output; 1 is normal
     saturated: float = 0.6  # share of a squashing function's first outputs at their flat ends
     shrunk: float = 0.01  # standard deviation of a hidden layer's first output that carries no signal
     stuck: float = 0.95  # share of its start that the loss still has
-    patience: int = 50  # losses before that is judged
+    patience: int = 50  # losses before that is checked
     draws: int = 3  # of new weights, all of which must do better
     better: float = 0.5  # share of the loss that they end at; redrawing sound weights changes a few percent
 

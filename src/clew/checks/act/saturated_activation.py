@@ -51,7 +51,7 @@ class SaturatedActivation(Check):
 
     # Unit normal input puts 3 % of a tanh's outputs there; networks that learn well stay below half.
     share: float = 0.6  # of a layer's outputs at the flat ends
-    window: int = 20  # sampled steps judged; fewer means no verdict
+    window: int = 20  # sampled steps in the window; fewer means no verdict
     sustained: float = 0.9  # share of the window that must be bad
     stuck: float = 0.9  # share of its start that the loss still has, where saturation came later
     held_back: float = 0.5  # the same, where it was there from the first; below, training goes well in spite

@@ -39,7 +39,7 @@ class StillImproving(Check):
     needs = (signals.LOSS,)
     scope = FIT
 
-    patience: int = 50  # losses before it is judged
+    patience: int = 50  # losses before the check runs
     fall: float = 0.9  # last fifth of the losses over the fifth before: a tenth less is steady progress
     done: float = 0.02  # share of its start below which a loss has fallen far enough
     sure: float = 2.0  # the fall in standard errors of the two medians

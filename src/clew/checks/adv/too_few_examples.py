@@ -56,7 +56,7 @@ class TooFewExamples(Check):
     more: float = 10.0  # parameters for each training sample
     gap: float = 1.5  # evaluation loss over training loss at the end
     wider: float = 1.3  # the same over what it was at the first evaluations
-    points: int = 4  # evaluations before it is judged
+    points: int = 4  # evaluations before the check runs
     falls: float = 0.1  # of the untrained loss, from half of the samples to all; enough samples: below 0.05
     left: float = 0.2  # of the untrained loss, that remains on held-out samples after training on all
     errors: float = 1.5  # standard errors over the splits, that the fall must exceed

@@ -47,7 +47,7 @@ class AugmentationRepeats(Check):
     caused_by = ("labels-misaligned",)
 
     seen: float = 0.999  # share of a batch that came before, bit by bit; a coin flip for each makes 0.5
-    batches: int = 5  # batches after the first epoch, all of which must be so
+    batches: int = 5  # batches after the first epoch, all of which must show it
     distinct: float = 0.99  # share of samples in a batch that differ; copies would come again by nature
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

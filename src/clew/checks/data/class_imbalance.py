@@ -52,7 +52,7 @@ class ClassImbalance(Check):
     caused_by = ("constant-target", "unshuffled-data")
 
     share: float = 0.9  # of the most frequent class: nine to one, where always saying it looks good
-    samples: int = 200  # labels counted before it is judged; the share's error is then 0.02
+    samples: int = 200  # labels counted before the check runs; the share's error is then 0.02
     found: float = 0.5  # share of the rare samples predicted right, below which they are missed
     rare: int = 8  # rare samples in the later part of the run, to judge whether they are missed
 

@@ -56,12 +56,12 @@ class ConstantInput(Check):
     groups = ("data-faults",)
     caused_by = ("dataset-mutates",)
 
-    samples: int = 5  # sampled batches, all of which must be so
+    samples: int = 5  # sampled batches, all of which must show it
     batch: int = 4  # samples in a batch, from which on copies of one are no accident
     features: int = 8  # values in a sample, from which on equal ones are no accident
-    blank: float = 0.5  # share of a batch's samples that hold one value only
+    blank: float = 0.5  # share of a batch's samples with a single value
     columns: float = 0.75  # share of a table's columns that never vary over the run
-    per_column: int = 20  # samples for each column of a table before its columns are judged
+    per_column: int = 20  # samples for each column of a table before its columns are checked
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = list(self._recorded(run))

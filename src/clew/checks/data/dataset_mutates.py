@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import Loader, training_loaders
+from clew.checks.evidence.data_feed import training_loaders
 from clew.checks.evidence.experiment_outcome import numbers, place
 from clew.checks.evidence.recorded_facts import Data, names, text, whole
 from clew.checks.evidence.survey_facts import site, surveys
@@ -123,7 +123,7 @@ class DatasetMutates(Check):
         scale = max(abs(mean), std, 1e-12)
         return max(abs(mean_now - mean), abs(std_now - std)) > self.change * scale
 
-    def _finding(self, loader: Loader, array: str, course: list[Data], step: int) -> Finding:
+    def _finding(self, loader: LoaderFact, array: str, course: list[Data], step: int) -> Finding:
         first = course[0]
         means = [_number(first, "mean"), *(_number(d, "mean_now") for d in course)]
         return self.finding(

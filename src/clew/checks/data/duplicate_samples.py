@@ -37,7 +37,7 @@ from clew.records.dataset_survey import Duplicates, Survey
 from clew.records.facts.document_facts import SurveyFact
 from clew.records.finding import Evidence, Finding, Severity
 
-HOW = {"picture": "pictures", "features": "values", "shingles": "texts"}
+HOW = {"picture": "images", "features": "values", "shingles": "texts"}
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class DuplicateSamples(Check):
     name = "duplicate-samples"
     needs = (SurveyFact,)
 
-    copies: int = 5  # samples that came before; well-kept data sets have one or two
-    share: float = 0.01  # of all samples; well-kept data sets have 0.001 and less
+    copies: int = 5  # samples that came before; well-kept datasets have one or two
+    share: float = 0.01  # of all samples; well-kept datasets have 0.001 and less
     many: float = 0.05  # of all samples, from which on the loss counts something else than was meant
     same: float = 0.9  # of the samples: from here on the input is constant, which is another fault
     windows: float = 0.5  # share of near copies that stand side by side, above which they are meant

@@ -49,7 +49,7 @@ class LabelMapMismatch(Check):
 
     caused_by = ("train-mode-in-evaluation", "train-val-preprocessing-mismatch")
 
-    samples: int = 40  # evaluated samples before they are judged
+    samples: int = 40  # evaluated samples before the check runs
     train: float = 0.7  # accuracy in training that shows that the model has learned
     below: float = 0.5  # accuracy in evaluation, at most this share of what a renumbering would give
     renumbered: float = 0.6  # accuracy in evaluation after the best renumbering of the classes

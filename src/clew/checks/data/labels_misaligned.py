@@ -26,7 +26,7 @@ pairs, and trains a simple learner on the labels as they are and on permuted one
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,6 +44,85 @@ from clew.records.site import Site
 
 
 @dataclass(frozen=True)
+class RelabelledSamples:
+    """Samples that come again with another label."""
+
+    changed: float = 0.3  # share of samples that came again with another label; corrected labels are fewer
+    batches: int = 3  # batches with samples that came again
+    distinct: float = 0.99  # share of samples in a batch that differ: tables of few categories hold copies
+
+    def find(self, run: RunView) -> tuple[Site, Series] | None:
+        """Where they come in, and their share in each batch."""
+        for site, series in run.series("sample.relabelled", "train"):
+            came_again = series.finite()
+            if self._copies(run, site):
+                continue  # what looks alike may rightly have different labels
+            if len(came_again) >= self.batches and came_again.median >= self.changed:
+                return site, came_again
+        return None
+
+    def seen(self, run: RunView) -> bool:
+        """Whether enough samples came again to judge by."""
+        return any(len(s.finite()) >= self.batches for _, s in run.series("sample.relabelled", "train"))
+
+    def _copies(self, run: RunView, site: Site) -> bool:
+        distinct = at(run, "sample.distinct", site)
+        return distinct is None or distinct.median < self.distinct
+
+
+@dataclass(frozen=True)
+class LossAtChance:
+    """A loss that stays at the level of guessing, with labels that have nothing to do with the inputs."""
+
+    steps: int = 60  # before a loss at chance is taken as stuck
+    near: float = 0.05  # distance of the loss from the entropy of the classes, as a share of it
+    separation: float = 3.0  # variance between classes over that of random labels; real data has 5 to 500
+    deviations: float = 3.0  # of the neighbours' agreement from chance, in its own standard errors
+    moving: float = 1e-5  # update over weight, below which it is the optimizer that stands still
+
+    def unrelated(self, run: RunView, signal: Data) -> bool:
+        """Whether the inputs say nothing about the labels, after enough steps."""
+        separation, deviations = _number(signal, "separation"), _number(signal, "deviations")
+        if run.steps < self.steps:
+            return False
+        return separation < self.separation and deviations < self.deviations
+
+    def is_stuck(self, run: RunView, losses: Series, entropy: float) -> bool:
+        """Whether the loss stays at the entropy of the classes though the weights move."""
+        late = losses.last(max(len(losses) // 2, 20)).finite()
+        smooth = float(np.mean(late.values)) if len(late) else float("inf")
+        return abs(smooth - entropy) <= self.near * entropy and self._moves(run)
+
+    def _moves(self, run: RunView) -> bool:
+        ratios = [s.median for _, s in run.series("update.ratio") if len(s.finite())]
+        return bool(ratios) and float(np.median(ratios)) >= self.moving
+
+
+@dataclass(frozen=True)
+class PairsTrial:
+    """What the experiment must show: inputs that have other labels than in the dataset."""
+
+    found: int = 20  # samples that must be found in the dataset again
+    other: float = 0.05  # share of samples with another label than in the dataset; a data race makes fewer
+    renamed: float = 0.95  # share that one renaming of the labels explains: counted from 0 instead of 1, say
+    learned: float = 6.0  # what a learner gains from the dataset's pairs, in deviations of permuted labels
+    lost: float = 2.0  # and from the pairs of training, below which nothing is left of it
+
+    def is_apart(self, side: Data) -> bool:
+        """Whether the samples that were found again have labels that are not theirs."""
+        matched, renamed = _number(side, "matched"), _number(side, "consistent")
+        return (
+            matched >= self.found
+            and _number(side, "other") >= self.other * matched
+            and renamed < self.renamed
+        )
+
+    def is_lost(self, there: float, here: float) -> bool:
+        """Whether what a learner gains from the dataset's pairs is lost in those of training."""
+        return not there < self.learned and here < self.lost
+
+
+@dataclass(frozen=True)
 class LabelsMisaligned(Check):
     id = "DATA012"
     name = "labels-misaligned"
@@ -56,39 +135,26 @@ class LabelsMisaligned(Check):
     caused_by = ("learning-faults",)
     not_caused_by = ("dead-units",)
 
-    changed: float = 0.3  # share of samples that came again with another label; corrected labels are fewer
-    batches: int = 3  # batches with samples that came again
-    distinct: float = 0.99  # share of samples in a batch that differ: tables of few categories hold copies
-    at_chance: float = 0.05  # distance of the loss from the entropy of the classes, as a share of it
-    steps: int = 60  # before a loss at chance is taken as stuck
-    separation: float = 3.0  # variance between classes over that of random labels; real data has 5 to 500
-    deviations: float = 3.0  # of the neighbours' agreement from chance, in its own standard errors
-    moving: float = 1e-5  # update over weight, below which it is the optimizer that stands still
-    other: float = 0.05  # share of samples with another label than in the dataset; a data race makes fewer
-    renamed: float = 0.95  # share that one renaming of the labels explains: counted from 0 instead of 1, say
-    found: int = 20  # samples that must be found in the dataset again
-    learned: float = 6.0  # what a learner gains from the dataset's pairs, in deviations of permuted labels
-    lost: float = 2.0  # and from the pairs of training, below which nothing is left of it
+    again: RelabelledSamples = field(default_factory=RelabelledSamples)
+    chance: LossAtChance = field(default_factory=LossAtChance)
+    pairs: PairsTrial = field(default_factory=PairsTrial)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         tried = run.experiment(self.name)
         if tried is not None:
             yield from self._apart(tried)
             return
-        for site, series in run.series("sample.relabelled", "train"):
-            came_again = series.finite()
-            if self._copies(run, site):
-                continue  # what looks alike may rightly have different labels
-            if len(came_again) >= self.batches and came_again.median >= self.changed:
-                yield self._relabelled(run, site, came_again)
-                return
-        yield from self._at_chance(run)
+        relabelled = self.again.find(run)
+        if relabelled is not None:
+            yield self._relabelled(run, *relabelled)
+        else:
+            yield from self._at_chance(run)
 
     def _apart(self, data: Data) -> Iterator[Finding]:
         """What the experiment says: inputs with labels that are not theirs."""
         sides = data.get("sides")
         for name, side in sides.items() if isinstance(sides, dict) else ():
-            if not isinstance(side, dict) or not self._is_apart(side):
+            if not isinstance(side, dict) or not self.pairs.is_apart(side):
                 continue
             matched, other = _number(side, "matched"), _number(side, "other")
             where = "in training" if name == "training" else "by the loader"
@@ -107,21 +173,13 @@ class LabelsMisaligned(Check):
             return
         yield from self._unlearnable(data)
 
-    def _is_apart(self, side: Data) -> bool:
-        matched, renamed = _number(side, "matched"), _number(side, "consistent")
-        return (
-            matched >= self.found
-            and _number(side, "other") >= self.other * matched
-            and renamed < self.renamed
-        )
-
     def _unlearnable(self, data: Data) -> Iterator[Finding]:
         """Inputs that differ each time: a learner finds signal in the dataset's pairs, none in training's."""
         learners = data.get("learners")
         if not isinstance(learners, dict):
             return
         there, here = _number(learners, "dataset"), _number(learners, "training")
-        if there < self.learned or not here < self.lost:
+        if not self.pairs.is_lost(there, here):
             return
         yield self.finding(
             Severity.WARNING,
@@ -136,10 +194,6 @@ class LabelsMisaligned(Check):
             ),
         )
 
-    def _copies(self, run: RunView, site: Site) -> bool:
-        distinct = at(run, "sample.distinct", site)
-        return distinct is None or distinct.median < self.distinct
-
     def _relabelled(self, run: RunView, site: Site, series: Series) -> Finding:
         return self.finding(
             Severity.ERROR,
@@ -152,13 +206,13 @@ class LabelsMisaligned(Check):
 
     def _at_chance(self, run: RunView) -> Iterator[Finding]:
         signal = next((f.data for f in run.facts("label_signal")), None)
-        if signal is None or run.steps < self.steps or not self._without_signal(signal):
+        if signal is None or not self.chance.unrelated(run, signal):
             return
         for site, _ in run.series("label.classes", "train"):
             counts = class_counts(run, site)
             entropy = counts[-1].entropy if counts else 0.0
             losses = max((s for _, s in run.series("loss", "train")), key=len, default=None)
-            if losses is None or entropy <= 0 or not self._stuck(losses, entropy) or not self._moves(run):
+            if losses is None or entropy <= 0 or not self.chance.is_stuck(run, losses, entropy):
                 continue
             yield self.finding(
                 Severity.WARNING,
@@ -180,24 +234,10 @@ class LabelsMisaligned(Check):
             )
             return
 
-    def _without_signal(self, signal: Data) -> bool:
-        separation, deviations = _number(signal, "separation"), _number(signal, "deviations")
-        return separation < self.separation and deviations < self.deviations
-
-    def _stuck(self, losses: Series, entropy: float) -> bool:
-        late = losses.last(max(len(losses) // 2, 20)).finite()
-        smooth = float(np.mean(late.values)) if len(late) else float("inf")
-        return abs(smooth - entropy) <= self.at_chance * entropy
-
-    def _moves(self, run: RunView) -> bool:
-        ratios = [s.median for _, s in run.series("update.ratio") if len(s.finite())]
-        return bool(ratios) and float(np.median(ratios)) >= self.moving
-
     def unjudged(self, run: RunView) -> str | None:
         if run.experiment(self.name) is not None:
             return None
-        again = any(len(s.finite()) >= self.batches for _, s in run.series("sample.relabelled", "train"))
-        return None if again or run.facts("label_signal") else "no sample was seen twice"
+        return None if self.again.seen(run) or run.facts("label_signal") else "no sample was seen twice"
 
 
 def _number(data: Data, key: str) -> float:

@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from clew.checks.base import Check
 from clew.checks.evidence.data_feed import feeding_site
 from clew.checks.evidence.nan_culprit import Culprit
-from clew.checks.evidence.recorded_facts import NonFinite
 from clew.checks.evidence.survey_facts import at, looked, surveys
 from clew.checks.evidence.survey_facts import site as place
 from clew.checks.needs import any_of
@@ -54,7 +53,7 @@ class NonfiniteInput(Check):
 
     groups = ("data-faults",)
 
-    values: int = 1  # non-finite numbers in a batch; one is enough to spoil all weights
+    values: int = 1  # non-finite numbers in a batch; one is enough to make all weights NaN
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         found = list(self._recorded(run))
@@ -82,7 +81,7 @@ class NonfiniteInput(Check):
                         run, site, what, step, f"{count} non-finite values", evidence, bool(known)
                     )
                     return
-        for report in (NonFinite.read(f.step, f.data) for f in run.facts("nonfinite")):
+        for report in run.known(NonFiniteFact):
             if FIRST in report.bad_inputs and report.step <= broke:
                 site = Site("", FIRST, phase="train")
                 evidence = Evidence(
@@ -133,7 +132,7 @@ class NonfiniteInput(Check):
 
 def _computed(run: RunView, step: int, signal: str) -> bool:
     """Whether the program made it: at the alarm, no argument that came from outside was so."""
-    reports = [NonFinite.read(f.step, f.data) for f in run.facts("nonfinite") if f.step == step]
+    reports = [NonFiniteFact.read(f.data, f.step) for f in run.facts("nonfinite") if f.step == step]
     return signal == "input.nonfinite" and bool(reports) and not any(FIRST in r.bad_inputs for r in reports)
 
 

@@ -27,11 +27,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import Loader, at, feeding_site, training_loaders
+from clew.checks.evidence.data_feed import at, feeding_site, training_loaders
 from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.records import signals
+from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -117,6 +118,6 @@ def _share_of_steps_with_a_batch(run: RunView, first: int, last: int) -> float:
     return 0.0
 
 
-def _fix(loader: Loader) -> str:
+def _fix(loader: LoaderFact) -> str:
     name = loader.names[0] if loader.names else "loader"
     return f"for x, y in {name}:  # instead of next(iter({name})), which starts over each time"

@@ -48,7 +48,7 @@ class SingleLabelBatches(Check):
     groups = ("data-faults",)
     caused_by = ("unshuffled-data", "constant-target")
 
-    samples: int = 8  # sampled batches before they are judged
+    samples: int = 8  # sampled batches before the check runs
     batch: int = 4  # labels in a batch; small ones hold one class by chance
     single: float = 0.9  # share of the batches that hold one class only
     by_chance: float = 0.1  # share of neighbours that differ in a random order; below, one class is all

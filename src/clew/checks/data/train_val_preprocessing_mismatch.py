@@ -58,7 +58,7 @@ class TrainValPreprocessingMismatch(Check):
     ratio: float = 2.2  # of the standard deviations; mixing two samples (mixup) makes 1.4
     shift: float = 3.0  # distance of the means, in standard deviations of the training inputs
     spread: float = 4.0  # times the difference must exceed what batches of training differ by
-    samples: int = 5  # sampled training batches before it is judged
+    samples: int = 5  # sampled training batches before the check runs
     few: int = 50  # samples of a dataset, below which its scale is not known
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

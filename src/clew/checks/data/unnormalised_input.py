@@ -81,8 +81,8 @@ class UnnormalisedInput(Check):
     rms: float = 10.0  # root mean square of all values of the input
     spread: float = 100.0  # largest over median standard deviation of the features
     large: float = 10.0  # absolute value that counts as large: ten standard deviations of unit data
-    samples: int = 3  # sampled batches before it is judged
-    window: int = 20  # sampled batches judged, from the first on
+    samples: int = 3  # sampled batches before the check runs
+    window: int = 20  # sampled batches to check, starting with the first
     few: int = 20  # samples of a dataset, below which its scale is not known
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -54,7 +54,7 @@ class UnnormalisedTarget(Check):
     # Adam at 1e-3 moves an output bias by 1e-3 a step: 50,000 steps for a target of 50.
     rms: float = 50.0  # root mean square of the targets
     gap: float = 10.0  # times the predictions begin smaller; the right output scale begins near 1
-    samples: int = 3  # sampled batches before it is judged
+    samples: int = 3  # sampled batches before the check runs
     window: int = 5  # sampled batches at the start that show where predictions begin
     learned: float = 0.2  # late loss over the targets' variance: below, the model got there
 

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import Loader, training_loaders
+from clew.checks.evidence.data_feed import training_loaders
 from clew.checks.evidence.label_order import LabelOrder, label_orders
 from clew.checks.evidence.survey_facts import looked, training, was_surveyed
 from clew.checks.evidence.survey_facts import site as place
@@ -39,6 +39,7 @@ from clew.checks.run_view import RunView
 from clew.records import signals
 from clew.records.dataset_survey import Labels, Order
 from clew.records.facts.document_facts import SurveyFact
+from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Evidence, Finding, Severity
 
 
@@ -50,7 +51,7 @@ class UnshuffledData(Check):
 
     groups = ("data-faults",)
 
-    samples: int = 8  # sampled batches before the order is judged
+    samples: int = 8  # sampled batches before the order is checked
     batch: int = 4  # labels in a batch, fewer have too few neighbours
     mixing: float = 0.25  # differing neighbours over those of a random order; random data stays above 0.7
     by_chance: float = 0.1  # share of neighbours that differ in a random order; below, one class is all
@@ -113,7 +114,7 @@ class UnshuffledData(Check):
         enough = order.samples >= self.samples and order.count.median >= self.batch
         return enough and order.classes > 1 and order.by_chance >= self.by_chance
 
-    def _sorted(self, order: LabelOrder, loader: Loader | None) -> Finding:
+    def _sorted(self, order: LabelOrder, loader: LoaderFact | None) -> Finding:
         return self.finding(
             Severity.WARNING,
             message=f"the training data is sorted by label: {order.switches.median:.0%} of the "
@@ -127,13 +128,13 @@ class UnshuffledData(Check):
             ],
         )
 
-    def _keeps_order(self, run: RunView, loader: Loader) -> bool:
+    def _keeps_order(self, run: RunView, loader: LoaderFact) -> bool:
         if loader.sampler != "SequentialSampler" or not loader.has_several_batches:
             return False
         seen = sum(float(series.values.sum()) for _, series in run.series("batch.size"))
         return seen >= self.epochs * (loader.length or 0)
 
-    def _same_order(self, order: LabelOrder, loader: Loader) -> Finding:
+    def _same_order(self, order: LabelOrder, loader: LoaderFact) -> Finding:
         return self.finding(
             Severity.ADVICE,
             message="the training data comes in the same order in every epoch",
@@ -152,7 +153,7 @@ class UnshuffledData(Check):
         )
 
 
-def _fix(loader: Loader | None) -> str:
+def _fix(loader: LoaderFact | None) -> str:
     if loader is None:
         return "order = torch.randperm(len(x)); x, y = x[order], y[order]  # again in every epoch"
     return f"DataLoader(dataset, batch_size={loader.batch_size}, shuffle=True)"

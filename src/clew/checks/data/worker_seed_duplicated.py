@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.data_feed import Loader, training_loaders
+from clew.checks.evidence.data_feed import training_loaders
 from clew.checks.run_view import RunView
 from clew.records.facts.step_facts import FedFact, LoaderFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -43,7 +43,7 @@ class WorkerSeedDuplicated(Check):
         FedFact,
     )
 
-    workers: int = 2  # worker processes; one alone has nobody to repeat
+    workers: int = 2  # worker processes; a single one can't repeat another
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for loader in training_loaders(run):
@@ -58,7 +58,7 @@ class WorkerSeedDuplicated(Check):
                 what = f"worker_init_fn sets the same seed in each of the {loader.workers} workers"
                 yield self._finding(loader, what)
 
-    def _finding(self, loader: Loader, what: str) -> Finding:
+    def _finding(self, loader: LoaderFact, what: str) -> Finding:
         name = loader.generator or "rng"
         return self.finding(
             Severity.WARNING,

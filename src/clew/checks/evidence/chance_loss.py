@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from clew.checks.evidence.recorded_facts import LossCall
 from clew.checks.run_view import RunView
+from clew.records.facts.loss_facts import LossFact
 
 ABSOLUTE = {"l1_loss": 0.8}  # mean absolute deviation of a normal distribution over its standard deviation
 
 
 def chance_level(run: RunView) -> float | None:
     """Of the only loss call, if it is one of which chance is known."""
-    calls = {(c.kind, c.file, c.line): c for c in (LossCall.read(f.data) for f in run.facts("loss"))}
+    calls = {(c.kind, c.file, c.line): c for c in run.known(LossFact)}
     if len(calls) != 1:
         return None
     call = next(iter(calls.values()))

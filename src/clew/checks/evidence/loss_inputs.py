@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
-from clew.checks.evidence.recorded_facts import Shape, flag, shape, text, whole
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
+from clew.records.facts.loss_facts import OutputFact
 from clew.records.site import Site
 
 CLASSES = ("cross_entropy", "nll_loss")
@@ -18,90 +16,10 @@ REGRESSION = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 Place = tuple[str | None, int | None]
 
 
-@dataclass(frozen=True)
-class Output:
-    """What goes into a loss as prediction, and the activation that it came out of."""
-
-    kind: str  # of the loss
-    step: int
-    file: str | None
-    line: int | None
-    made_by: str  # "sigmoid", …; "" if it came out of none
-    dim: int | None  # of a softmax
-    logged: bool
-    clamped: bool
-    picked: bool
-    shape: Shape
-
-    @classmethod
-    def read(cls, step: int, data: Mapping[str, Any]) -> Output:
-        return cls(
-            kind=text(data.get("kind")) or "",
-            step=step,
-            file=text(data.get("file")),
-            line=whole(data.get("line")),
-            made_by=text(data.get("made_by")) or "",
-            dim=whole(data.get("dim")),
-            logged=flag(data.get("logged")),
-            clamped=flag(data.get("clamped")),
-            picked=flag(data.get("picked")),
-            shape=shape(data.get("shape")) or (),
-        )
-
-    @property
-    def classes(self) -> int | None:
-        """Size of the class dimension."""
-        if not self.shape:
-            return None
-        return self.shape[1] if len(self.shape) > 1 else self.shape[0]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A loss call that torch refused."""
-
-    kind: str
-    step: int
-    file: str | None
-    line: int | None
-    error: str
-    message: str
-    data: Mapping[str, Any]
-
-    @classmethod
-    def read(cls, step: int, data: Mapping[str, Any]) -> Failure:
-        return cls(
-            kind=text(data.get("kind")) or "",
-            step=step,
-            file=text(data.get("file")),
-            line=whole(data.get("line")),
-            error=text(data.get("error")) or "",
-            message=text(data.get("message")) or "",
-            data=data,
-        )
-
-    @property
-    def site(self) -> Site:
-        return Site(op=self.kind, file=self.file, line=self.line, phase="train")
-
-    def number(self, name: str) -> float:
-        """A recorded number; NaN if it is not there."""
-        value = self.data.get(name)
-        return float(value) if isinstance(value, (int, float)) else float("nan")
-
-    def shape(self, name: str) -> Shape:
-        return shape(self.data.get(f"{name}_shape")) or ()
-
-
-def failures(run: RunView) -> list[Failure]:
-    return [Failure.read(f.step, f.data) for f in run.facts("loss_failed")]
-
-
-def outputs(run: RunView, kinds: tuple[str, ...]) -> Iterator[tuple[Site, Output]]:
+def outputs(run: RunView, kinds: tuple[str, ...]) -> Iterator[tuple[Site, OutputFact]]:
     """The loss calls of these kinds, one for each place: those whose outputs are all made alike."""
-    by_place: dict[tuple[str, Place], list[Output]] = {}
-    for fact in run.facts("output"):
-        output = Output.read(fact.step, fact.data)
+    by_place: dict[tuple[str, Place], list[OutputFact]] = {}
+    for output in run.known(OutputFact):
         if output.kind in kinds:
             by_place.setdefault((output.kind, (output.file, output.line)), []).append(output)
     for (kind, (file, line)), found in by_place.items():

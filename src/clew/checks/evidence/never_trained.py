@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from clew.checks.evidence.recorded_facts import Parameter
 from clew.checks.run_view import RunView
+from clew.records.facts.model_facts import ParameterRow
 
 
-def never_trained(run: RunView, root: str, *, held: bool = True) -> dict[str, Parameter]:
+def never_trained(run: RunView, root: str, *, held: bool = True) -> dict[str, ParameterRow]:
     """Parameters that want gradients and for which none was ever seen; if `held`, an optimizer has them."""
     known = run.parameters.get(root)
     if known is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from clew.checks.evidence.data_feed import Loader, training_loaders
+from clew.checks.evidence.data_feed import training_loaders
 from clew.checks.evidence.recorded_facts import Data, text, whole
 from clew.checks.run_view import RunView
+from clew.records.facts.step_facts import LoaderFact
 from clew.records.finding import Evidence, Severity
 from clew.records.site import Site
 from clew.records.step_costs import FEWEST_TIMED, Profile
@@ -96,7 +97,7 @@ def of_step(part: float, costs: Costs) -> str:
 class Loading:
     """A training loader, and what was seen of it at work."""
 
-    loader: Loader
+    loader: LoaderFact
     made: Site  # where it is made, or else where it is iterated over
     seen: Data  # the `profile.loading` fact, empty if there is none
     persistent: bool = False
@@ -122,7 +123,7 @@ def loadings(run: RunView) -> list[Loading]:
     ]
 
 
-def _made(loader: Loader, fact: Data) -> Site:
+def _made(loader: LoaderFact, fact: Data) -> Site:
     file, line = text(fact.get("made_file")), whole(fact.get("made_line"))
     return Site(op="loader", file=file, line=line) if file else loader.site
 

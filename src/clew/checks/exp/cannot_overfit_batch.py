@@ -50,7 +50,7 @@ class CannotOverfitBatch(Check):
     # A network that can't learn a toy can't learn a batch either.
     caused_by = ("learning-faults", "input-ignored", "toy-task-failed", "capacity-too-small")
 
-    remaining: float = 0.5  # share of the way from a constant answer to the floor; who learns leaves 0.1
+    remaining: float = 0.5  # share of the way from a constant answer to the floor; 0.1 if it learns
     accuracy: float = 0.8  # of the answers on those samples, above which it has learned something
     gain: float = 0.05  # share of its start by which a loss of unknown floor must fall
     noise: float = 3.0  # times the spread of the untrained loss over random numbers, that a fall must exceed

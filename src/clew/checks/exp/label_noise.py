@@ -53,11 +53,11 @@ class LabelNoise(Check):
 
     caused_by = ("labels-misaligned", "loader-corrupts-data", "dataset-mutates")
 
-    rate: float = 0.05  # share of wrong labels; well-kept data sets have 1 to 3 per cent
+    rate: float = 0.05  # share of wrong labels; well-kept datasets have 1 to 3 %
     errors: float = 2.0  # standard errors by which the share found must exceed half of that
     clear: float = 0.65  # share of samples with a clear prediction; where classes overlap it is 0.5 to 0.6
-    conflicts: int = 5  # samples that are there twice with different labels; fewer are slips
-    contradicted: float = 0.005  # of all samples; large data sets of the web have 0.0002
+    conflicts: int = 5  # samples that occur twice with different labels; fewer are slips
+    contradicted: float = 0.005  # of all samples; large web datasets have 0.0002
     above: float = 0.1  # accuracy of the best learner above that of the most frequent class
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -47,7 +47,7 @@ class OptimizerUnfit(Check):
 
     caused_by = ("rate-faults", "wiring-faults", "network-faults", "poor-initialisation", "over-regularised")
 
-    seeds: int = 3  # orders of the batches in which it must be so
+    seeds: int = 3  # orders of the batches that must show it
     behind: float = 0.25  # share of the best fall; optimizers that fit the problem reach half of each other's
     hardly: float = 0.1  # the same, below which it is more than advice
     moved: float = 0.1  # share of its start by which the loss must fall with the other one

@@ -29,15 +29,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loop_facts import Graph, graphs
+from clew.checks.evidence.loop_facts import graphs
 from clew.checks.evidence.never_trained import never_trained
 from clew.checks.evidence.parameter_holders import holders
-from clew.checks.evidence.recorded_facts import Parameter, flag, text, whole
+from clew.checks.evidence.recorded_facts import flag, text, whole
 from clew.checks.needs import any_of
 from clew.checks.run_view import FactLike, RunView
 from clew.checks.wording import listed
 from clew.records.facts.loss_facts import LossCutFact
-from clew.records.facts.model_facts import GraphFact
+from clew.records.facts.model_facts import GraphFact, ParameterRow
 from clew.records.facts.run_facts import IdleFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -99,7 +99,7 @@ class DetachedGraph(Check):
 
     # -- layers before a cut --
 
-    def _cut_layers(self, run: RunView, graph: Graph) -> Iterator[Finding]:
+    def _cut_layers(self, run: RunView, graph: GraphFact) -> Iterator[Finding]:
         known, never = run.parameters.get(graph.root), never_trained(run, graph.root)
         if known is None:
             return
@@ -145,18 +145,18 @@ def _why(fact: FactLike) -> tuple[str, str]:
     )
 
 
-def _most_suspect(graph: Graph) -> Site | None:
+def _most_suspect(graph: GraphFact) -> Site | None:
     return min(graph.cuts, key=lambda site: site.op in LOGGING, default=None)
 
 
-def _cause(place: Site | None, asleep: list[Parameter]) -> str:
+def _cause(place: Site | None, asleep: list[ParameterRow]) -> str:
     if place is not None:
         call = ".data" if place.op == "data" else f"{place.op}()"
         return f"{call} cuts the graph"
     return "a no_grad block" if asleep else "something cuts the graph (detach, .data, numpy, torch.tensor)"
 
 
-def _repair(place: Site | None, asleep: list[Parameter]) -> str:
+def _repair(place: Site | None, asleep: list[ParameterRow]) -> str:
     if place is not None:
         call = ".data" if place.op == "data" else f".{place.op}()"
         return f"remove {call} here; or set requires_grad_(False) on layers that should stay frozen"
@@ -165,7 +165,7 @@ def _repair(place: Site | None, asleep: list[Parameter]) -> str:
     return "no .detach(), .data, numpy or torch.tensor(...) on the output of these layers"
 
 
-def _evidence(graph: Graph, parameters: list[Parameter]) -> Iterator[Evidence]:
+def _evidence(graph: GraphFact, parameters: list[ParameterRow]) -> Iterator[Evidence]:
     yield Evidence(f"never get a gradient: {listed([p.name for p in parameters], 8)}")
     yield Evidence(f"the loss depends on {graph.reached} parameters of the model")
     for site in graph.cuts[:5]:

@@ -26,12 +26,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loop_facts import Graph, Unregistered, graphs, optimizer_uses
+from clew.checks.evidence.loop_facts import graphs, optimizer_uses
 from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted, listed
-from clew.records.facts.model_facts import GraphFact
+from clew.records.facts.model_facts import GraphFact, UnregisteredRow
 from clew.records.facts.run_facts import IdleFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -57,7 +57,7 @@ class ModuleNotRegistered(Check):
                     if not found.held and found.with_grad:
                         yield self._finding(run, graph, found)
 
-    def _finding(self, run: RunView, graph: Graph, found: Unregistered) -> Finding:
+    def _finding(self, run: RunView, graph: GraphFact, found: UnregisteredRow) -> Finding:
         bare = found.within is None
         model = run.module_name(Site(module="", root=graph.root)) or "the model"
         within = Site(module=found.within or "", root=graph.root)

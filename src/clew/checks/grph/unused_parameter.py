@@ -27,13 +27,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loop_facts import Graph, graphs
+from clew.checks.evidence.loop_facts import graphs
 from clew.checks.evidence.never_trained import never_trained
 from clew.checks.evidence.parameter_holders import holders
-from clew.checks.evidence.recorded_facts import Parameter
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records.facts.model_facts import GraphFact, ParametersFact
+from clew.records.facts.model_facts import GraphFact, ParameterRow, ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -61,7 +60,7 @@ class UnusedParameter(Check):
                 for module, items in holders(idle, run.parameters[graph.root].items):
                     yield self._finding(run, graph, module, items)
 
-    def _finding(self, run: RunView, graph: Graph, module: str, items: list[Parameter]) -> Finding:
+    def _finding(self, run: RunView, graph: GraphFact, module: str, items: list[ParameterRow]) -> Finding:
         known = run.parameters[graph.root]
         site = Site(module=module, root=graph.root, param=items[0].param if len(items) == 1 else None)
         layer = run.layer_of(Site(module=module, root=graph.root))

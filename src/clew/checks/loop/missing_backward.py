@@ -49,7 +49,7 @@ class MissingBackward(Check):
 
     groups = ("loop-faults",)
 
-    least: int = 5  # optimizer steps without a gradient; one or two may be a trial before the loop
+    least: int = 5  # optimizer steps without a gradient; one or two may be a test run before the loop
     sustained: float = 0.9  # share of the steps that have the same order of events
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loop_facts import OptimizerUse, optimizer_uses
+from clew.checks.evidence.loop_facts import optimizer_uses
 from clew.checks.run_view import RunView
 from clew.records.facts.step_facts import OptimizerUseFact
 from clew.records.finding import Evidence, Finding, Severity
@@ -53,7 +53,7 @@ class MissingOptimizerStep(Check):
             if idle and use.with_grad and use.backwards >= enough:
                 yield self._finding(run, use, some_step)
 
-    def _finding(self, run: RunView, use: OptimizerUse, some_step: bool) -> Finding:
+    def _finding(self, run: RunView, use: OptimizerUseFact, some_step: bool) -> Finding:
         made = Site(op="step", file=use.file, line=use.line)
         calls = [(site, series) for site, series in run.series("loss", "train") if site.op == "backward"]
         site = made if some_step or not calls else calls[0][0]

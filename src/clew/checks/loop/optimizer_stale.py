@@ -26,12 +26,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loop_facts import OptimizerUse, optimizer_uses
+from clew.checks.evidence.loop_facts import optimizer_uses
 from clew.checks.evidence.parameter_holders import holders
-from clew.checks.evidence.recorded_facts import Parameter, Parameters
 from clew.checks.run_view import RunView
 from clew.checks.wording import listed
-from clew.records.facts.model_facts import ParametersFact
+from clew.records.facts.model_facts import ParameterRow, ParametersFact
 from clew.records.facts.step_facts import OptimizerUseFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
@@ -61,7 +60,7 @@ class OptimizerStale(Check):
                 yield self._finding(run, use, *max(forgotten, key=lambda pair: len(pair[1])))
 
     def _finding(
-        self, run: RunView, use: OptimizerUse, known: Parameters, missing: list[Parameter]
+        self, run: RunView, use: OptimizerUseFact, known: ParametersFact, missing: list[ParameterRow]
     ) -> Finding:
         whole = use.outside == use.held
         model = run.module_name(Site(module="", root=known.root))
@@ -83,5 +82,5 @@ class OptimizerStale(Check):
         )
 
 
-def _without_optimizer(known: Parameters) -> list[Parameter]:
+def _without_optimizer(known: ParametersFact) -> list[ParameterRow]:
     return [p for p in known.items if p.requires_grad and p.has_grad and p.optimizer is None]

@@ -30,11 +30,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.loop_facts import Scheduler, orders, schedulers
+from clew.checks.evidence.loop_facts import orders, schedulers
 from clew.checks.run_view import RunView
 from clew.checks.series import BoolArray, Series
 from clew.checks.trainings import PHASE
 from clew.records import signals
+from clew.records.facts.step_facts import SchedulerFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -62,7 +63,7 @@ class SchedulerStuck(Check):
             yield from self._of_another(run, scheduler)
             yield from self._never_stepped(run, scheduler)
 
-    def _too_low(self, run: RunView, rate: Series, known: list[Scheduler]) -> Iterator[Finding]:
+    def _too_low(self, run: RunView, rate: Series, known: list[SchedulerFact]) -> Iterator[Finding]:
         if len(rate) < self.least or rate.max <= 0.0:
             return
         zero = _trailing(rate.values == 0.0)
@@ -83,7 +84,7 @@ class SchedulerStuck(Check):
             evidence=[rate.evidence("learning rate"), *_schedule(known)],
         )
 
-    def _of_another(self, run: RunView, known: Scheduler) -> Iterator[Finding]:
+    def _of_another(self, run: RunView, known: SchedulerFact) -> Iterator[Finding]:
         if known.optimizer is None and (known.steps or 0) > 0 and run.steps >= self.least:
             yield self.finding(
                 Severity.WARNING,
@@ -95,7 +96,7 @@ class SchedulerStuck(Check):
                 evidence=[s.evidence("learning rate") for _, s in list(run.series("lr"))[:1]],
             )
 
-    def _never_stepped(self, run: RunView, known: Scheduler) -> Iterator[Finding]:
+    def _never_stepped(self, run: RunView, known: SchedulerFact) -> Iterator[Finding]:
         ended_well = run.finished and not run.events("exception") and not run.events("interrupt")
         used = known.optimizer is not None and run.steps >= self.least
         if ended_well and used and known.steps == 0:
@@ -125,7 +126,7 @@ def _per_batch(run: RunView) -> bool:
     return sum(order.count for order in known if "h" in order.pattern) >= 0.8 * max(steps, 1)
 
 
-def _fix(run: RunView, known: list[Scheduler]) -> str:
+def _fix(run: RunView, known: list[SchedulerFact]) -> str:
     if known and _per_batch(run):
         return (
             "scheduler.step()  # after every epoch, not after every batch; or count its arguments in batches"
@@ -133,7 +134,7 @@ def _fix(run: RunView, known: list[Scheduler]) -> str:
     return "use a longer schedule: as many steps as the run has"
 
 
-def _schedule(known: list[Scheduler]) -> list[Evidence]:
+def _schedule(known: list[SchedulerFact]) -> list[Evidence]:
     return [
         Evidence(f"{s.kind} created here, stepped {s.steps} times", site=Site(file=s.file, line=s.line))
         for s in known[:2]

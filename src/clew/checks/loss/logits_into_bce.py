@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loss_inputs import Failure, failures, outputs, sampled, series_at
+from clew.checks.evidence.loss_inputs import outputs, sampled, series_at
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -54,7 +54,7 @@ class LogitsIntoBce(Check):
     samples: int = 3  # sampled batches for that
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for failure in failures(run):
+        for failure in run.known(LossFailedFact):
             if failure.kind in BCE and _out_of_range(failure):
                 yield self._refused(failure)
                 return
@@ -65,7 +65,7 @@ class LogitsIntoBce(Check):
             if len(series) >= self.samples and series.median > self.ends:
                 yield self._clamped(site, series)
 
-    def _refused(self, failure: Failure) -> Finding:
+    def _refused(self, failure: LossFailedFact) -> Finding:
         low, high = failure.number("input_min"), failure.number("input_max")
         return self.finding(
             Severity.ERROR,
@@ -93,7 +93,7 @@ class LogitsIntoBce(Check):
         return None if not seen or seen >= self.samples else f"needs {self.samples} batches, has {seen}"
 
 
-def _out_of_range(failure: Failure) -> bool:
-    if failure.data.get("input_nan") is True or "input" not in failure.message:
+def _out_of_range(failure: LossFailedFact) -> bool:
+    if failure.input_nan or "input" not in failure.message:
         return False
     return failure.number("input_min") < 0.0 or failure.number("input_max") > 1.0

@@ -28,17 +28,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loss_inputs import (
-    BINARY,
-    CLASSES,
-    REGRESSION,
-    Failure,
-    failures,
-    outputs,
-    sampled,
-    series_at,
-)
-from clew.checks.evidence.recorded_facts import LossCall, text
+from clew.checks.evidence.loss_inputs import BINARY, CLASSES, REGRESSION, outputs, sampled, series_at
+from clew.checks.evidence.recorded_facts import text
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import shaped
@@ -58,7 +49,7 @@ class LossUnfit(Check):
     groups = ("loss-faults",)
     from_the_start = True
 
-    samples: int = 5  # sampled batches, all of which must be so
+    samples: int = 5  # sampled batches, all of which must show it
     outside: float = 0.01  # share of a binary loss's targets that are not between 0 and 1
     # Labels that are equally frequent have the mean and spread of a uniform distribution; counts do not.
     uniform: float = 0.2  # relative distance from these at most
@@ -67,7 +58,7 @@ class LossUnfit(Check):
     spare: float = 10.0  # times as many outputs of a pretrained size as there are labels, for advice
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        for failure in failures(run):
+        for failure in run.known(LossFailedFact):
             found = self._refused(failure)
             if found is not None:
                 yield found
@@ -77,7 +68,7 @@ class LossUnfit(Check):
         yield from self._class_indices(run)
         yield from self._spare_outputs(run)
 
-    def _refused(self, failure: Failure) -> Finding | None:
+    def _refused(self, failure: LossFailedFact) -> Finding | None:
         reason = _reason(failure)
         if reason is None:
             return None
@@ -171,7 +162,7 @@ class LossUnfit(Check):
         return None if not seen or seen >= self.samples else f"needs {self.samples} batches, has {seen}"
 
 
-def _reason(failure: Failure) -> tuple[str, str] | None:
+def _reason(failure: LossFailedFact) -> tuple[str, str] | None:
     """What a refused loss call means, and what to do about it."""
     message, shape = failure.message.lower(), failure.shape("input")
     width = shape[1] if len(shape) > 1 else (shape[0] if shape else 0)
@@ -181,7 +172,7 @@ def _reason(failure: Failure) -> tuple[str, str] | None:
         if low == 1 and high == width:
             return what, "target - 1  # labels start at 0"
         return what, f"nn.Linear(…, {high + 1:.0f}) as the last layer: one output per label"
-    dtype = failure.data.get("target_dtype")
+    dtype = failure.target_dtype
     if (
         failure.kind in CLASSES
         and ("long" in message or "dtype" in message)
@@ -213,11 +204,11 @@ def _range(run: RunView, site: Site) -> tuple[float, float]:
 
 def _integer_targets(run: RunView) -> set[tuple[str | None, int | None]]:
     facts = [f.data for f in run.facts("loss") if (text(f.data.get("target_dtype")) or "").startswith("int")]
-    return {(call.file, call.line) for call in map(LossCall.read, facts)}
+    return {(call.file, call.line) for call in map(LossFact.read, facts)}
 
 
 def _one_value_each(run: RunView, site: Site) -> bool:
     """A number for each sample; images and sequences of whole numbers are rather quantities."""
-    places = [LossCall.read(f.data) for f in run.facts("loss")]
+    places = run.known(LossFact)
     here = [c.input_shape for c in places if (c.kind, c.file, c.line) == (site.op, site.file, site.line)]
     return bool(here) and all(s is not None and math.prod(s[1:]) == 1 for s in here)

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loss_inputs import Output, outputs, sampled, series_at
+from clew.checks.evidence.loss_inputs import outputs, sampled, series_at
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -49,7 +49,7 @@ class RawScoresIntoNll(Check):
 
     # Log-probabilities have a logsumexp of 0; rounding of bfloat16 moves it by a hundredth.
     logsum: float = 0.1  # size of the logsumexp over the classes, median of a batch
-    samples: int = 3  # sampled batches, all of which must be so
+    samples: int = 3  # sampled batches, all of which must show it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, output in outputs(run, NLL):
@@ -59,7 +59,7 @@ class RawScoresIntoNll(Check):
             if series.share_above(self.logsum) == 1.0 and not _other_axis(run, site, output):
                 yield self._finding(run, site, output, series)
 
-    def _finding(self, run: RunView, site: Site, output: Output, series: Series) -> Finding:
+    def _finding(self, run: RunView, site: Site, output: OutputFact, series: Series) -> Finding:
         rows = series_at(run, "loss_input.simplex", site)
         probabilities = rows is not None and rows.share_above(0.99) == 1.0
         highest = series_at(run, "loss_input.max", site)
@@ -86,7 +86,7 @@ class RawScoresIntoNll(Check):
         return None if not calls or seen >= self.samples else f"needs {self.samples} batches, has {seen}"
 
 
-def _other_axis(run: RunView, site: Site, output: Output) -> bool:
+def _other_axis(run: RunView, site: Site, output: OutputFact) -> bool:
     """Normalised, but over another dimension than the classes: that is another fault."""
     axis = series_at(run, "loss_input.axis", site)
     if axis is None or (axis.values == 1).all():

@@ -26,12 +26,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.recorded_facts import Broadcast, Shape
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.wording import shaped
 from clew.records import signals
-from clew.records.facts.loss_facts import BroadcastFact, LossFact
+from clew.records.facts.loss_facts import BroadcastFact, LossFact, Shape
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -51,12 +50,12 @@ class SilentBroadcast(Check):
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         seen: set[tuple[str | None, int | None]] = set()
         for fact in run.facts("broadcast"):
-            case = Broadcast.read(fact.step, fact.data)
+            case = BroadcastFact.read(fact.data, fact.step)
             if (case.file, case.line) not in seen and _mistaken(case):
                 seen.add((case.file, case.line))
                 yield self._finding(case)
 
-    def _finding(self, case: Broadcast) -> Finding:
+    def _finding(self, case: BroadcastFact) -> Finding:
         prediction, result = shaped(case.prediction or ()), shaped(case.result or ())
         target = shaped(case.target) if case.target is not None else "a different shape"
         return self.finding(
@@ -70,7 +69,7 @@ class SilentBroadcast(Check):
         )
 
 
-def _mistaken(case: Broadcast) -> bool:
+def _mistaken(case: BroadcastFact) -> bool:
     """Both sides grew although they hold the same samples."""
     prediction, target, result = case.prediction, case.target, case.result
     if not prediction or not result:

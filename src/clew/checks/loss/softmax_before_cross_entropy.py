@@ -29,7 +29,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.recorded_facts import LossCall
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
@@ -50,7 +49,7 @@ class SoftmaxBeforeCrossEntropy(Check):
     from_the_start = True
 
     simplex: float = 0.99  # share of rows that are probabilities; rounding may spoil a row
-    samples: int = 3  # sampled batches, all of which must be so
+    samples: int = 3  # sampled batches, all of which must show it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         calls = _calls(run)
@@ -61,7 +60,7 @@ class SoftmaxBeforeCrossEntropy(Check):
                 if len(rows) == len(series):
                     yield self._finding(run, site, rows, call)
 
-    def _finding(self, run: RunView, site: Site, rows: Series, call: LossCall) -> Finding:
+    def _finding(self, run: RunView, site: Site, rows: Series, call: LossFact) -> Finding:
         evidence = [rows.evidence("share of the loss's input rows that are probabilities")]
         layers = _softmax_layers(run)
         if layers:
@@ -90,9 +89,9 @@ class SoftmaxBeforeCrossEntropy(Check):
         return f"needs {self.samples} sampled batches, has {max(counts, default=0)}"
 
 
-def _calls(run: RunView) -> dict[tuple[str | None, int | None], LossCall]:
+def _calls(run: RunView) -> dict[tuple[str | None, int | None], LossFact]:
     """Calls of cross_entropy by their place, where there is more than one class."""
-    calls = [LossCall.read(f.data) for f in run.facts("loss")]
+    calls = run.known(LossFact)
     return {(c.file, c.line): c for c in calls if c.kind == "cross_entropy" and c.classes != 1}
 
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.loss_inputs import BINARY, CLASSES, REGRESSION, Output, outputs, sampled, series_at
+from clew.checks.evidence.loss_inputs import BINARY, CLASSES, REGRESSION, outputs, sampled, series_at
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -51,7 +51,7 @@ class WrongSoftmaxDim(Check):
     groups = ("loss-faults",)
     from_the_start = True
 
-    samples: int = 3  # sampled batches, all of which must be so
+    samples: int = 3  # sampled batches, all of which must show it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, output in outputs(run, CLASSES + OTHERS):
@@ -62,7 +62,7 @@ class WrongSoftmaxDim(Check):
             if axis is not None:
                 yield self._finding(site, output, axes, axis)
 
-    def _finding(self, site: Site, output: Output, axes: Series, axis: int) -> Finding:
+    def _finding(self, site: Site, output: OutputFact, axes: Series, axis: int) -> Finding:
         name = "log_softmax" if output.made_by == "log_softmax" or output.logged else "softmax"
         over = f"dimension {axis}" if axis >= 0 else "another dimension"
         batch = " (the batch)" if axis == 0 else ""
@@ -81,7 +81,7 @@ class WrongSoftmaxDim(Check):
         return None if not seen or seen >= self.samples else f"needs {self.samples} batches, has {seen}"
 
 
-def _axis(output: Output, axes: Series) -> int | None:
+def _axis(output: OutputFact, axes: Series) -> int | None:
     """The wrong dimension, -1 if it is not known which; None if nothing is wrong."""
     values = axes.values
     if not np.isfinite(values).all() or output.shape[0] < 2:

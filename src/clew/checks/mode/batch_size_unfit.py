@@ -35,7 +35,7 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, place, why_not
-from clew.checks.evidence.loop_facts import Graph, graphs
+from clew.checks.evidence.loop_facts import graphs
 from clew.checks.evidence.recorded_facts import rows, text, whole
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
@@ -55,7 +55,7 @@ class BatchSizeUnfit(Check):
     name = "batch-size-unfit"
     needs = (any_of(GraphFact, IdleFact, BatchSizeUnfitFact),)
 
-    steps: int = 10  # of training on single samples; fewer may be a trial
+    steps: int = 10  # of training on single samples; fewer may be a test run
     noisy: float = 10.0  # noise scale in batches, its lower bound; below, each step still says something
     wasteful: float = 100.0  # batch in units of the noise scale, its upper bound, which may grow later
     large: int = 1024  # samples; smaller batches cost little more than a few samples would
@@ -116,7 +116,7 @@ class BatchSizeUnfit(Check):
             evidence=Evidence(f"torch: {ONE_VALUE}"),
         )
 
-    def _single_samples(self, run: RunView, graph: Graph) -> Iterator[Finding]:
+    def _single_samples(self, run: RunView, graph: GraphFact) -> Iterator[Finding]:
         training = [n for n in graph.norms if n.training]
         if not training or any(n.samples != 1 for n in training):
             return

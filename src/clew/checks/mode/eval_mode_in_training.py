@@ -29,11 +29,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.checks.base import Check
-from clew.checks.evidence.recorded_facts import ModeCall
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.wording import listed
 from clew.records import signals
+from clew.records.facts.step_facts import ModeFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -100,6 +100,6 @@ def _optimised(run: RunView, root: str) -> bool:
     return known is None or known.optimised
 
 
-def _eval_call(run: RunView, root: str) -> ModeCall | None:
-    calls = [ModeCall.read(f.data) for f in run.facts("mode")]
+def _eval_call(run: RunView, root: str) -> ModeFact | None:
+    calls = run.known(ModeFact)
     return next((c for c in reversed(calls) if not c.training and c.root in (root, "")), None)

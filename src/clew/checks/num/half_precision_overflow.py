@@ -59,7 +59,7 @@ class HalfPrecisionOverflow(Check):
     approaching: float = 4.0  # bits; less is too near if it will be gone within `horizon`
     lost: float = 3.0  # bits of headroom lost since the start that show growth
     horizon: float = 1.0  # length of the run so far, in which the rest would be used up
-    window: int = 10  # sampled steps judged; fewer means no verdict
+    window: int = 10  # sampled steps in the window; fewer means no verdict
     sustained: float = 0.9  # share of the window that must be near
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -58,11 +58,11 @@ class HalfPrecisionUnderflow(Check):
     zeros: float = 0.38  # share of a gradient's elements that are zero
     coarse: float = 0.8  # share of the other elements that are within `bits` of the smallest number
     bits: int = 4  # above the smallest number: what has so few has one or two significant digits
-    rounded: float = 0.8  # share of a 16-bit weight's elements that an update leaves as they are
+    rounded: float = 0.8  # share of a 16-bit weight's elements that an update does not change
     moved: float = 0.3  # share of zeros in the gradient that the above may not be explained by
     learned: float = 0.2  # of the first loss; below that training went well all the same
     stuck: float = 0.9  # of the first loss; below that the few updates that are left are doing their work
-    window: int = 5  # sampled steps judged; fewer means no verdict
+    window: int = 5  # sampled steps in the window; fewer means no verdict
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         course = progress(run)

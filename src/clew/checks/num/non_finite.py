@@ -44,7 +44,6 @@ import numpy as np
 from clew.checks.base import Check
 from clew.checks.evidence.nan_culprit import Culprit, culprit_at, first_bad, growth, samples_of
 from clew.checks.evidence.other_ranks import first_elsewhere
-from clew.checks.evidence.recorded_facts import NonFinite as Report
 from clew.checks.evidence.recorded_facts import text as as_text
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
@@ -78,12 +77,12 @@ class NonFinite(Check):
     recovery: int = 3  # finite losses at the end, in a row, that show that the script skipped the NaN
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        found = [Report.read(f.step, f.data) for f in run.facts("nonfinite")]
+        found = run.known(NonFiniteFact)
         in_training = list(self._training(run, [r for r in found if r.where != "evaluation"]))
         # What training has spoilt, evaluation shows: then it is no fault of its own.
         yield from in_training or (self._evaluation(run, r) for r in found if r.where == "evaluation")
 
-    def _evaluation(self, run: RunView, report: Report) -> Finding:
+    def _evaluation(self, run: RunView, report: NonFiniteFact) -> Finding:
         site = Site(file=report.file, line=report.line, phase="eval")
         kind = _KINDS.get(report.kind or "", "not finite")
         return self.finding(
@@ -95,7 +94,7 @@ class NonFinite(Check):
             evidence=[*_eval_evidence(run, report)],
         )
 
-    def _training(self, run: RunView, reports: list[Report]) -> Iterator[Finding]:
+    def _training(self, run: RunView, reports: list[NonFiniteFact]) -> Iterator[Finding]:
         losses = first_bad(run, "loss")
         gradients = first_bad(run, "grad.norm")
         steps = [r.step for r in reports] + [s for s, _ in (losses, gradients) if s is not None]
@@ -145,7 +144,7 @@ def _because(run: RunView, culprit: Culprit | None) -> str | None:
 
 
 def _message(
-    step: int, in_loss: bool, series: Series | None, report: Report | None, because: str | None
+    step: int, in_loss: bool, series: Series | None, report: NonFiniteFact | None, because: str | None
 ) -> str:
     kind = _KINDS.get(report.kind or "", "not finite") if report else "not finite"
     if series is not None:
@@ -166,7 +165,7 @@ def _message(
     return text
 
 
-def _fix(report: Report | None) -> str:
+def _fix(report: NonFiniteFact | None) -> str:
     if report and report.bad_inputs:
         return (
             "clean the data, or check its preprocessing: torch.isfinite(x).flatten(1).all(1) finds "
@@ -175,11 +174,11 @@ def _fix(report: Report | None) -> str:
     return "keep log, sqrt, division and exp away from their edge: torch.sqrt(x + 1e-8), torch.log(x + 1e-8)"
 
 
-def _same_line(site: Site, report: Report) -> bool:
+def _same_line(site: Site, report: NonFiniteFact) -> bool:
     return (site.file, site.line) == (report.file, report.line)
 
 
-def _eval_fix(report: Report) -> str:
+def _eval_fix(report: NonFiniteFact) -> str:
     if report.bad_weights:
         return "restart from a good checkpoint: a NaN stays in the model's state, such as running statistics"
     if "target" in report.bad_inputs:
@@ -187,7 +186,7 @@ def _eval_fix(report: Report) -> str:
     return "look at the samples of the evaluation data: torch.isfinite(x).flatten(1).all(1)"
 
 
-def _eval_evidence(run: RunView, report: Report) -> Iterator[Evidence]:
+def _eval_evidence(run: RunView, report: NonFiniteFact) -> Iterator[Evidence]:
     if report.bad_weights:
         yield Evidence(f"non-finite in the model: {listed(report.bad_weights, 20)}")
     if report.samples:
@@ -200,7 +199,7 @@ def _eval_evidence(run: RunView, report: Report) -> Iterator[Evidence]:
             yield series.evidence(f"{bad} of {counted(len(series), 'evaluation')} are not finite")
 
 
-def _site(run: RunView, series: Series | None, report: Report | None, culprit: Culprit | None) -> Site:
+def _site(run: RunView, series: Series | None, report: NonFiniteFact | None, culprit: Culprit | None) -> Site:
     if culprit and culprit.computed and (culprit.site.file or culprit.site.module is not None):
         return run.locate(culprit.site)
     if culprit and culprit.phase == "parameter" and not culprit.by_update and culprit.site.file:
@@ -213,7 +212,7 @@ def _site(run: RunView, series: Series | None, report: Report | None, culprit: C
 
 
 def _evidence(
-    run: RunView, step: int, series: Series | None, report: Report | None, saved: bool
+    run: RunView, step: int, series: Series | None, report: NonFiniteFact | None, saved: bool
 ) -> Iterator[Evidence]:
     if series is not None:
         before = series.before(step).last(60)

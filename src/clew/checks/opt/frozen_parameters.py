@@ -30,12 +30,11 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.parameter_holders import holders
-from clew.checks.evidence.recorded_facts import Parameter, Parameters
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import PHASE
 from clew.checks.wording import listed
-from clew.records.facts.model_facts import ParametersFact
+from clew.records.facts.model_facts import ParameterRow, ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -62,7 +61,7 @@ class FrozenParameters(Check):
         yield from self._no_learning_rate(run)
 
     def _random_and_frozen(
-        self, run: RunView, known: Parameters, module: str, items: list[Parameter]
+        self, run: RunView, known: ParametersFact, module: str, items: list[ParameterRow]
     ) -> Finding:
         site = Site(module=module, root=known.root, param=items[0].param if len(items) == 1 else None)
         return self.finding(
@@ -105,7 +104,7 @@ class FrozenParameters(Check):
         ]
 
 
-def _frozen(run: RunView, known: Parameters, p: Parameter) -> bool:
+def _frozen(run: RunView, known: ParametersFact, p: ParameterRow) -> bool:
     # A gradient means that it was trainable a moment ago: GANs freeze the discriminator by turns.
     if p.requires_grad or p.has_grad or p.loaded or not p.init_like or p.ndim < 2:
         return False
@@ -116,10 +115,10 @@ def _frozen(run: RunView, known: Parameters, p: Parameter) -> bool:
     return norms is None or len(norms.finite()) == 0 or norms.min == norms.max
 
 
-def _since(run: RunView, known: Parameters, items: list[Parameter]) -> int:
+def _since(run: RunView, known: ParametersFact, items: list[ParameterRow]) -> int:
     """From when on they were frozen: the start, if they were so when first looked at."""
     names = {p.name for p in items}
-    looks = [Parameters.read(f.step, f.data) for f in run.facts("parameters")]
+    looks = run.known(ParametersFact)
     own = [look for look in looks if look.root == known.root]
     free = [n for n, look in enumerate(own) if any(p.requires_grad for p in look.items if p.name in names)]
     return own[free[-1] + 1].step if free and free[-1] + 1 < len(own) else 0

@@ -73,8 +73,8 @@ class LearningRateTooHigh(Check):
         "network-faults",
     )
 
-    window: int = 20  # losses, or sampled steps, judged at either end: enough for a steady median
-    patience: int = 50  # steps before a standing loss is judged; a warm-up may need some
+    window: int = 20  # losses, or sampled steps, at either end: enough for a steady median
+    patience: int = 50  # steps before a loss that stands still is reported; a warm-up may need some
     updates: LargeUpdates = field(default_factory=LargeUpdates)
     loss: LossDeparture = field(default_factory=LossDeparture)
     burst: LossBurst = field(default_factory=LossBurst)

@@ -69,8 +69,8 @@ class LearningRateTooLow(Check):
 
     ratio: float = 3e-4  # change over weight, of the weight that changes most; about 1e-3 is healthy
     fell: float = 0.9  # share of its start that the loss still has; training makes more progress
-    rose: float = 1.1  # the same, above which it is not standing still but leaving
-    patience: int = 50  # losses before it is judged
+    rose: float = 1.1  # the same, above which it is diverging
+    patience: int = 50  # losses before the check runs
     samples: int = 10  # sampled steps of the weights
     gradient: float = 1e-3  # over the weight; less than that and the gradient is what is too small
     healthy: float = 1e-3  # the change to aim at

@@ -29,12 +29,13 @@ import numpy as np
 
 from clew.checks.base import Check
 from clew.checks.evidence.loop_facts import letters
-from clew.checks.evidence.recorded_facts import Optimizer, text, whole
+from clew.checks.evidence.recorded_facts import text, whole
 from clew.checks.run_view import RunView
 from clew.checks.series import IntArray, Series
 from clew.checks.trainings import PHASE
 from clew.checks.wording import listed
 from clew.records import signals
+from clew.records.facts.step_facts import OptimizerFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -130,7 +131,7 @@ def _owner(run: RunView, site: Site) -> _Owner | None:
     facts = [f for f in run.facts("optimizer") if rates and f.step == int(rates[0].steps[0])]
     if len(facts) != 1 or len(run.optimizers) < 2:
         return None
-    index, made = whole(facts[0].data.get("index")), Optimizer.read(facts[0].data)
+    index, made = whole(facts[0].data.get("index")), OptimizerFact.read(facts[0].data)
     roots = [p.root for p in run.parameters.values() if any(item.optimizer == index for item in p.items)]
     if not roots or made.line is None:
         return None

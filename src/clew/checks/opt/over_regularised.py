@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 import numpy as np
@@ -55,6 +55,92 @@ DECOUPLED = {"AdamW", "SGDW", "Lion", "NAdamW", "RAdamW", "Adafactor"}  # decay 
 
 
 @dataclass(frozen=True)
+class DecayPull:
+    """Weights that shrink because weight decay outweighs their gradient."""
+
+    pull: float = 0.5  # decay over gradient (or over the whole update); at 1 they are in balance
+    shrunk: float = 0.7  # share of their first size that the weights have left
+    stuck: float = 0.9  # share of its start that the loss still has
+    gone: float = 0.1  # of what the layers passed on at first, together; below, they pass on nothing
+    constant: float = 0.5  # the loss of what is left without weights, which may be below the start
+    window: int = 10  # sampled steps of the weights
+
+    def shrinking(self, run: RunView, kept: float) -> Iterator[tuple[float, list[Series]]]:
+        """A weight decay and the weights that it shrinks, where that keeps most of them from learning.
+
+        `kept` is the share of its start that the loss still has.
+        """
+        for kind, group in optimizer_groups(run):
+            decay, rate = group.get("weight_decay"), group.get("lr")
+            if not isinstance(decay, float) or not isinstance(rate, float) or not decay > 0:
+                continue
+            wanted = set(names(group.get("params")))
+            strong = [
+                weight
+                for site, weight in run.series("weight.norm")
+                if is_weight(run, site) and f"{site.module}.{site.param}" in wanted
+                if self._outweighs(run, site, weight, decay, rate if kind in DECOUPLED else 0.0)
+            ]
+            weights = [weight for site, weight in run.series("weight.norm") if is_weight(run, site)]
+            gone = math.prod(self.left(weight) for weight in strong) <= self.gone
+            if 2 * len(strong) > len(weights) and kept >= (self.constant if gone else self.stuck):
+                yield decay, strong
+
+    def left(self, weight: Series) -> float:
+        """The share of its first size that a weight has left."""
+        return weight.last(self.window).median / float(weight.values[0])
+
+    def _outweighs(self, run: RunView, site: Site, weight: Series, decay: float, rate: float) -> bool:
+        """Whether the weight shrinks, and by its decay; `rate` is given where that acts on its own."""
+        other = run.of_parameter("update.norm" if rate else "gradient.norm", run.key(site))
+        if other is None or len(weight) < 2 * self.window or not weight.values[0] > 0:
+            return False
+        if not self.left(weight) <= self.shrunk:
+            return False
+        against = other.last(self.window).median
+        force = decay * (rate or 1.0) * weight.last(self.window).median
+        strength = force / against if against > 0 else float("inf")
+        return strength > self.pull
+
+
+@dataclass(frozen=True)
+class DropoutCost:
+    """Training that is much harder than evaluation, because it drops too much."""
+
+    dropped: float = 0.7  # dropout that may be blamed; 0.5 is common
+    harder: float = 1.5  # training loss over evaluation loss
+    held_back: float = 0.7  # share of its start that a training loss held back by dropout still has
+    evaluations: int = 3  # that must show it
+
+    def blamed(self, run: RunView, start: float, end: float) -> tuple[Dropout, Series] | None:
+        """The strongest dropout and the evaluation loss, if it is to blame for a training loss."""
+        evaluation = eval_loss(run)
+        strong = [d for d in dropouts(run) if d.p >= self.dropped]
+        if not end >= self.held_back * start:
+            return None
+        if evaluation is None or len(evaluation) < self.evaluations or not strong:
+            return None
+        recent = evaluation.last(self.evaluations)
+        to_blame = recent.min > 0 and bool(np.all(recent.values * self.harder <= end))
+        return (max(strong, key=lambda d: d.p), evaluation) if to_blame else None
+
+
+@dataclass(frozen=True)
+class RegularisationTrial:
+    """What a trial without regularisation must show."""
+
+    seeds: int = 3  # for which the experiment must give the same result
+    behind: float = 0.2  # share of the fall without them; usual dropout leaves more than half of it
+    moved: float = 0.1  # share of its start by which the loss must fall without them to show anything
+
+    def shows(self, on: Sequence[float], off: Sequence[float], start: float) -> bool:
+        """Whether the loss falls without regularisation and hardly with it; falls are given seed by seed."""
+        if min(len(on), len(off)) < self.seeds or not min(off) > self.moved * abs(start):
+            return False
+        return not max(on) > self.behind * min(off)
+
+
+@dataclass(frozen=True)
 class OverRegularised(Check):
     id = "OPT011"
     name = "over-regularised"
@@ -62,20 +148,10 @@ class OverRegularised(Check):
 
     groups = ("learning-faults",)
 
-    pull: float = 0.5  # decay over gradient (or over the whole update); at 1 they are in balance
-    shrunk: float = 0.7  # share of their first size that the weights have left
-    stuck: float = 0.9  # share of its start that the loss still has
-    gone: float = 0.1  # of what the layers passed on at first, together; below, they pass on nothing
-    constant: float = 0.5  # the loss of what is left without weights, which may be below the start
-    patience: int = 50  # losses before it is judged
-    window: int = 10  # sampled steps of the weights
-    dropped: float = 0.7  # dropout that may be blamed; 0.5 is common
-    harder: float = 1.5  # training loss over evaluation loss
-    held_back: float = 0.7  # share of its start that a training loss held back by dropout still has
-    evaluations: int = 3  # in which it must be so
-    seeds: int = 3  # for which a trial must give the same
-    behind: float = 0.2  # share of the fall without them; usual dropout leaves more than half of it
-    moved: float = 0.1  # share of its start by which the loss must fall without them to show anything
+    patience: int = 50  # losses before the check runs
+    decay: DecayPull = field(default_factory=DecayPull)
+    dropout: DropoutCost = field(default_factory=DropoutCost)
+    trial: RegularisationTrial = field(default_factory=RegularisationTrial)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         tried = list(self._tried(run))
@@ -86,11 +162,11 @@ class OverRegularised(Check):
         if loss is None or len(loss) < self.patience:
             return
         start, end = start_and_end(loss)
-        yield from self._by_decay(run, loss, end / start if start > 0 else 0.0)
-        if end >= self.held_back * start:
-            yield from self._by_dropout(run, loss, end)
-
-    # -- tried out --
+        for decay, weights in self.decay.shrinking(run, end / start if start > 0 else 0.0):
+            yield self._by_decay(run, loss, decay, weights)
+        blamed = self.dropout.blamed(run, start, end)
+        if blamed is not None:
+            yield self._by_dropout(run, loss, *blamed)
 
     def _tried(self, run: RunView) -> Iterator[Finding]:
         data = run.experiment(self.name)
@@ -99,9 +175,7 @@ class OverRegularised(Check):
             return
         on, off = numbers(gains.get("on")), numbers(gains.get("off"))
         start, steps = number(data.get("start")), data.get("steps")
-        if min(len(on), len(off)) < self.seeds:
-            return
-        if not min(off) > self.moved * abs(start) or max(on) > self.behind * min(off):
+        if not self.trial.shows(on, off, start):
             return
         what, fix, site = _blamed(data, numbers(gains.get("without decay")), min(off))
         yield self.finding(
@@ -114,72 +188,24 @@ class OverRegularised(Check):
             evidence=[*curve(run, self.name, 0), *curve(run, self.name, 1), *_alone(gains, start)],
         )
 
-    # -- weight decay --
-
-    def _by_decay(self, run: RunView, loss: Series, kept: float) -> Iterator[Finding]:
-        for kind, group in optimizer_groups(run):
-            decay, rate = group.get("weight_decay"), group.get("lr")
-            if not isinstance(decay, float) or not isinstance(rate, float) or not decay > 0:
-                continue
-            wanted = set(names(group.get("params")))
-            strong = [
-                (pull, weight)
-                for site, weight in run.series("weight.norm")
-                if is_weight(run, site) and f"{site.module}.{site.param}" in wanted
-                if (pull := self._pull(run, site, weight, decay, rate if kind in DECOUPLED else 0.0))
-            ]
-            weights = [weight for site, weight in run.series("weight.norm") if is_weight(run, site)]
-            gone = math.prod(self._left(weight) for _, weight in strong) <= self.gone
-            if 2 * len(strong) > len(weights) and kept >= (self.constant if gone else self.stuck):
-                yield self._decay_finding(run, loss, decay, strong)
-
-    def _left(self, weight: Series) -> float:
-        """The share of its first size that a weight has left."""
-        return weight.last(self.window).median / float(weight.values[0])
-
-    def _pull(self, run: RunView, site: Site, weight: Series, decay: float, rate: float) -> float:
-        """Decay over gradient if the weight shrinks by it, else 0."""
-        other = run.of_parameter("update.norm" if rate else "gradient.norm", run.key(site))
-        if other is None or len(weight) < 2 * self.window or not weight.values[0] > 0:
-            return 0.0
-        if not self._left(weight) <= self.shrunk:
-            return 0.0
-        against = other.last(self.window).median
-        force = decay * (rate or 1.0) * weight.last(self.window).median
-        strength = force / against if against > 0 else float("inf")
-        return strength if strength > self.pull else 0.0
-
-    def _decay_finding(
-        self, run: RunView, loss: Series, decay: float, strong: Sequence[tuple[float, Series]]
-    ) -> Finding:
-        worst = min((weight for _, weight in strong), key=self._left)
+    def _by_decay(self, run: RunView, loss: Series, decay: float, weights: Sequence[Series]) -> Finding:
+        worst = min(weights, key=self.decay.left)
         site, _ = highest_rate(run)
         made = run.optimizers[:1]
         where = Site(file=made[0].file, line=made[0].line) if made and made[0].file else site
         return self.finding(
             Severity.WARNING,
             message=f"weight decay {decay:.3g} outweighs the gradient: {run.name(worst.site)} has shrunk to "
-            f"{self._left(worst):.1%} of its size, and the loss stays at {loss.last(20).median:.3g}",
+            f"{self.decay.left(worst):.1%} of its size, and the loss stays at {loss.last(20).median:.3g}",
             fix=f"weight_decay={min(decay / 100, 0.01):.1g}  # instead of {decay:.3g}",
             site=where,
             step=int(worst.steps[0]),
             evidence=[worst.evidence(f"norm of {run.name(worst.site)}"), loss.evidence("loss")],
         )
 
-    # -- dropout --
-
-    def _by_dropout(self, run: RunView, loss: Series, end: float) -> Iterator[Finding]:
-        evaluation = eval_loss(run)
-        strong = [d for d in dropouts(run) if d.p >= self.dropped]
-        if evaluation is None or len(evaluation) < self.evaluations or not strong:
-            return
-        recent = evaluation.last(self.evaluations)
-        if recent.min > 0 and bool(np.all(recent.values * self.harder <= end)):
-            yield self._dropout_finding(run, loss, evaluation, max(strong, key=lambda d: d.p))
-
-    def _dropout_finding(self, run: RunView, loss: Series, evaluation: Series, worst: Dropout) -> Finding:
+    def _by_dropout(self, run: RunView, loss: Series, worst: Dropout, evaluation: Series) -> Finding:
         site = Site(module=worst.path, root=worst.root, file=worst.file, line=worst.line)
-        with_it, without = loss.last(20).median, median(evaluation.last(self.evaluations).values)
+        with_it, without = loss.last(20).median, median(evaluation.last(self.dropout.evaluations).values)
         return self.finding(
             Severity.WARNING,
             message=f"dropout of {worst.p:.0%} holds training back: the loss is {with_it:.3g} with it and "

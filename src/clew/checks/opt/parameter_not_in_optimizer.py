@@ -30,10 +30,9 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.parameter_holders import holders
-from clew.checks.evidence.recorded_facts import Parameter, Parameters
 from clew.checks.run_view import RunView
 from clew.checks.wording import counted, listed
-from clew.records.facts.model_facts import ParametersFact
+from clew.records.facts.model_facts import ParameterRow, ParametersFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
@@ -59,7 +58,9 @@ class ParameterNotInOptimizer(Check):
             elif missing and known.training and some_root_is_optimised:
                 yield from self._forgotten_model(run, known, missing)
 
-    def _forgotten(self, run: RunView, known: Parameters, missing: list[Parameter]) -> Iterator[Finding]:
+    def _forgotten(
+        self, run: RunView, known: ParametersFact, missing: list[ParameterRow]
+    ) -> Iterator[Finding]:
         missing = [p for p in missing if not (p.loaded and _has_new_part(known))]
         for module, items in holders(missing, known.items):
             site = Site(module=module, root=known.root, param=items[0].param if len(items) == 1 else None)
@@ -80,7 +81,7 @@ class ParameterNotInOptimizer(Check):
             )
 
     def _forgotten_model(
-        self, run: RunView, known: Parameters, missing: list[Parameter]
+        self, run: RunView, known: ParametersFact, missing: list[ParameterRow]
     ) -> Iterator[Finding]:
         if any(p.loaded for p in known.items):
             return
@@ -97,7 +98,7 @@ class ParameterNotInOptimizer(Check):
         )
 
 
-def _has_new_part(known: Parameters) -> bool:
+def _has_new_part(known: ParametersFact) -> bool:
     """Loaded weights beside new, optimised ones: a head is trained on top, on purpose."""
     return any(p.optimizer is not None and not p.loaded for p in known.items)
 

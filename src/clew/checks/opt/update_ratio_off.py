@@ -70,11 +70,11 @@ class UpdateRatioOff(Check):
 
     apart: float = 100.0  # factor between a weight's pace and that of the others
     slow: float = 1e-5  # pace below which a layer does not learn; 1e-3 is healthy
-    fast: float = 0.1  # pace above which it is thrown about
+    fast: float = 0.1  # pace above which it jumps around
     gradient: float = 10.0  # factor by which its gradient may differ from the others'
-    window: int = 20  # sampled steps judged, the last ones
-    low: float = 1e-5  # pace of the whole model that is worth a word
-    high: float = 0.1  # the same, on the other side
+    window: int = 20  # the last sampled steps
+    low: float = 1e-5  # pace of the whole model that is worth mentioning
+    high: float = 0.1  # the same, in the other direction
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         paces = self._paces(run)

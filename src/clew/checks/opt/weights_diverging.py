@@ -55,7 +55,7 @@ class WeightsDiverging(Check):
     growth: float = 10.0  # size over that at the start; healthy weights double or triple
     size: float = 1.0  # root mean square; trained weights have 0.01 to 0.3
     still: float = 1.1  # growth over the last quarter of the steps
-    samples: int = 20  # sampled steps before it is judged
+    samples: int = 20  # sampled steps before the check runs
     better: float = 0.9  # share of its start that a loss must fall below to count as better
     depth: float = 10.0  # how far below zero a loss runs, in units of its first size, to be without bound
 

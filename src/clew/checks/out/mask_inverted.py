@@ -52,9 +52,9 @@ class MaskInverted(Check):
     groups = ("layer-faults",)
 
     opposite: float = 0.99  # share of padded samples whose mask is the exact opposite of their padding
-    samples: int = 3  # sampled forwards with padding that are needed, all of which must be so
+    samples: int = 3  # sampled forwards with padding that are needed, all of which must show it
     empty: float = 0.01  # share of samples with real tokens of which all are hidden
-    effect: float = 1e-3  # of the output's size, that noise on the padding must have in an experiment
+    effect: float = 1e-3  # of the output's size, that noise on the padding must change in an experiment
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         recorded = list(self._recorded(run))

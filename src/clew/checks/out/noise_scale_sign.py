@@ -45,7 +45,7 @@ class NoiseScaleSign(Check):
 
     negative: float = 0.02  # share of a scale's entries that are below zero; a standard deviation has none
     samples: int = 5  # sampled forwards that are needed
-    sustained: float = 0.8  # share of them that must be so
+    sustained: float = 0.8  # share of them that must show it
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for site, series in run.series("noise.negative"):

@@ -27,15 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.checks.base import Check
-from clew.checks.evidence.loss_inputs import (
-    BINARY,
-    CLASSES,
-    REGRESSION,
-    Output,
-    last_layer,
-    outputs,
-    series_at,
-)
+from clew.checks.evidence.loss_inputs import BINARY, CLASSES, REGRESSION, last_layer, outputs, series_at
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
@@ -94,7 +86,9 @@ class OutputActivationUnfit(Check):
                 severity, message, seen = reason
                 yield self._finding(run, site, output, severity, message, seen)
 
-    def _reason(self, run: RunView, site: Site, output: Output) -> tuple[Severity, str, Series | None] | None:
+    def _reason(
+        self, run: RunView, site: Site, output: OutputFact
+    ) -> tuple[Severity, str, Series | None] | None:
         made = output.made_by
         if made in ("softmax", "log_softmax") and _one_unit(output):
             return Severity.ERROR, "the softmax over a single unit is always 1: nothing is learned", None
@@ -115,7 +109,13 @@ class OutputActivationUnfit(Check):
         return None
 
     def _finding(
-        self, run: RunView, site: Site, output: Output, severity: Severity, message: str, seen: Series | None
+        self,
+        run: RunView,
+        site: Site,
+        output: OutputFact,
+        severity: Severity,
+        message: str,
+        seen: Series | None,
     ) -> Finding:
         layer = last_layer(run, LAYERS.get(output.made_by, ""))
         values = series_at(run, "loss_input.max", site)
@@ -140,7 +140,7 @@ class OutputActivationUnfit(Check):
         return None if seen >= self.samples else f"needs {self.samples} sampled batches, has {seen}"
 
 
-def _one_unit(output: Output) -> bool:
+def _one_unit(output: OutputFact) -> bool:
     """The softmax's own dimension has one entry, as far as the loss's input shows it."""
     if output.dim is None or output.picked or len(output.shape) < 2 or output.shape[0] < 2:
         return False

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import CLASSES, REGRESSION, series_at
-from clew.checks.evidence.recorded_facts import LossCall
 from clew.checks.run_view import RunView
 from clew.checks.series import Series
 from clew.checks.trainings import FIT
@@ -47,9 +46,9 @@ class PredictionCollapse(Check):
     caused_by = ("learning-faults", "labels-misaligned", "non-finite", "loss-term-imbalance")
 
     settled: int = 100  # steps after which a model that learns tells samples apart
-    window: int = 8  # recorded steps at the end, all of which must be so
+    window: int = 8  # recorded steps at the end, all of which must show it
     span: int = 50  # steps that the window covers at least
-    same: float = 0.999  # share of a batch that gets the same class
+    same: float = 0.999  # share of a batch with the same predicted class
     balanced: float = 0.8  # share of the most frequent class of the targets, at most
     many: int = 20  # classes; beyond, the most frequent one is all that is known for five times as long
     # Where there is nothing to learn, the noise of training alone spreads predictions by a few percent.
@@ -111,6 +110,6 @@ class PredictionCollapse(Check):
 
 def _classes(run: RunView, site: Site) -> int:
     """How many classes the loss call tells apart."""
-    calls = [LossCall.read(f.data) for f in run.facts("loss")]
+    calls = run.known(LossFact)
     here = [c.classes or 0 for c in calls if (c.kind, c.file, c.line) == (site.op, site.file, site.line)]
     return max(here, default=0) if site.op in CLASSES else 2

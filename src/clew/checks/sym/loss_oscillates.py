@@ -55,7 +55,7 @@ class LossOscillates(Check):
     swing: float = 0.1  # median step up or down over the loss; near a minimum steps are far smaller
     upward: float = 0.25  # share of the steps that raise the loss
     level: float = 0.05  # share of its start below which nobody cares how a loss swings
-    window: int = 40  # losses judged, the last ones
+    window: int = 40  # the last losses
     batches: int = 10  # sampled batches that must all be the same
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ class LossSpikes(Check):
     around: int = 10  # losses on each side that are the neighbourhood
     count: int = 3  # spikes; one or two may be chance
     rare: float = 0.1  # share of the losses that may be spikes; more of them are noise
-    patience: int = 60  # losses before it is judged
+    patience: int = 60  # losses before the check runs
     batch: int = 8  # samples; a batch of one is as odd as its sample
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:

@@ -51,7 +51,7 @@ class LossStuck(Check):
 
     caused_by = ("learning-faults", "clip-ineffective", "labels-misaligned")
 
-    patience: int = 100  # losses before it is judged; small models show progress in tens
+    patience: int = 100  # losses before the check runs; small models show progress in tens
     kept: float = 0.95  # share of its start that the loss still has
     chance: float = 0.9  # share of the loss at chance; less is progress
     creeps: float = 0.01  # share of its start that the loss may have fallen

@@ -66,7 +66,7 @@ class Overfitting(Check):
 
     rise: float = 1.2  # evaluation loss over its best; the noise of a validation set makes a few percent
     after: int = 3  # evaluations after the best one, all worse by half of the rise; one may be noise
-    points: int = 6  # evaluations before it is judged
+    points: int = 6  # evaluations before the check runs
     fell: float = 0.8  # share that the training loss has kept since the best evaluation
     gap: float = 1.5  # evaluation loss over training loss at the end
     window: int = 20  # training losses whose median counts

@@ -44,7 +44,7 @@ class Underfitting(Check):
 
     caused_by = ("learning-faults", "labels-misaligned")
 
-    patience: int = 100  # losses before it is judged
+    patience: int = 100  # losses before the check runs
     high: float = 0.5  # share of its start that the loss still has
     fell: float = 0.95  # the same, above which it never fell: that is loss-stuck
     flat: float = 0.95  # last quarter over the one before; less is progress

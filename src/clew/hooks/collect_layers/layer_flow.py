@@ -17,6 +17,8 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
+from clew.records.facts.model_facts import StructureFact
+
 NEAR = 8  # nodes between a layer and the function that its output goes into
 AFFINE = (nn.Linear, _ConvNd)
 NORMS = (_BatchNorm, _InstanceNorm)
@@ -139,19 +141,19 @@ class Flow:
         """The nodes of which it matters how many others use them."""
         return {node for _, nodes in (*self.pairs, *self.biases) for node in nodes}
 
-    def data(self, users: Mapping[Any, int]) -> dict[str, Any]:
+    def fact(self, users: Mapping[Any, int]) -> StructureFact:
         """The `structure` fact, with what has no other user only."""
 
         def alone(nodes: list[Any]) -> bool:
             return all(users.get(node, 0) == 1 for node in nodes)
 
-        return {
-            "root": self.root,
-            "pairs": _distinct(pair for pair, nodes in self.pairs if alone(nodes)),
-            "biases": _distinct(row for row, nodes in self.biases if alone(nodes)),
-            "dropouts": list(self.dropouts.values()),
-            "squashing": _distinct(iter(self.squashing)),
-        }
+        return StructureFact(
+            root=self.root,
+            pairs=tuple(_distinct(pair for pair, nodes in self.pairs if alone(nodes))),
+            biases=tuple(_distinct(row for row, nodes in self.biases if alone(nodes))),
+            dropouts=tuple(self.dropouts.values()),
+            squashing=tuple(_distinct(iter(self.squashing))),
+        )
 
     def drop_graph(self) -> None:
         """Only the dropouts are still needed, to see what goes into the loss."""

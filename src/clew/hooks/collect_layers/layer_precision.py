@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from clew.hooks.entry.sink import Sink
+from clew.records.facts.model_facts import PrecisionFact, PrecisionRow
 
 Layer = tuple[str, str, str | None]  # root, path, function
 
@@ -27,11 +26,11 @@ class Precision:
     def commit(self, step: int) -> None:
         """Say what is new."""
         if self._news:
-            items = [_item(layer, dtype) for layer, dtype in self._news.items()]
+            items = tuple(_item(layer, dtype) for layer, dtype in self._news.items())
             self._news = {}
-            self._sink.fact("precision", step, {"items": items})
+            PrecisionFact(items).write(self._sink, step)
 
 
-def _item(layer: Layer, dtype: torch.dtype) -> dict[str, Any]:
+def _item(layer: Layer, dtype: torch.dtype) -> PrecisionRow:
     root, path, op = layer
-    return {"root": root, "module": path, "op": op, "dtype": str(dtype).removeprefix("torch.")}
+    return PrecisionRow(root, path, op, str(dtype).removeprefix("torch."))

@@ -7,6 +7,7 @@ told of the graph is `clew.hooks.collect_layers.layer_flow`'s business.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.trained_models import Root
+from clew.records.facts.model_facts import StructureFact
 
 LOOKS = 2  # training forwards of each root; a structure that depends on the data is not judged anyway
 WALKED = 20_000  # autograd nodes counted, at most
@@ -66,8 +68,8 @@ class Structure:
         self.into_loss = guard.probe("structure", self._into_loss, self.forget)
         self.settle = guard.probe("structure", self._settle, self.forget)
         self._looks: dict[int, int] = {}
-        self._sent: dict[str, dict[str, Any]] = {}
-        self._waiting: list[tuple[Flow, dict[str, Any]]] = []
+        self._sent: dict[str, StructureFact] = {}
+        self._waiting: list[tuple[Flow, StructureFact]] = []
         self.flow: Flow | None = None
 
     @property
@@ -102,9 +104,9 @@ class Structure:
         flow, self.flow = self.flow, None
         if flow is not None:
             ends = [t.grad_fn for t in outputs if t.grad_fn is not None]
-            data = flow.data(consumers(ends, flow.between))
+            seen = flow.fact(consumers(ends, flow.between))
             flow.drop_graph()
-            self._waiting.append((flow, data))
+            self._waiting.append((flow, seen))
 
     def _into_loss(self, prediction: Any) -> None:
         """A loss function was given this."""
@@ -114,11 +116,11 @@ class Structure:
 
     def _settle(self, step: int) -> None:
         """A backward begins: what was seen was training."""
-        for flow, data in self._waiting:
-            data["dropouts"] = list(flow.dropouts.values())
-            if self._sent.get(flow.root) != data:
-                self._sent[flow.root] = data
-                self._sink.fact("structure", step, data)
+        for flow, seen in self._waiting:
+            fact = replace(seen, dropouts=tuple(flow.dropouts.values()))
+            if self._sent.get(flow.root) != fact:
+                self._sent[flow.root] = fact
+                fact.write(self._sink, step)
         self._waiting = []
 
     def forget(self) -> None:

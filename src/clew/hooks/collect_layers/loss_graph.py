@@ -18,6 +18,9 @@ from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import called_by_us, user_line
 from clew.hooks.steps.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.measure.readable_tensors import shape_of
+from clew.records.facts.loss_facts import LossCutFact
+from clew.records.facts.model_facts import CutRow, GraphFact, NormRow, UnregisteredRow
+from clew.records.facts.step_facts import BackwardFact
 
 LOOKS = 8  # graphs walked in a row
 LATER = 16  # after those, one graph in so many sampled backwards
@@ -134,7 +137,7 @@ class GraphBook:
         file, line = user_line()
         if (op, file, line) not in self._ops and len(self._ops) < 50:
             self._ops.add((op, file, line))
-            self._sink.fact("backward", step, {"op": op, "file": file, "line": line})
+            BackwardFact(op, file, line).write(self._sink, step)
 
     def _belongs_nowhere(self, parameter: Tensor) -> bool:
         name = self._models.name_of(parameter)
@@ -143,18 +146,17 @@ class GraphBook:
     def _loss_without_graph(self, loss: Tensor, roots: list[Root], step: int) -> None:
         file, line = user_line()
         top = roots[-1].module() if roots else None
-        data = {
-            "requires_grad": loss.requires_grad,
-            "grad_enabled": torch.is_grad_enabled(),
-            "forwards": len(roots),
-            "trainable": top is None or any(p.requires_grad for p in top.parameters()),
-            "file": file,
-            "line": line,
-        }
-        key = tuple(data.values())
-        if key not in self._losses_cut and len(self._losses_cut) < 20:
-            self._losses_cut.add(key)
-            self._sink.fact("loss_cut", step, data)
+        fact = LossCutFact(
+            requires_grad=loss.requires_grad,
+            grad_enabled=torch.is_grad_enabled(),
+            forwards=len(roots),
+            trainable=top is None or any(p.requires_grad for p in top.parameters()),
+            file=file,
+            line=line,
+        )
+        if fact not in self._losses_cut and len(self._losses_cut) < 20:
+            self._losses_cut.add(fact)
+            fact.write(self._sink, step)
 
     # -- facts --
 
@@ -165,12 +167,12 @@ class GraphBook:
             top = root.module()
             if seen is None or top is None or not seen.walks:
                 continue
-            data = self._graph_fact(root, seen, unwrap(top), held)
-            if data != seen.fact:
-                seen.fact = data
-                self._sink.fact("graph", step, data)
+            fact = self._graph_fact(root, seen, unwrap(top), held)
+            if fact != seen.fact:
+                seen.fact = fact
+                fact.write(self._sink, step)
 
-    def _graph_fact(self, root: Root, seen: Seen, module: nn.Module, held: dict[int, int]) -> dict[str, Any]:
+    def _graph_fact(self, root: Root, seen: Seen, module: nn.Module, held: dict[int, int]) -> GraphFact:
         modules = {strip_wrappers(p): m for p, m in module.named_modules()}
         cut: list[str] = []
         idle: list[str] = []
@@ -181,34 +183,38 @@ class GraphBook:
             name = strip_wrappers(path)
             ran = _ran(seen, modules, name.rpartition(".")[0])
             (idle if ran is None else cut if ran else asleep).append(name)
-        return {
-            "root": root.name,
-            "reached": sum(_is(self._reached, p) for p in module.parameters()),
-            "cut": cut[:MOST_NAMES],
-            "cut_by_no_grad": asleep[:MOST_NAMES],
-            "idle": idle[:MOST_NAMES],
-            "cuts": [{"op": op, "file": file, "line": line} for op, file, line in seen.cuts],
-            "unregistered": [
+        norms = (NormRow(path, *what) for path, what in seen.norms.items())
+        return GraphFact(
+            root=root.name,
+            reached=sum(_is(self._reached, p) for p in module.parameters()),
+            cut=tuple(cut[:MOST_NAMES]),
+            cut_by_no_grad=tuple(asleep[:MOST_NAMES]),
+            idle=tuple(idle[:MOST_NAMES]),
+            cut_rows=tuple(CutRow(op, file, line) for op, file, line in seen.cuts),
+            unregistered=(
                 *_strangers(seen, held),
                 *(self._bare_parameters(held) if root.index == 0 else ()),
-            ],
-            "norms": [[path, *what] for path, what in seen.norms.items()][:MOST_NAMES],
-        }
+            ),
+            norms=tuple(norms)[:MOST_NAMES],
+        )
 
-    def _bare_parameters(self, held: dict[int, int]) -> list[dict[str, Any]]:
+    def _bare_parameters(self, held: dict[int, int]) -> list[UnregisteredRow]:
         """Parameters of no module at all, that the loss depends on."""
         known = {id(r()) for s in self._seen.values() for m in s.strangers.values() for _, r in m.parameters}
         alive = [p for reference in self._bare.values() if (p := reference()) is not None]
         alive = [p for p in alive if id(p) not in known and self._belongs_nowhere(p)]
         if not alive:
             return []
-        row = {"class": "Parameter", "within": None, "file": None, "line": None}
         shapes = [f"nn.Parameter of shape {tuple(p.shape)}" for p in alive]
-        counts = {
-            "held": sum(id(p) in held for p in alive),
-            "with_grad": sum(p.grad is not None for p in alive),
-        }
-        return [{**row, "parameters": shapes[:20], "count": len(alive), **counts}]
+        return [
+            UnregisteredRow(
+                kind="Parameter",
+                parameters=tuple(shapes[:20]),
+                count=len(alive),
+                held=sum(id(p) in held for p in alive),
+                with_grad=sum(p.grad is not None for p in alive),
+            )
+        ]
 
 
 def leaves_of(loss: Tensor) -> list[Tensor] | None:
@@ -246,20 +252,20 @@ def _ran(seen: Seen, modules: dict[str, nn.Module], path: str) -> bool | None:
     return seen.ran.get(parent) if isinstance(modules.get(parent), nn.MultiheadAttention) else None
 
 
-def _strangers(seen: Seen, held: dict[int, int]) -> list[dict[str, Any]]:
+def _strangers(seen: Seen, held: dict[int, int]) -> list[UnregisteredRow]:
     rows = []
     for stranger in seen.strangers.values():
         alive = [(name, p) for name, reference in stranger.parameters if (p := reference()) is not None]
         rows.append(
-            {
-                "class": stranger.kind,
-                "within": stranger.within,
-                "file": stranger.file,
-                "line": stranger.line,
-                "parameters": [name for name, _ in alive][:20],
-                "count": len(alive),
-                "held": sum(id(p) in held for _, p in alive),
-                "with_grad": sum(p.grad is not None for _, p in alive),
-            }
+            UnregisteredRow(
+                kind=stranger.kind,
+                within=stranger.within,
+                file=stranger.file,
+                line=stranger.line,
+                parameters=tuple([name for name, _ in alive][:20]),
+                count=len(alive),
+                held=sum(id(p) in held for _, p in alive),
+                with_grad=sum(p.grad is not None for _, p in alive),
+            )
         )
     return rows[:50]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -12,13 +11,14 @@ from clew.hooks.collect_layers.identical_units import units_alike
 from clew.hooks.collect_loop.optimizers import OptimizerBook
 from clew.hooks.steps.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.measure.stats import tensor_stats
+from clew.records.facts.model_facts import ParameterRow, ParametersFact
 
 UNIFORM_STD = 1 / math.sqrt(3)  # of a uniform distribution on (-1, 1)
 TOLERANCE = 0.05  # relative error of a standard deviation over a few hundred elements
 FEWEST = 256  # elements below which a distribution can't be recognised
 
 
-def parameters_fact(root: Root, models: ModelBook, optimizers: OptimizerBook) -> dict[str, Any] | None:
+def parameters_fact(root: Root, models: ModelBook, optimizers: OptimizerBook) -> ParametersFact | None:
     """The `parameters` fact of a root (docs/signals.md)."""
     outer = root.module()
     if outer is None:
@@ -31,27 +31,25 @@ def parameters_fact(root: Root, models: ModelBook, optimizers: OptimizerBook) ->
         name = strip_wrappers(path)
         owner, _, leaf = name.rpartition(".")
         items.append(
-            {
-                "name": name,
-                "module": owner,
-                "param": leaf,
-                "ndim": parameter.dim(),
-                "requires_grad": parameter.requires_grad,
-                "has_grad": parameter.grad is not None,
-                "optimizer": owners.get(id(parameter)),
-                "loaded": models.was_loaded(parameter),
-                "alike": units_alike(parameter),
-                "init_like": None
-                if parameter.requires_grad
-                else init_like(modules.get(owner), leaf, parameter),
-            }
+            ParameterRow(
+                name=name,
+                module=owner,
+                param=leaf,
+                ndim=parameter.dim(),
+                requires_grad=parameter.requires_grad,
+                has_grad=parameter.grad is not None,
+                optimizer=owners.get(id(parameter)),
+                loaded=models.was_loaded(parameter),
+                alike=units_alike(parameter),
+                init_like=None if parameter.requires_grad else init_like(modules.get(owner), leaf, parameter),
+            )
         )
-    return {
-        "root": root.name,
-        "items": items,
-        "root_training": module.training,
-        "root_in_optimizer": any(item["optimizer"] is not None for item in items),
-    }
+    return ParametersFact(
+        root=root.name,
+        items=tuple(items),
+        training=module.training,
+        root_in_optimizer=any(item.optimizer is not None for item in items),
+    )
 
 
 def owners_of(optimizers: OptimizerBook) -> dict[int, int]:

@@ -18,7 +18,7 @@ from clew.measure.kernel.addresses import Addresses
 from clew.measure.layer_row import Matrix, Row
 from clew.measure.plain_values import UNREADABLE
 from clew.measure.stats import STAT_NAMES, dead_fraction, resolve, tensor_stats_async, tensor_stats_at
-from clew.records.signal_types import Measured, Signal, names
+from clew.records.signal_types import Signal, TensorSignals, names
 from clew.records.site import Site
 
 BINS = 32
@@ -41,7 +41,7 @@ class Slots:
 class Rows:
     """A growing matrix of one row per site, of which each step fills some."""
 
-    def __init__(self, sink: Sink, late: Late, measured: Measured, *more: Signal) -> None:
+    def __init__(self, sink: Sink, late: Late, measured: TensorSignals, *more: Signal) -> None:
         self._sink = sink
         self._late = late
         self._signals = [*measured.names, *names(*more)]

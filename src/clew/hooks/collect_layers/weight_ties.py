@@ -14,6 +14,7 @@ from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.trained_models import ModelBook, Root, strip_wrappers, unwrap
 from clew.measure.readable_tensors import has_values
+from clew.records.facts.model_facts import StateLoadedFact, UntiedFact
 
 MOST_KEYS = 40  # of a checkpoint that are listed
 MOST_COMPARED = 65_536  # elements of two weights that are compared once, at the first look
@@ -72,18 +73,18 @@ class Ties:
         if missing or unexpected:
             file, line = user_line()
             own = len(module.state_dict(keep_vars=True))
-            data = {
-                "class": type(module).__name__,
-                "file": file,
-                "line": line,
-                "keys": own,
-                "missing_count": len(missing),
-                "unexpected_count": len(unexpected),
-                "missing": missing[:MOST_KEYS],
-                "unexpected": unexpected[:MOST_KEYS],
-                "parameters": len(list(module.parameters())),
-            }
-            self._sink.fact("state_loaded", step, data)
+            fact = StateLoadedFact(
+                kind=type(module).__name__,
+                file=file,
+                line=line,
+                keys=own,
+                missing_count=len(missing),
+                unexpected_count=len(unexpected),
+                missing=tuple(missing[:MOST_KEYS]),
+                unexpected=tuple(unexpected[:MOST_KEYS]),
+                parameters=len(list(module.parameters())),
+            )
+            fact.write(self._sink, step)
 
     def first_look(self, root: Root, step: int) -> None:
         """Before a root's first training forward: an output layer that got a copy of the embedding."""
@@ -136,8 +137,7 @@ class Ties:
         key = (root.name, a, b, how)
         if key not in self._sent and len(self._sent) < 50:
             self._sent.add(key)
-            data = {"root": root.name, "first": a, "second": b, "how": how}
-            self._sink.fact("untied", step, {**data, "file": where[0], "line": where[1]})
+            UntiedFact(root.name, a, b, how, *where).write(self._sink, step)
 
 
 def _full(path: str, name: str) -> str:

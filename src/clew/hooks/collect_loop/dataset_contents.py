@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader
 
 from clew.hooks.entry.sink import Sink
 from clew.measure.readable_tensors import has_values
+from clew.records.facts.step_facts import DatasetChangedFact
 
 LOOKED_AT = 1 << 18  # elements of an array, evenly spaced
 MOST_ITEMS = 32  # of a list of arrays
@@ -66,9 +67,9 @@ class DatasetWatch:
         before, self._states[number] = self._states.get(number, {}), now
         for name, state in now.items():
             if name in before and before[name][0] == state[0] and differs(before[name], state):
-                data = {"loader": index, "array": name, "epoch": epoch}
-                data.update(mean=before[name][1], std=before[name][2], mean_now=state[1], std_now=state[2])
-                self._sink.fact("dataset_changed", step, data)
+                (_, mean, std, *_), (_, mean_now, std_now, *_) = before[name], state
+                fact = DatasetChangedFact(index, name, epoch, mean, std, mean_now, std_now)
+                fact.write(self._sink, step)
 
 
 def innermost(dataset: Any) -> Any:

@@ -29,6 +29,8 @@ from clew.measure.nested_tensors import data_tensors, first_tensor
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.measure.stats import STAT_NAMES
 from clew.records import signals
+from clew.records.facts.loss_facts import ConfusionFact
+from clew.records.facts.step_facts import FedFact
 from clew.records.signal_types import names
 from clew.records.site import Site
 
@@ -103,8 +105,8 @@ class Evaluations:
         self._batches = 0
         self._feeding.batch = None
         for (root, source), counts in self._confusion.items():
-            rows = [[*pair, count] for pair, count in sorted(counts.items())]
-            self._sink.fact("confusion", self._step(), {"root": root, "source": source, "counts": rows})
+            rows = tuple((label, answer, count) for (label, answer), count in sorted(counts.items()))
+            ConfusionFact(root, source, rows).write(self._sink, self._step())
         self._confusion = {}
 
     @property
@@ -123,9 +125,9 @@ class Evaluations:
         if known is None:
             known = self._sources[key] = len(self._sources)
             shown = self._feeding.names.get(loader, []) if loader is not None else names
-            data = {"phase": "eval", "source": known, "root": root.name, "loader": loader, "names": shown[:8]}
             file, line = user_line()
-            self._sink.fact("fed", self._step(), {**data, "file": file, "line": line})
+            fed = FedFact("eval", known, root.name, loader, tuple(shown[:8]), file, line)
+            fed.write(self._sink, self._step())
         return known
 
     def _stats(self, root: Root, tensors: list[Tensor]) -> None:

@@ -36,6 +36,8 @@ from clew.hooks.steps.pending_rows import Pending
 from clew.hooks.steps.trained_models import Root
 from clew.measure.nested_tensors import data_tensors
 from clew.records import signals
+from clew.records.facts.loss_facts import LabelsFact
+from clew.records.facts.step_facts import FedFact
 from clew.records.signal_types import names
 from clew.records.site import Site
 
@@ -140,8 +142,9 @@ class Feeding:
             known.add(key)
             file, line = user_line()
             names = self.names.get(loader, []) if loader is not None else names
-            data = {"phase": phase, "root": root.name, "loader": loader, "names": names[:8]}
-            self._sink.fact("fed", self._step(), {**data, "file": file, "line": line})
+            shown = tuple(names[:8])
+            fed = FedFact(phase=phase, root=root.name, loader=loader, names=shown, file=file, line=line)
+            fed.write(self._sink, self._step())
         return UNKNOWN if loader is None else loader
 
     # -- training --
@@ -256,18 +259,18 @@ class Feeding:
             if lot.labels is not None and lot.alone and lot.row[1] > 0.5:
                 lot.fed.signal.add(lot.rows, lot.labels)
                 if lot.fed.signal.is_full:
-                    data = lot.fed.signal.judge()
-                    if data is not None:
-                        self._sink.fact("label_signal", step, data)
+                    judged = lot.fed.signal.judge()
+                    if judged is not None:
+                        judged.write(self._sink, step)
 
     def _announce_counts(self, step: int) -> None:
         """The `labels` fact at every doubling: late ones tell how the model does on each class."""
         for site in {site for site, _, labels in self._targets if labels is not None}:
             times = self._counted[site] = self._counted.get(site, 0) + 1
             if times >= 8 and times & (times - 1) == 0:
-                counts = [[label, *entry] for label, entry in sorted(self._counts[site].items())]
-                data = {"kind": site.op, "file": site.file, "line": site.line, "counts": counts}
-                self._sink.fact("labels", step, data)
+                counted = sorted(self._counts[site].items())
+                counts = tuple((label, entry[0], entry[1]) for label, entry in counted)
+                LabelsFact(site.op, site.file, site.line, counts).write(self._sink, step)
 
     def discard(self) -> None:
         """What was measured belongs to an evaluation."""

@@ -11,6 +11,8 @@ import math
 import torch
 from torch import Tensor
 
+from clew.records.facts.loss_facts import LabelSignalFact
+
 MOST = 512  # samples kept; their distances are one matrix product
 FEWEST = 200  # below which chance itself varies too much
 FEATURES = 256  # of each sample, evenly spaced
@@ -40,7 +42,7 @@ class LabelSignal:
     def is_full(self) -> bool:
         return not self.done and self.samples >= MOST
 
-    def judge(self) -> dict[str, float] | None:
+    def judge(self) -> LabelSignalFact | None:
         """The `label_signal` fact, or None if there are too few samples of too few classes."""
         self.done = True
         if self.samples < FEWEST:
@@ -55,13 +57,13 @@ class LabelSignal:
             return None
         share, chance = neighbour_agreement(inputs, labels)
         spread = math.sqrt(max(chance * (1 - chance), 1e-12) / len(inputs))
-        return {
-            "samples": float(len(inputs)),
-            "separation": class_separation(inputs, labels),
-            "neighbours": share,
-            "chance": chance,
-            "deviations": (share - chance) / spread,
-        }
+        return LabelSignalFact(
+            samples=len(inputs),
+            separation=class_separation(inputs, labels),
+            neighbours=share,
+            chance=chance,
+            deviations=(share - chance) / spread,
+        )
 
 
 def standardised(inputs: Tensor) -> Tensor:

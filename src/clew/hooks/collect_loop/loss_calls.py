@@ -21,6 +21,7 @@ from clew.hooks.steps.deferred_values import Late
 from clew.hooks.steps.pending_rows import Pending
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.records import signals
+from clew.records.facts.loss_facts import BroadcastFact, LossFact
 from clew.records.site import Site
 
 LOSSES = (
@@ -152,22 +153,22 @@ class Losses:
         if key in known or len(known) >= MOST_FACTS:
             return
         known.add(key)
-        data = {
-            "kind": kind,
-            "file": site.file,
-            "line": site.line,
-            "input_shape": list(given_shape),
-            "input_dtype": str(prediction.dtype).removeprefix("torch."),
-            "target_shape": shape,
-            "target_dtype": str(target.dtype).removeprefix("torch.") if isinstance(target, Tensor) else None,
-            "reduction": str(given.get("reduction", "mean")),
-            "options": {
+        fact = LossFact(
+            kind=kind,
+            file=site.file,
+            line=site.line,
+            input_shape=tuple(given_shape),
+            input_dtype=str(prediction.dtype).removeprefix("torch."),
+            target_shape=None if shape is None else tuple(shape),
+            target_dtype=str(target.dtype).removeprefix("torch.") if isinstance(target, Tensor) else None,
+            reduction=str(given.get("reduction", "mean")),
+            options={
                 k: v if isinstance(v, (int, float, str, bool)) else "given"
                 for k, v in given.items()
                 if k not in ("input", "target", "reduction") and v is not None
             },
-        }
-        self._sink.fact("loss", self._step(), data)
+        )
+        fact.write(self._sink, self._step())
         if kind in ELEMENTWISE and shape is not None and grows(given_shape, tuple(shape)):
             result = torch.broadcast_shapes(given_shape, tuple(shape))
             self._broadcast(kind, site.file, site.line, given_shape, tuple(shape), tuple(result))
@@ -177,11 +178,9 @@ class Losses:
         if key in self._broadcasts:
             return
         self._broadcasts.add(key)
-        data = {"kind": kind, "file": file, "line": line}
-        data["prediction_shape"] = list(shape)
-        data["target_shape"] = None if target is None else list(target)
-        data["result_shape"] = list(result)
-        self._sink.fact("broadcast", self._step(), data)
+        other = None if target is None else tuple(target)
+        fact = BroadcastFact(kind, file, line, tuple(shape), other, tuple(result))
+        fact.write(self._sink, self._step())
 
     def _measure(self, site: Site, prediction: Tensor, kind: str) -> None:
         row = np.full(len(INPUT_NAMES), np.nan)

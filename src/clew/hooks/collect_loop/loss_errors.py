@@ -10,6 +10,7 @@ from torch import Tensor
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
 from clew.measure.readable_tensors import has_values, shape_of
+from clew.records.facts.loss_facts import LossFailedFact
 
 MOST = 5  # failures told: a program may catch them and go on
 
@@ -27,11 +28,9 @@ class LossFailures:
             return
         self._told += 1
         file, line = user_line()
-        data: dict[str, Any] = {"kind": kind, "file": file, "line": line}
-        data.update(error=type(error).__name__, message=str(error)[:500])
-        for name in ("input", "target"):
-            data.update(described(name, given.get(name)))
-        self._sink.fact("loss_failed", self._step(), data)
+        tensors = {**described("input", given.get("input")), **described("target", given.get("target"))}
+        told = type(error).__name__, str(error)[:500]
+        LossFailedFact(kind, file, line, *told, **tensors).write(self._sink, self._step())
 
 
 def described(name: str, value: Any) -> dict[str, Any]:
@@ -39,7 +38,7 @@ def described(name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Tensor):
         return {}
     data: dict[str, Any] = {
-        f"{name}_shape": list(shape_of(value)),
+        f"{name}_shape": tuple(shape_of(value)),
         f"{name}_dtype": str(value.dtype).removeprefix("torch."),
     }
     if value.is_cpu and has_values(value) and value.numel() and not value.is_complex():

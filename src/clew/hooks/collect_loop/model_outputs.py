@@ -20,6 +20,7 @@ from clew.hooks.steps.deferred_values import Late, on_host
 from clew.hooks.steps.pending_rows import Pending
 from clew.measure.readable_tensors import has_values, shape_of
 from clew.records import signals
+from clew.records.facts.loss_facts import OutputFact
 from clew.records.signal_types import names
 from clew.records.site import Site
 
@@ -81,10 +82,18 @@ class Outputs:
         if key in self._origins or len(self._origins) > 200:
             return
         self._origins.add(key)
-        data: dict[str, Any] = {"kind": kind, "file": site.file, "line": site.line, "made_by": origin.name}
-        data.update(dim=origin.dim, logged=origin.logged, clamped=origin.clamped, picked=origin.picked)
-        data["shape"] = list(shape_of(prediction))
-        self._sink.fact("output", self._step(), data)
+        fact = OutputFact(
+            kind=kind,
+            file=site.file,
+            line=site.line,
+            made_by=origin.name,
+            dim=origin.dim,
+            logged=origin.logged,
+            clamped=origin.clamped,
+            picked=origin.picked,
+            shape=tuple(shape_of(prediction)),
+        )
+        fact.write(self._sink, self._step())
 
     def commit(self, step: int) -> None:
         self._pending.commit(step)

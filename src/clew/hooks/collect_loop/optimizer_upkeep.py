@@ -12,6 +12,7 @@ from clew.hooks.collect_loop.optimizers import OptimizerBook
 from clew.hooks.entry.sink import Sink
 from clew.hooks.steps.trained_models import ModelBook, unwrap
 from clew.measure.readable_tensors import has_values
+from clew.records.facts.step_facts import OptimizerUseFact
 
 SMALL = 4096  # elements of a parameter that is copied to see whether anything changes it
 WITNESSES = 8  # such parameters of each optimizer
@@ -62,10 +63,10 @@ class Upkeep:
         """Send the facts that have changed."""
         in_use = self._parameters_in_use()
         for optimizer in self._alive():
-            data = self._fact(optimizer, in_use)
-            if self._sent.get(id(optimizer)) != data:
-                self._sent[id(optimizer)] = data
-                self._sink.fact("optimizer_use", step, data)
+            fact = self._fact(optimizer, in_use)
+            if self._sent.get(id(optimizer)) != fact:
+                self._sent[id(optimizer)] = fact
+                fact.write(self._sink, step)
 
     def _parameters_in_use(self) -> set[int]:
         found: set[int] = set()
@@ -75,27 +76,27 @@ class Upkeep:
                 found |= {id(p) for p in unwrap(top).parameters()}
         return found
 
-    def _fact(self, optimizer: Optimizer, in_use: set[int]) -> dict[str, Any]:
+    def _fact(self, optimizer: Optimizer, in_use: set[int]) -> OptimizerUseFact:
         state = next((s for s in self._optimizers.states if s.optimizer() is optimizer), None)
         held = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
         file, line = self._models.where_made(optimizer)
         outside = [p for p in held if id(p) not in in_use]
         witnesses = self._witness(optimizer)
-        return {
-            "index": state.index if state is not None else None,
-            "class": type(optimizer).__name__,
-            "file": file,
-            "line": line,
-            "stepped": state is not None and state.site is not None,
-            "held": len(held),
-            "with_grad": sum(p.grad is not None for p in held),
-            "outside": len(outside),
-            "outside_with_grad": sum(p.grad is not None for p in outside),
-            "shared": self._shared(optimizer, held),
-            "changed": any(not torch.equal(p.detach(), before) for p, before in witnesses),
-            "backwards": self.backwards,
-            "unscaled": self.unscaled,
-        }
+        return OptimizerUseFact(
+            index=state.index if state is not None else None,
+            kind=type(optimizer).__name__,
+            file=file,
+            line=line,
+            stepped=state is not None and state.site is not None,
+            held=len(held),
+            with_grad=sum(p.grad is not None for p in held),
+            outside=len(outside),
+            outside_with_grad=sum(p.grad is not None for p in outside),
+            shared=self._shared(optimizer, held),
+            changed=any(not torch.equal(p.detach(), before) for p, before in witnesses),
+            backwards=self.backwards,
+            unscaled=self.unscaled,
+        )
 
     def _shared(self, optimizer: Optimizer, held: list[Tensor]) -> bool:
         """Whether an optimizer that did step holds some of the same parameters."""

@@ -18,6 +18,7 @@ from clew.measure.gradient_norm import GradientNorm
 from clew.measure.kernel.addresses import Addresses
 from clew.measure.readable_tensors import has_values
 from clew.records import signals
+from clew.records.facts.step_facts import OptimizerFact, OptimizerGroup
 from clew.records.signal_types import names
 from clew.records.site import Site
 
@@ -118,30 +119,30 @@ class OptimizerBook:
         for state in self.states:
             state.named = [(p, self._models.name_of(p) or name) for p, name in state.named]
 
-    def fact(self, state: OptimizerState) -> dict[str, Any] | None:
+    def fact(self, state: OptimizerState) -> OptimizerFact | None:
         """What the optimizer is set up to do."""
         optimizer = state.optimizer()
         if optimizer is None:
             return None
         file, line = self._models.where_made(optimizer)
-        names = {id(p): name.full for p, name in state.named}
+        known = {id(p): name.full for p, name in state.named}
         groups = [
-            {
-                "lr": float(group.get("lr", float("nan"))),
-                "weight_decay": float(group.get("weight_decay", 0.0) or 0.0),
-                "params": [names.get(id(p), "?") for p in group["params"]],
-            }
+            OptimizerGroup(
+                lr=float(group.get("lr", float("nan"))),
+                weight_decay=float(group.get("weight_decay", 0.0) or 0.0),
+                params=tuple(known.get(id(p), "?") for p in group["params"]),
+            )
             for group in optimizer.param_groups
         ]
-        return {
-            "index": state.index,
-            "class": type(optimizer).__name__,
-            "file": file,
-            "line": line,
-            "groups": groups,
-            "closure": state.uses_closure,
-            "implementation": implementation(optimizer),
-        }
+        return OptimizerFact(
+            index=state.index,
+            kind=type(optimizer).__name__,
+            file=file,
+            line=line,
+            groups=tuple(groups),
+            closure=state.uses_closure,
+            implementation=implementation(optimizer),
+        )
 
     def write(self, state: OptimizerState, rates: Sequence[Any], step: int, norm: float) -> None:
         """What is recorded of every step of an optimizer."""

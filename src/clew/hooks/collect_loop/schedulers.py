@@ -9,6 +9,7 @@ from typing import Any
 from clew.hooks.collect_loop.optimizers import OptimizerBook
 from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import line_of_creation, user_line
+from clew.records.facts.step_facts import SchedulerFact
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Known:
     steps: int | None = None  # by hand, when it was last asked
     since: int = 0  # steps on light steps of the program since then
     owner: int | None = None  # number of its optimizer
-    last: dict[str, Any] | None = None  # what was sent
+    last: SchedulerFact | None = None  # what was sent
 
     def look(self, scheduler: Any, owner: int | None) -> None:
         """Take down what only the living can tell: a fold's scheduler dies with the fold."""
@@ -97,24 +98,24 @@ class Schedulers:
                 known.look(scheduler, self._number_of(getattr(scheduler, "optimizer", None)))
             else:
                 known.bury()
-            data = self._fact(index, known)
-            if data != known.last:
-                known.last = data
-                self._sink.fact("scheduler", step, data)
+            fact = self._fact(index, known)
+            if fact != known.last:
+                known.last = fact
+                fact.write(self._sink, step)
 
-    def _fact(self, index: int, known: Known) -> dict[str, Any]:
-        return {
-            "index": index,
-            "class": known.kind,
-            "file": known.file,
-            "line": known.line,
-            "step_file": known.step_file,
-            "step_line": known.step_line,
-            "steps": known.steps,
-            "early": known.early,
-            "inner": known.inner,
-            "optimizer": known.owner,
-        }
+    def _fact(self, index: int, known: Known) -> SchedulerFact:
+        return SchedulerFact(
+            index=index,
+            kind=known.kind,
+            file=known.file,
+            line=known.line,
+            step_file=known.step_file,
+            step_line=known.step_line,
+            steps=known.steps,
+            early=known.early,
+            inner=known.inner,
+            optimizer=known.owner,
+        )
 
 
 def steps_of(scheduler: Any) -> int | None:

@@ -11,6 +11,7 @@ from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.step_clock import StepClock
 from clew.hooks.steps.step_pattern import Pattern
 from clew.hooks.steps.trained_models import Root
+from clew.records.facts.step_facts import ModeFact
 
 EVERY = 10  # steps at least, on which the mode of a training model is noted
 MOST = 10_000  # modules of which it is known who set their mode
@@ -48,9 +49,8 @@ class Modes:
         key = (root.index, training, file, line)
         if key not in self._known:
             self._known.add(key)
-            data = {"root": root.name, "training": training, "file": file, "line": line}
-            data["mode_dependent"] = [list(pair) for pair in root.mode_dependent[:50]]
-            self._sink.fact("mode", self._clock.step, data)
+            dependent = tuple((path, kind) for path, kind in root.mode_dependent[:50])
+            ModeFact(root.name, training, file, line, dependent).write(self._sink, self._clock.step)
 
     def note_training(self, root: Root, training: bool | None, sampling: bool) -> None:
         """The mode in which a root trains: now and then, and always where it is not the usual one."""

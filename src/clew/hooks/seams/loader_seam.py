@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -32,9 +33,11 @@ def watch_data(probes: Probes) -> None:
         if index not in feeding.names:
             feeding.names[index] = names_in_callers(loader)
             fact = loader_settings.loader_fact(loader, index, file, line)
-            made = dict(zip(("made_file", "made_line"), watcher.models.where_made(loader), strict=True))
-            fact.update(names=feeding.names[index][:8], **made, **datasets.describe(loader))
-            watcher.sink.fact("loader", watcher.clock.step, fact)
+            made_file, made_line = watcher.models.where_made(loader)
+            known_as = tuple(feeding.names[index][:8])
+            fact = replace(fact, names=known_as, made_file=made_file, made_line=made_line)
+            fact = replace(fact, **datasets.describe(loader))
+            fact.write(watcher.sink, watcher.clock.step)
         feeding.loaders[id(iterator)] = index
         feeding.objects[index] = weakref.ref(loader)
         if feeding.held is not None:

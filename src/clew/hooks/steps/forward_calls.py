@@ -197,7 +197,7 @@ class Forwards:
         if root.announced < 0 or (root.order and root.announced == 0):
             fact = watcher.models.model_fact(root)
             if fact is not None:
-                watcher.sink.fact("model", watcher.clock.step, fact)
+                fact.write(watcher.sink, watcher.clock.step)
 
     def _may_trace(self, root: Root, module: nn.Module) -> bool:
         if self._watcher.models.compile_used:

@@ -280,7 +280,7 @@ class FullRecorder(Recorder):
             watcher.take_inventory_soon()
             fact = watcher.optimizers.fact(state)
             if fact is not None:
-                watcher.sink.fact("optimizer", watcher.clock.step, fact)
+                fact.write(watcher.sink, watcher.clock.step)
         if closure is None:
             self._sentinel(state, optimizer)
         if self._machine.sampling:

@@ -6,6 +6,7 @@ Each place (loss, gradient, evaluation) gives the alarm once in a run.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,6 +18,7 @@ from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.replay_inputs import Holding
 from clew.hooks.steps.trained_models import ParameterName
 from clew.measure.plain_values import is_nonfinite
+from clew.records.facts.nan_facts import ExplainedFact, NonFiniteFact
 from clew.records.site import Site
 
 if TYPE_CHECKING:
@@ -47,13 +49,13 @@ class Alarms:
         ]
         late = watcher.late.is_waiting or (state is not None and state.uses_closure) or step != watcher.step
         explain = watcher.on_alarm if not late else None  # else the parameters have changed
-        data = {**_found(where, line, named, watcher.holding), **told, "explained": explain is not None}
-        watcher.sink.fact("nonfinite", step, data)
+        found = _found(where, line, named, watcher.holding)
+        replace(found, **told, explained=explain is not None).write(watcher.sink, step)
         if explain is not None:
             try:
                 explain(where, step, state)
             finally:  # who looks at the run meanwhile waits for it
-                watcher.sink.fact("explained", step, {"where": where})
+                ExplainedFact(where).write(watcher.sink, step)
 
     def never_updated(self, optimizer: Optimizer, line: Line, told: dict[str, Any]) -> None:
         """A GradScaler has skipped so many steps that it is not the scale."""
@@ -85,17 +87,18 @@ class Alarms:
         self._given.add("evaluation")
         file, line = user_line()
         named = [pair for s in self._watcher.optimizers.states for pair in s.named]
-        data = {
-            "where": "evaluation",
-            "kind": "nan" if loss != loss else "inf",
-            "file": file,
-            "line": line,
-            "bad_weights": [*nonfinite_names(named, gradients=False), *self._bad_buffers()][:MOST_NAMES],
-            "bad_inputs": bad,
-            "samples": bad_samples(prediction)[:MOST_ROWS],
-            "batch": len(prediction) if isinstance(prediction, Tensor) and prediction.dim() else 0,
-        }
-        self._watcher.sink.fact("nonfinite", self._watcher.step, data)
+        bad_weights = [*nonfinite_names(named, gradients=False), *self._bad_buffers()]
+        fact = NonFiniteFact(
+            where="evaluation",
+            kind="nan" if loss != loss else "inf",
+            file=file,
+            line=line,
+            bad_weights=tuple(bad_weights[:MOST_NAMES]),
+            bad_inputs=tuple(bad),
+            samples=tuple(bad_samples(prediction)[:MOST_ROWS]),
+            batch=len(prediction) if isinstance(prediction, Tensor) and prediction.dim() else 0,
+        )
+        fact.write(self._watcher.sink, self._watcher.step)
 
     def _bad_buffers(self) -> Iterator[str]:
         """Running statistics that a single bad batch has spoilt are used in evaluation alone."""
@@ -103,16 +106,16 @@ class Alarms:
         return (name for top in modules for name, buffer in top.named_buffers() if is_nonfinite(buffer))
 
 
-def _found(where: str, line: Line, named: Named, holding: Holding) -> dict[str, Any]:
+def _found(where: str, line: Line, named: Named, holding: Holding) -> NonFiniteFact:
     gradients = nonfinite_names(named, gradients=True) if where == "gradient" else []
-    return {
-        "where": where,
-        "file": line[0],
-        "line": line[1],
-        "parameters": gradients[:MOST_NAMES],
-        "bad_weights": nonfinite_names(named, gradients=False)[:MOST_NAMES],
-        "bad_inputs": holding.nonfinite_inputs(),
-    }
+    return NonFiniteFact(
+        where=where,
+        file=line[0],
+        line=line[1],
+        parameters=tuple(gradients[:MOST_NAMES]),
+        bad_weights=tuple(nonfinite_names(named, gradients=False)[:MOST_NAMES]),
+        bad_inputs=tuple(holding.nonfinite_inputs()),
+    )
 
 
 def nonfinite_names(named: Named, *, gradients: bool) -> list[str]:

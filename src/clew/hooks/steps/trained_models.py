@@ -14,6 +14,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from clew.hooks.entry.user_line import name_in_caller
+from clew.records.facts.model_facts import LayerRow, ModelFact, WeightRow
 from clew.records.site import Site
 
 _WRAPPERS = {"DistributedDataParallel", "DataParallel", "OptimizedModule", "FullyShardedDataParallel"}
@@ -162,7 +163,7 @@ class ModelBook:
         known = self.loaded.get(id(parameter))
         return known is not None and known() is parameter
 
-    def model_fact(self, root: Root) -> dict[str, Any] | None:
+    def model_fact(self, root: Root) -> ModelFact | None:
         """The root's structure, modules in forward order as far as it is known."""
         outer = root.module()
         if outer is None:
@@ -170,32 +171,25 @@ class ModelBook:
         module = unwrap(outer)
         file, line = self.where_made(module)
         root.announced = len(root.order)
-        return {
-            "root": root.name,
-            "class": type(module).__name__,
-            "file": file,
-            "line": line,
-            "compiled": root.compiled,
-            "modules": list(self._module_rows(root, module)),
-            "parameters": [
-                _parameter_row(strip_wrappers(path), parameter)
-                for path, parameter in module.named_parameters()
-            ],
-        }
+        return ModelFact(
+            root=root.name,
+            kind=type(module).__name__,
+            file=file,
+            line=line,
+            compiled=root.compiled,
+            layers=tuple(self._layer_rows(root, module)),
+            parameters=tuple(
+                _weight_row(strip_wrappers(path), parameter) for path, parameter in module.named_parameters()
+            ),
+        )
 
-    def _module_rows(self, root: Root, module: nn.Module) -> Iterator[dict[str, Any]]:
+    def _layer_rows(self, root: Root, module: nn.Module) -> Iterator[LayerRow]:
         by_path = {strip_wrappers(p): m for p, m in module.named_modules()}
         ran = [p for p in root.order if p in by_path]
         dependent = {path for path, _ in root.mode_dependent}
         for path in [*ran, *(p for p in by_path if p not in set(ran))]:
             file, line = self.where_made(by_path[path])
-            yield {
-                "path": path,
-                "class": type(by_path[path]).__name__,
-                "file": file,
-                "line": line,
-                "mode_dependent": path in dependent,
-            }
+            yield LayerRow(path, type(by_path[path]).__name__, file, line, path in dependent)
 
     def _free_name(self, name: str) -> str:
         taken = {root.name for root in self.roots}
@@ -203,17 +197,17 @@ class ModelBook:
         return next(c for c in candidates if c not in taken)
 
 
-def _parameter_row(path: str, parameter: Tensor) -> dict[str, Any]:
+def _weight_row(path: str, parameter: Tensor) -> WeightRow:
     owner, _, leaf = path.rpartition(".")
-    return {
-        "name": path,
-        "module": owner,
-        "param": leaf,
-        "shape": list(parameter.shape),
-        "dtype": str(parameter.dtype).removeprefix("torch."),
-        "requires_grad": parameter.requires_grad,
-        "numel": parameter.numel(),
-    }
+    return WeightRow(
+        name=path,
+        module=owner,
+        param=leaf,
+        shape=tuple(parameter.shape),
+        dtype=str(parameter.dtype).removeprefix("torch."),
+        requires_grad=parameter.requires_grad,
+        numel=parameter.numel(),
+    )
 
 
 def unwrap(module: nn.Module) -> nn.Module:

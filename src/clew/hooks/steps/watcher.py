@@ -40,6 +40,7 @@ from clew.hooks.steps.step_machine import StepMachine
 from clew.hooks.steps.step_pattern import Pattern
 from clew.hooks.steps.trained_models import ModelBook
 from clew.records import signals
+from clew.records.facts.step_facts import PatternFact
 from clew.records.site import Site
 
 INVENTORY_AFTER = 3  # steps until every optimizer of a usual program has stepped once
@@ -157,10 +158,10 @@ class Watcher:
 
     def _take_inventory(self) -> None:
         for root in self.models.roots:
-            data = parameters_fact(root, self.models, self.optimizers)
-            if data is not None and self._inventories.get(root.name) != data:
-                self._inventories[root.name] = data
-                self.sink.fact("parameters", self.clock.step, data)
+            fact = parameters_fact(root, self.models, self.optimizers)
+            if fact is not None and self._inventories.get(root.name) != fact:
+                self._inventories[root.name] = fact
+                fact.write(self.sink, self.clock.step)
         self.loop.tell(self.loop.report, self.clock.step, owners_of(self.optimizers))
 
     def finish(self) -> None:
@@ -171,4 +172,4 @@ class Watcher:
         self.loop.tell(self.loop.finish, self.clock.step, owners_of(self.optimizers))
 
     def _announce_pattern(self, number: int, pattern: str) -> None:
-        self.sink.fact("pattern", self.clock.step, {"id": number, "pattern": pattern})
+        PatternFact(number, pattern).write(self.sink, self.clock.step)

@@ -8,6 +8,7 @@ from clew.hooks.entry.sink import Sink
 from clew.labs.experiments.tools.fix_proof import provable, prove
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
+from clew.records.facts.run_facts import ProofFact
 
 MOST = 4  # findings whose fixes are tried: the first ones are the root causes
 SHARE = 0.5  # of the time left that one trial may use if another comes after it
@@ -31,9 +32,9 @@ def try_fixes(
         try:
             proof = prove(check, found, subject, clock)
         except CannotJudge as refusal:
-            sink.fact("proof", step, {"check": check, "refused": refusal.reason})
+            ProofFact(check, refused=refusal.reason).write(sink, step)
         except Exception as error:  # noqa: BLE001 - the user's own step may fail in any way
             told = (str(error).splitlines() or [type(error).__name__])[0]
-            sink.fact("proof", step, {"check": check, "refused": f"the step failed: {told[:200]}"})
+            ProofFact(check, refused=f"the step failed: {told[:200]}").write(sink, step)
         else:
-            sink.fact("proof", step, {"check": check, **proof.to_json()})
+            sink.fact(ProofFact.fact_kind, step, {"check": check, **proof.to_json()})

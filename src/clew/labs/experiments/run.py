@@ -18,6 +18,7 @@ from clew.labs.snapshot.failure import failure
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.records.codec import json_float
+from clew.records.facts.experiment_facts import PREFIX
 
 TIME_LIMIT = 120.0  # seconds in all
 LARGEST_SHARE = 0.25  # of the limit that one experiment may take
@@ -35,7 +36,7 @@ class UnknownExperiment(Exception):  # noqa: N818 - reads as what it is
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         close = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(names)}"
+        hint = f"did you mean {close[0]}?" if close else f"choose from: {', '.join(names)}"
         super().__init__(f"there is no experiment named {name!r}; {hint}")
 
 
@@ -96,7 +97,7 @@ def run_experiments(
         told = _told(progress, number, len(experiments), experiment.name)
         clock = Clock(min(left, time_limit * LARGEST_SHARE), now, told)
         outcomes.append(_tried(experiment, subject, clock, time_limit))
-        record(f"experiment.{experiment.name}", outcomes[-1].to_json())
+        record(f"{PREFIX}{experiment.name}", outcomes[-1].to_json())
     if progress is not None:
         progress(len(experiments), len(experiments), "", 0.0)
     return outcomes
@@ -123,7 +124,7 @@ def _tried(experiment: Experiment, subject: Subject, clock: Clock, time_limit: f
     except CannotJudge as error:
         return outcome(UNJUDGED, error.reason, error.hint)
     except OutOfTime:
-        return outcome(UNJUDGED, f"it was not done after {clock.limit:.0f} s", more)
+        return outcome(UNJUDGED, f"not finished after {clock.limit:.0f} s", more)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code may fail in any way
         return outcome(UNJUDGED, failure(error))
 

@@ -131,8 +131,9 @@ def _reproduced(
             if perf_counter() > until:
                 break
     frames = _from_text(str(original))
-    return replace(base, frames=frames, notes=("read again here, none of these samples fails: it depends on "
-                 "random numbers, or on something that is different in a worker",))  # fmt: skip
+    return replace(base, frames=frames, notes=("none of these samples fails when read again here: the "
+                                               "failure depends on "
+                 "random numbers, or on something that differs in a worker",))  # fmt: skip
 
 
 def _attempt(
@@ -172,7 +173,7 @@ def _of_sample(
     look = None
     given = failed[0].given[0] if failed and failed[0].given else None
     if stage is not None and stage.kind != READ and not isinstance(given, (int, type(None))):
-        look = _look(given, f"what {stage.name} was given", decoder)
+        look = _look(given, f"input of {stage.name}", decoder)
     frames = users_frames(raised.__traceback__)
     return replace(base, kind="sample", error=said(raised), index=index, stage=name, frames=frames, look=look)
 
@@ -243,9 +244,9 @@ def _from_stream(pipeline: Pipeline, base: Failure, until: float) -> Failure:
                 break
     except Exception as raised:  # noqa: BLE001 - this is what is looked for
         frames = users_frames(raised.__traceback__)
-        note = "counted in one process: a worker that reads only a share of the data counts otherwise"
+        note = "counted in one process: a worker that reads only a share of the data counts differently"
         return replace(base, kind="sample", error=said(raised), index=number, frames=frames, notes=(note,))
-    return replace(base, notes=(f"read again here, {number} samples in a row came without an error",))
+    return replace(base, notes=(f"{number} samples in a row could be read again here without an error",))
 
 
 def _killed(error: BaseException, crew: Crew | None, pids: set[int], message: str) -> Failure | None:
@@ -258,8 +259,8 @@ def _killed(error: BaseException, crew: Crew | None, pids: set[int], message: st
     base = Failure("killed", message.strip().splitlines()[0][:300], pipeline.name, worker, tuple(drawn[:64]))
     found = fatal(pipeline, drawn, SECONDS) if pipeline.kind == MAP and drawn else None
     if found is None:
-        note = "read again in another process, none of the samples on their way kills it"
-        hint = "most often the memory ran out: fewer workers, a smaller prefetch_factor, or smaller samples"
+        note = "read again in another process, none of the samples being loaded kills it"
+        hint = "usually out of memory: use fewer workers, a smaller prefetch_factor, or smaller samples"
         return replace(base, notes=(note,) if drawn else (), hint=hint)
     index, how = found
     return replace(base, index=index, notes=(f"read again in another process, it dies too: {how}",))
@@ -270,7 +271,9 @@ def _unpicklable(pipeline: Pipeline, message: str) -> Failure:
     details = []
     for name, owner in (("dataset", pipeline.dataset), ("collate_fn", pipeline.collate)):
         details += [f"{name}{path}: {why}" for path, why in _culprits(owner)]
-    hint = "use functions and classes from the top of a module, no lambdas and no local ones; or fork workers"
+    hint = (
+        "use functions and classes from the top level of a module, not lambdas or local ones; or fork workers"
+    )
     line = message.strip().splitlines()[0][:300]
     return Failure("unpicklable", line, pipeline.name, details=tuple(details[:MOST_DETAILS]), hint=hint)
 

@@ -151,7 +151,7 @@ class Pipeline:
             return owned(self._told(dataset, dataset.__getitem__, index))
         if self.kind == ITERABLE:
             return next(iter(itertools.islice(self.samples(), index, None)))
-        raise CannotRead("there is no dataset to take a single sample from")
+        raise CannotRead("single samples are not available because there is no dataset")
 
     def samples(self) -> Iterator[Any]:
         """Of a dataset without index: its samples in a row, from the first."""
@@ -161,9 +161,9 @@ class Pipeline:
                 yield self.sample(index)
             return
         if self.kind != ITERABLE:
-            raise CannotRead("there is no dataset to take samples from")
+            raise CannotRead("samples are not available because there is no dataset")
         if self.note:
-            raise CannotRead(f"{self.note}: a second reading would take samples away from the training")
+            raise CannotRead(f"{self.note}: reading it again would take samples away from training")
         iterator = iter(dataset)
         while True:
             try:
@@ -175,7 +175,7 @@ class Pipeline:
     def batch(self, indices: Sequence[int], seed: int | None = None) -> Any:
         """What the loader makes of these indices, in this process."""
         if self.kind != MAP:
-            raise CannotRead("batches can't be made of chosen samples here")
+            raise CannotRead("batches of selected samples are not available here")
         if seed is not None:
             seed_all(seed)
         dataset = self.parts()[0]
@@ -187,7 +187,7 @@ class Pipeline:
         """A batch of these samples."""
         collate = self.parts()[1]
         if collate is None:
-            raise CannotRead("the dataset makes its batches itself")
+            raise CannotRead("the dataset creates its own batches")
         if self._follower is None:
             return collate(list(samples))
         stage = self.stages[-1]
@@ -213,7 +213,7 @@ class Pipeline:
             yield from (self.batch(some) for some in self.indices())
         elif self.loader is not None:
             if self.kind == ITERABLE and self.note:
-                raise CannotRead(f"{self.note}: a second reading would take samples away from the training")
+                raise CannotRead(f"{self.note}: reading it again would take samples away from training")
             yield from self.bare_loader()
         else:
             for some in _in_lots(self.samples(), self.batch_size or BATCH_SIZE):
@@ -302,10 +302,10 @@ def of(given: Any, *, batch_size: int | None = None, role: str = "", names: Sequ
             MAP, dataset=given, collate=default_collate, batch_size=size, role=role, names=tuple(names)
         )
     if not hasattr(given, "__iter__") or isinstance(given, (str, bytes)):
-        raise CannotRead(f"a DataLoader, a dataset or batches are needed, not {type(given).__name__}")
+        raise CannotRead(f"expected a DataLoader, a dataset or batches, not {type(given).__name__}")
     taken = [owned(batch) for batch in itertools.islice(iter(given), MOST_TAKEN)]
     if not taken:
-        raise CannotRead("there are no batches in it")
+        raise CannotRead("it contains no batches")
     return Pipeline(BATCHES, loader=given, delivered=taken, role=role, names=tuple(names))
 
 
@@ -323,7 +323,7 @@ def _is_of_samples(given: Any) -> bool:
 
 
 def of_loader(loader: DataLoader[Any], *, role: str = "", names: Sequence[str] = ()) -> Pipeline:
-    """The pipeline of a torch DataLoader. A `collate` of None: the dataset makes its batches itself."""
+    """The pipeline of a torch DataLoader. A `collate` of None: the dataset creates its own batches."""
     iterable = isinstance(loader.dataset, IterableDataset)
     collates = loader.batch_sampler is not None or (iterable and loader.batch_size is not None)
     return Pipeline(

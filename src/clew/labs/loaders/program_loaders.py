@@ -168,7 +168,7 @@ def chosen(found: list[Pipeline], wanted: str) -> list[Pipeline]:
         return found
     taken = [p for n, p in enumerate(found, 1) if wanted in (str(n), *p.names, p.role)]
     if not taken:
-        there = ", ".join(f"{n} {p.name}" for n, p in enumerate(found, 1)) or "none was seen"
+        there = ", ".join(f"{n} {p.name}" for n, p in enumerate(found, 1)) or "none was found"
         raise NoSuchLoader(f"there is no loader {wanted!r}; there are: {there}")
     return taken
 

@@ -12,6 +12,8 @@ from clew.labs.loaders.pipeline import ITERABLE, MAP, TRAIN, Pipeline
 from clew.labs.loaders.speed import speed_measurement
 from clew.labs.loaders.survey.split_survey import survey
 from clew.records.data_report import DataOptions, Report
+from clew.records.facts.document_facts import BetweenFact, LoaderLookFact, SurveyFact
+from clew.records.facts.loader_facts import measured_facts
 
 if TYPE_CHECKING:
     from torch import nn
@@ -41,7 +43,7 @@ def conduct(
         for pipeline in pipelines
     )
     for shown in looks:
-        fact("data.loader", shown.to_fact())
+        fact(LoaderLookFact.fact_kind, LoaderLookFact(shown).to_json())
     report = Report(looks=looks)
     if options.sample is not None:
         return report
@@ -56,8 +58,8 @@ def conduct(
         )
         report = replace(report, measured=tuple(found))
         for one in found:
-            for kind, facts in one.facts().items():
-                fact(kind, facts)
+            for part in measured_facts(one):
+                fact(part.fact_kind, part.to_json())
     if options.judge:
         report = _surveyed(report, pipelines, options, fact, until - perf_counter(), progress)
     return report
@@ -73,11 +75,11 @@ def _surveyed(
 ) -> Report:
     def tell(done: int, count: int, split: str) -> None:
         if progress is not None:
-            progress(1, 2, f"looking through {split}", done / max(count, 1))
+            progress(1, 2, f"reading {split}", done / max(count, 1))
 
     through = survey(pipelines, everything=options.all, time_limit=max(seconds, 1.0), progress=tell)
     for one in through.surveys:
-        fact("data.survey", one.to_json())
+        fact(SurveyFact.fact_kind, SurveyFact(one).to_json())
     for pair in through.between:
-        fact("data.between", pair.to_json())
+        fact(BetweenFact.fact_kind, BetweenFact(pair).to_json())
     return replace(report, surveys=through.surveys, betweens=through.between)

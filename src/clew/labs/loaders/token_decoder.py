@@ -105,7 +105,7 @@ def _by_method(method: Any, numbers: list[int]) -> str:
 def _by_table(table: Mapping[int, str], numbers: list[int]) -> str:
     known = [n for n in numbers if n in table]
     if len(known) < 0.9 * len(numbers):
-        raise KeyError("these are other numbers")
+        raise KeyError("these are not token ids")
     words = [table.get(n, SPARE[1]) for n in numbers]
     letters = all(len(word) == 1 for word in table.values())
     return ("" if letters else " ").join(words)

@@ -73,8 +73,8 @@ class Bare:
             return ["--bare: no loader of this script uses workers"]
         many = "1 loader" if self.loaders == 1 else f"{self.loaders} loaders"
         return [
-            f"--bare: {many} ran in this process, without the {self.workers} workers asked for",
-            "what is drawn at random while reading differs from what workers draw; all else is the same",
+            f"--bare: {many} ran in this process, without the {self.workers} workers of the script",
+            "random numbers drawn while reading differ from those of workers; everything else is the same",
         ]
 
 

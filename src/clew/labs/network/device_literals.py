@@ -91,7 +91,7 @@ def device_literal(model: nn.Module, given: Feed) -> Literal | None:
         try:
             args, kwargs = _moved(model, given)
             if any(t.device.type != "meta" for t in tensors_in((args, kwargs))):
-                raise Unfollowed("its inputs hold tensors that can't be moved")
+                raise Unfollowed("its inputs contain tensors that can't be moved")
             stack.enter_context(_Made(model, followed, journal))
             stack.enter_context(_Called(followed))
             model(*args, **kwargs)

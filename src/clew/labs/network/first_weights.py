@@ -17,6 +17,7 @@ from clew.labs.network.trace.op_tracer import Call, Trace
 from clew.labs.network.trace.traced_forward import for_real
 from clew.labs.network.traced_structure import makes_afresh
 from clew.measure.nested_tensors import tensors_in
+from clew.records.facts.model_facts import InitialWeightsFact
 from clew.records.network import INPUT
 
 ROWS = 64  # of a weight, from which its size is estimated
@@ -61,7 +62,7 @@ def output_spreads(model: nn.Module, given: Feed) -> dict[str, float]:
     return found
 
 
-def start_fact(trace: Trace, root: str) -> dict[str, Any]:
+def start_fact(trace: Trace, root: str) -> InitialWeightsFact:
     """The `initial_weights` fact: layers whose units all start alike and that have layers behind them.
 
     A weight of zeros is told only where nothing goes around it: residual branches, adapters, gates and
@@ -75,7 +76,7 @@ def start_fact(trace: Trace, root: str) -> dict[str, Any]:
         behind = _behind(trace, call)
         if behind and (not zero or all(_is_only_way(trace, c) for c in _calls_of(trace, call))):
             found.append({"module": call.path, "param": "weight", "zero": zero, "behind": behind})
-    return {"root": root, "layers": found}
+    return InitialWeightsFact(root, tuple(found))
 
 
 def _has_units(module: nn.Module, weight: Tensor) -> bool:

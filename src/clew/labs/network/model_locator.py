@@ -100,7 +100,7 @@ def _only_model(module: ModuleType, place: str) -> str:
         if len(found) == 1:
             return found[0]
     if not models and not classes:
-        raise BadInputError(f"{place} has no model; write {place}:name of a class, function or variable")
+        raise BadInputError(f"{place} has no model; write {place}:NAME with a class, function or variable")
     raise BadInputError(
         f"which model of {place}? {', '.join(f'{place}:{n}' for n in [*models, *classes][:6])}"
     )
@@ -125,7 +125,7 @@ def _made(module: ModuleType, expression: str, place: str) -> nn.Module:
     if not isinstance(made, nn.Module) and callable(made):
         made = _running(_call_text(expression, made), made)
     if not isinstance(made, nn.Module):
-        raise BadInputError(f"{expression} is not a model but a {type(made).__name__}")
+        raise BadInputError(f"{expression} is a {type(made).__name__}, not a model")
     return made
 
 

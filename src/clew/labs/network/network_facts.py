@@ -18,14 +18,18 @@ from clew.labs.network.trace.op_tracer import Trace
 from clew.labs.network.trace.traced_forward import can_compute, without_computing
 from clew.labs.network.traced_structure import structure_fact
 from clew.labs.network.unread_parameters import graph_fact
+from clew.records import signals
+from clew.records.facts.experiment_facts import DONE, DeviceLiteralFact
+from clew.records.facts.fact import TypedFact
+from clew.records.facts.model_facts import LayerRow, ModelFact, ParameterRow, ParametersFact, WeightRow
 from clew.records.site import Site
 
 LARGE = 3.0  # gain of a layer above which it is worth a forward with values; the usual ones are 0.6 to 1.4
 CHEAP = 2e10  # FLOPs of that forward: about a second on one core
 
 NO_VALUES = "the weights have no values"
-BY_VALUES = "which parameters are used depends on the values that come in"
-EVALUATING = "in evaluation mode: what is used in training only is not seen"
+BY_VALUES = "which parameters are used depends on the input values"
+EVALUATING = "in evaluation mode: parameters used only in training are not seen"
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,8 @@ class Notes:
         for site, value in self.signals.get(name, {}).items():
             yield site, np.zeros(1, dtype=np.int64), np.array([value])
 
-    def fact(self, kind: str, data: dict[str, Any]) -> None:
-        self.facts.append(Note(kind, data))
+    def add(self, fact: TypedFact) -> None:
+        self.facts.append(Note(fact.fact_kind, fact.to_json()))
 
     def signal(self, name: str, values: dict[str, float], param: str | None = None) -> None:
         sites = {Site(module=path, root=self.root, param=param): v for path, v in values.items()}
@@ -74,8 +78,8 @@ class Notes:
 def notes_of(look: Look) -> Notes:
     """All that is known, without the lines that made the layers: `add_places` reads those."""
     notes = Notes(type(look.model).__name__)
-    notes.fact("model", _model(look, notes.root))
-    notes.fact("parameters", _parameters(look.model, notes.root))
+    notes.add(_model(look, notes.root))
+    notes.add(_parameters(look.model, notes.root))
     _try(notes, ("no-nonlinearity", "redundant-bias", "dropout-misplaced"), _note_structure, look)
     _try(notes, ("unused-parameter",), _note_reading, look)
     _try(notes, ("poor-initialisation",), _note_weights, look)
@@ -87,11 +91,11 @@ def add_places(notes: Notes, model: nn.Module) -> None:
     """The lines that made the model and its layers, from their source."""
     found = places(model)
     for note in notes.facts:
-        if note.kind == "model":
+        if note.kind == ModelFact.fact_kind:
             note.data["file"], note.data["line"] = found[""]
             for row in note.data["modules"]:
                 row["file"], row["line"] = found.get(row["path"], (None, None))
-        elif note.kind == "experiment.device-literal":
+        elif note.kind == DeviceLiteralFact.fact_kind:
             place = note.data["data"]["device"]
             if place is not None and place["held"]:
                 owner = model.get_submodule(place["module"])
@@ -107,59 +111,58 @@ def _try(notes: Notes, checks: tuple[str, ...], note: Callable[[Notes, Look], No
         notes.unjudged.update(dict.fromkeys(checks, f"{type(error).__name__}: {told}"))
 
 
-def _model(look: Look, root: str) -> dict[str, Any]:
+def _model(look: Look, root: str) -> ModelFact:
     by_path = dict(look.model.named_modules())
     ran = [call.path for call in look.trace.calls if call.path in by_path]
-    return {
-        "root": root,
-        "class": type(look.model).__name__,
-        "file": None,
-        "line": None,
-        "compiled": False,
-        "modules": [
-            {"path": path, "class": type(by_path[path]).__name__, "file": None, "line": None}
-            for path in dict.fromkeys([*ran, *by_path])
-        ],
-        "parameters": [
-            {**_named(name), "shape": list(p.shape), "requires_grad": p.requires_grad, "numel": p.numel()}
-            for name, p in look.model.named_parameters()
-        ],
-    }
+    return ModelFact(
+        root=root,
+        kind=type(look.model).__name__,
+        layers=tuple(
+            LayerRow(path, type(by_path[path]).__name__) for path in dict.fromkeys([*ran, *by_path])
+        ),
+        parameters=tuple(_weight(name, p) for name, p in look.model.named_parameters()),
+    )
 
 
-def _parameters(model: nn.Module, root: str) -> dict[str, Any]:
-    unknown = {"has_grad": False, "optimizer": None, "loaded": False, "alike": None, "init_like": None}
-    return {
-        "root": root,
-        "items": [
-            {**_named(name), "ndim": p.dim(), "requires_grad": p.requires_grad, **unknown}
-            for name, p in model.named_parameters()
-        ],
-        "root_training": model.training,
-        "root_in_optimizer": False,
-    }
+def _weight(name: str, parameter: nn.Parameter) -> WeightRow:
+    return WeightRow(
+        **_named(name),
+        shape=tuple(parameter.shape),
+        dtype=str(parameter.dtype).removeprefix("torch."),
+        requires_grad=parameter.requires_grad,
+        numel=parameter.numel(),
+    )
 
 
-def _named(name: str) -> dict[str, str]:
+def _parameters(model: nn.Module, root: str) -> ParametersFact:
+    """Of gradients, optimizers and how the weights were made nothing is known."""
+    items = tuple(
+        ParameterRow(**_named(name), ndim=p.dim(), requires_grad=p.requires_grad)
+        for name, p in model.named_parameters()
+    )
+    return ParametersFact(root=root, items=items, training=model.training)
+
+
+def _named(name: str) -> dict[str, Any]:
     module, _, param = name.rpartition(".")
     return {"name": name, "module": module, "param": param}
 
 
 def _note_structure(notes: Notes, look: Look) -> None:
-    notes.fact("structure", structure_fact(look.trace, notes.root))
+    notes.add(structure_fact(look.trace, notes.root))
 
 
 def _note_reading(notes: Notes, look: Look) -> None:
-    data = graph_fact(look.model, look.trace, notes.root)
-    if data["idle"] and look.trace.computed:
+    fact = graph_fact(look.model, look.trace, notes.root)
+    if fact.idle and look.trace.computed:
         given = look.given
         if without_computing(look.model, given.args, given.kwargs).error is not None:
             notes.unjudged["unused-parameter"] = BY_VALUES
             return
-    if data["idle"] and not look.model.training:
+    if fact.idle and not look.model.training:
         notes.unjudged["unused-parameter"] = EVALUATING
         return
-    notes.fact("graph", data)
+    notes.add(fact)
 
 
 def _note_weights(notes: Notes, look: Look) -> None:
@@ -168,18 +171,18 @@ def _note_weights(notes: Notes, look: Look) -> None:
         notes.unjudged["poor-initialisation"] = NO_VALUES
         return
     norms = weight_norms(look.trace)
-    notes.signal("weight.norm", norms, "weight")
-    notes.fact("initial_weights", start_fact(look.trace, notes.root))
+    notes.signal(signals.WEIGHT.norm.name, norms, "weight")
+    notes.add(start_fact(look.trace, notes.root))
     if largest_gain(look.trace, norms) > LARGE:
         if look.trace.calls[0].flops <= CHEAP:
-            notes.signal("activation.std", output_spreads(model, given))
+            notes.signal(signals.ACTIVATION.std.name, output_spreads(model, given))
         else:
-            notes.unjudged["poor-initialisation"] = "a forward with values would take long"
+            notes.unjudged["poor-initialisation"] = "a forward with real values would take long"
 
 
 def _note_devices(notes: Notes, look: Look) -> None:
     if any(t.device != "cpu" for op in look.trace.ops for t in op.outputs):
-        notes.unjudged["device-literal"] = "it runs on another device already"
+        notes.unjudged["device-literal"] = "it already runs on another device"
         return
     place = None
     if may_be_bound(look.model, look.trace):
@@ -190,4 +193,4 @@ def _note_devices(notes: Notes, look: Look) -> None:
             return
         place = None if found is None else place_of(found, notes.root)
     data = {"models": 1, "device": place, "dtype": None}
-    notes.fact("experiment.device-literal", {"status": "done", "data": data})
+    notes.add(DeviceLiteralFact(status=DONE, data=data))

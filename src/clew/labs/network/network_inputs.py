@@ -155,7 +155,7 @@ def _sizes(model: nn.Module, inputs: Any, dims: Any, factor: int) -> tuple[dict[
         if sizes[name] < 1:
             raise BadInputError(f"a size must be at least 1: {name}={sizes[name]}")
     if len(set(sizes.values())) < len(sizes):
-        raise BadInputError("two dimensions of the same size can't be told apart: give each its own")
+        raise BadInputError("give each dimension a different size: equal sizes can't be told apart")
     return sizes, tuple(name for name, size in wanted.items() if size is None)
 
 
@@ -210,9 +210,7 @@ def takes_indices(model: nn.Module) -> bool:
 def dtype_of(name: str) -> torch.dtype:
     found = getattr(torch, name.strip(), None)
     if not isinstance(found, torch.dtype):
-        raise BadInputError(
-            f"torch has no dtype {name!r}; there are float32, float16, bfloat16, int64, bool, …"
-        )
+        raise BadInputError(f"torch has no dtype {name!r}; use float32, float16, bfloat16, int64, bool, …")
     return found
 
 
@@ -221,7 +219,7 @@ def parsed(text: str) -> tuple[str | None, Any]:
     keyword, equals, rest = text.partition("=")
     keyword, rest = (keyword.strip(), rest) if equals else ("", text)
     if equals and not keyword.isidentifier():
-        raise BadInputError(f"{keyword!r} is not a name for a keyword input")
+        raise BadInputError(f"{keyword!r} is not a valid keyword name")
     if rest.endswith((".npy", ".safetensors")) or Path(rest).suffix:
         return keyword or None, from_file(Path(rest))
     sizes, _, dtype = rest.partition(":")
@@ -282,7 +280,7 @@ def from_file(path: Path) -> Any:
             return _from_safetensors(path)
     except (ValueError, OSError, EOFError, TypeError) as error:
         raise BadInputError(f"{path} can't be read: {error}") from error
-    raise BadInputError(f"{path}: inputs are read from .npy and .safetensors files")
+    raise BadInputError(f"{path}: inputs must be .npy or .safetensors files")
 
 
 def _from_safetensors(path: Path) -> Any:
@@ -290,7 +288,7 @@ def _from_safetensors(path: Path) -> Any:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
     except ImportError as error:
-        raise BadInputError("reading .safetensors needs a package: pip install safetensors") from error
+        raise BadInputError(".safetensors files need a package: pip install safetensors") from error
     try:
         found = load_file(path)
     except SafetensorError as error:

@@ -50,7 +50,7 @@ def summarise(
     model = unwrapped(model)
     lazy = next((n for n, p in model.named_parameters() if isinstance(p, UninitializedParameter)), None)
     if lazy is not None:
-        raise BadInputError(f"{lazy} has no shape yet: send one batch through the model, then look again")
+        raise BadInputError(f"{lazy} has no shape yet: run one batch through the model first")
     given = feed(model, inputs, dims=dims, dtype=dtype)
     options: dict[str, Any] = {"statistics": statistics, "loss": loss, "compute": compute}
     trace, values = _run(model, given, **options)
@@ -95,7 +95,7 @@ def _run(
     if not statistics:
         return forward(model, given.args, given.kwargs, compute=compute), {}
     if not can_compute(model, given.args, given.kwargs):
-        raise BadInputError("statistics need values, and this model has none: it is on the meta device")
+        raise BadInputError("statistics need values, but this model is on the meta device")
     data: dict[int, Statistics | None] = {}
     kept: list[tuple[int, Tensor]] = []
 
@@ -251,13 +251,13 @@ def _memory(model: nn.Module, trace: Trace, optimizer: str) -> Memory:
 def _notes(model: nn.Module, trace: Trace, naming: Naming | None, computing: bool) -> list[str]:
     notes = []
     if trace.computed and not computing:
-        notes.append("run with real values, as it can't be traced without: it depends on them")
+        notes.append("run with real values, because the forward depends on them")
     if any(p.device.type == "meta" for p in model.parameters()):
-        notes.append("the model is on the meta device: traced as it would run on the CPU")
+        notes.append("the model is on the meta device; traced as if on the CPU")
     if naming is not None and naming.reason:
         notes.append(naming.reason)
     if not any(p.requires_grad for p in model.parameters()) and any(True for _ in model.parameters()):
-        notes.append("all parameters are frozen: nothing is kept for a backward")
+        notes.append("all parameters are frozen: nothing is kept for backward")
     return notes
 
 

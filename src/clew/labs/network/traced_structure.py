@@ -12,6 +12,7 @@ from typing import Any
 from clew.hooks.collect_layers.layer_flow import Flow, role_of
 from clew.labs.network.trace.op_tracer import Call, Op, Trace
 from clew.labs.network.visitor import op_name
+from clew.records.facts.model_facts import StructureFact
 from clew.records.network import INPUT
 
 # Ops that only move values; the names are those of the autograd nodes that count as such in a run.
@@ -30,7 +31,7 @@ MOVING = {
 SQUASHING = {"sigmoid", "tanh"}
 
 
-def structure_fact(trace: Trace, root: str) -> dict[str, Any]:
+def structure_fact(trace: Trace, root: str) -> StructureFact:
     """As a training forward would have it (docs/signals.md); what goes into a loss is not known."""
     way = TraceWay(trace)
     flow = Flow(root, way)
@@ -48,7 +49,7 @@ def structure_fact(trace: Trace, root: str) -> dict[str, Any]:
             flow.leave(call.module, call.path, node)
             if node is not None and node in flow.made and flow.made[node].module is call.module:
                 way.layers[node] = call
-    return flow.data(way.users(flow.between))
+    return flow.fact(way.users(flow.between))
 
 
 def _note_dropped(flow: Flow, op: Op, p: float | None) -> None:

@@ -9,10 +9,11 @@ from torch import nn
 
 from clew.labs.network.trace.layer_lines import named_elsewhere
 from clew.labs.network.trace.op_tracer import Trace
+from clew.records.facts.model_facts import GraphFact
 from clew.records.network import INPUT
 
 
-def graph_fact(model: nn.Module, trace: Trace, root: str) -> dict[str, Any]:
+def graph_fact(model: nn.Module, trace: Trace, root: str) -> GraphFact:
     """What was read and what was not (docs/signals.md); of gradients nothing is known."""
     read = {p for op in trace.ops for p in op.parameters}
     given_back = {t.shape for t, op in zip(trace.outputs, trace.makers, strict=True) if op == INPUT}
@@ -24,18 +25,13 @@ def graph_fact(model: nn.Module, trace: Trace, root: str) -> dict[str, Any]:
         and tuple(parameter.shape) not in given_back  # it may be part of the result as it is
         and not _scripted(model, name)
     ]
-    return {
-        "root": root,
-        "reached": len(read),
-        "cut": [],
-        "cut_by_no_grad": [],
-        "idle": idle,
-        "forward_only": True,
-        "named": [name for name in idle if _named(model, trace, name)],
-        "cuts": [],
-        "unregistered": [],
-        "norms": [],
-    }
+    return GraphFact(
+        root=root,
+        reached=len(read),
+        idle=tuple(idle),
+        forward_only=True,
+        named=tuple(name for name in idle if _named(model, trace, name)),
+    )
 
 
 def _scripted(model: nn.Module, name: str) -> bool:

@@ -35,7 +35,7 @@ def visit(
         raise ValueError(f"level is {' or '.join(map(repr, LEVELS))}, not {level!r}")
     if isinstance(target, Tensor):
         if inputs:
-            raise TypeError("a result tensor has been computed already: it takes no inputs")
+            raise TypeError("a tensor is already a result: it takes no inputs")
         found = walk_back(target)
     elif callable(target):
         model = unwrapped(target) if isinstance(target, nn.Module) else target

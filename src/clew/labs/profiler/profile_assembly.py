@@ -134,7 +134,7 @@ def _write_trace(found: Found, seen: Seen, folder: Path) -> None:
     seen.in_detail[-1].save(file)
     if file.stat().st_size > LARGEST_TRACE:
         file.unlink()
-        found.notes.append("the trace of the steps was too large to be kept")
+        found.notes.append("the trace of the steps was too large to save")
     else:
         found.files["chrome trace"] = TRACE
 

@@ -17,9 +17,10 @@ from clew.labs.snapshot.users_step.replay_lines import code_at
 MOST_SUSPECTS = 16  # that are described
 MOST_TRIALS = 4  # each costs a run of the step
 _CLEAN = "clean the data; this finds the samples: torch.isfinite(x).flatten(1).all(1)"
-_SINCE_WHEN = "look at how it was made or loaded, and at its last updates: torch.isfinite(parameter).all()"
+_SINCE_WHEN = "check how it was created or loaded, and its last updates: torch.isfinite(parameter).all()"
 _HIDDEN = (
-    "the value itself never reached the loss (a where or mask hid it), its gradient does: 0 times infinity "
+    "the value itself never reached the loss (a where or mask hid it), but its gradient did: 0 times "
+    "infinity "
     "is NaN. Make the argument safe before the operation: torch.log(torch.where(ok, x, 1.0))"
 )
 
@@ -79,8 +80,8 @@ def _others(event: Event, events: Sequence[Event]) -> list[str]:
         for e in sorted(events, key=lambda e: e.index)
         if e.kind == MADE and e.spot.op and (e.spot.op, e.spot.line) != (event.spot.op, event.spot.line)
     }
-    told = [f"{op} in line {line}" if line else op for op, line in list(places)[:3]]
-    return [f"later in the step these made non-finite values, too: {', '.join(told)}"] if told else []
+    told = [f"{op} on line {line}" if line else op for op, line in list(places)[:3]]
+    return [f"later in the step these also produced non-finite values: {', '.join(told)}"] if told else []
 
 
 def describe(event: Event, scope: Microscope, batch: int | None = None, *, hides: bool = False) -> Culprit:
@@ -90,10 +91,10 @@ def describe(event: Event, scope: Microscope, batch: int | None = None, *, hides
     if event.kind == CONSTANT:
         why, fix = "an infinity written on purpose (a mask) reached the result", "mask with a finite number"
         if event.label:
-            why = f"{event.label} holds infinite values, and they reached the result"
+            why = f"{event.label} contains infinite values, and they reached the result"
     elif not event.spot.op:
-        why = f"{event.label}, used on this line, holds NaN"
-        fix = "look at where it is made: it was not finite before it came here"
+        why = f"{event.label}, used on this line, contains NaN"
+        fix = "check where it is computed: it was already non-finite before this line"
     else:
         why, fix = explain(event)
     made = Culprit(
@@ -121,9 +122,9 @@ def _from_outside(event: Event, batch: int | None) -> Culprit:
     if event.kind == BATCH:
         which = f" in sample{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}" if rows else ""
         feature = f", feature {', '.join(map(str, indices[0][1:]))}" if len(indices[0]) > 1 and rows else ""
-        why, fix = f"the batch itself holds {kind}: {event.label}{which}{feature}", _CLEAN
+        why, fix = f"the batch itself contains {kind}: {event.label}{which}{feature}", _CLEAN
     else:
-        why, fix = f"the parameter {event.label} already held {kind} when the step began", _SINCE_WHEN
+        why, fix = f"the parameter {event.label} already contained {kind} when the step began", _SINCE_WHEN
     used = event.spot if event.kind == PARAMETER else None
     return Culprit(
         phase=event.kind,

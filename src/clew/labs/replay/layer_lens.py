@@ -19,7 +19,7 @@ from clew.labs.snapshot.op_recorder import ModulePaths, module_hooks
 from clew.labs.snapshot.users_step.replay_lines import code_at, in_replay, line_now
 from clew.measure.nested_tensors import tensors_in
 
-_FIX = "trace with level='op' to see which operation inside it makes the value"
+_FIX = "trace with level='op' to see which operation inside it produces the value"
 
 
 class LayerLens:
@@ -64,8 +64,8 @@ class LayerLens:
                         phase="batch",
                         op=f"input[{number}]",
                         result=result_kind(tensor),
-                        why=f"what the model is given holds {kind}: input[{number}]",
-                        fix="look at where it comes from: the data, or what was computed before",
+                        why=f"the model's input contains {kind}: input[{number}]",
+                        fix="check where it comes from: the data, or an earlier computation",
                         inputs=(stats_of(f"input[{number}]", tensor),),
                         elements=indices,
                         elements_of=f"input[{number}]",
@@ -138,12 +138,12 @@ class LayerLens:
         indices, count = bad_indices(bad)
         kind = type(call.module).__name__
         what = "gradient" if phase == "backward" else "output"
-        inside = " and come out of its parts" if next(call.module.children(), None) is not None else ""
-        why = f"finite values go into this {kind}{inside}, and its {what} is not finite"
+        inside = " and come out of its submodules" if next(call.module.children(), None) is not None else ""
+        why = f"finite values go into this {kind}{inside}, but its {what} is non-finite"
         if part is not None:
             name = self._paths.of(part.module)[1] or type(part.module).__name__
-            what = f"what it gives to {name}"
-            why = f"finite values go into this {kind}, and {what} is not finite"
+            what = f"its gradient for {name}"
+            why = f"finite values go into this {kind}, but {what} is non-finite"
         first = call.inputs[0].shape[:1] if call.inputs else ()
         self.culprits.append(
             Culprit(

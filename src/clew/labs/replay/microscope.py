@@ -246,7 +246,7 @@ class Microscope(OpRecorder):
         known = self._taint.get(_key(tensor))
         if known:
             return known
-        kind, label, tensor = self._known.get(_key(tensor), (CONSTANT, "a tensor made before", tensor))
+        kind, label, tensor = self._known.get(_key(tensor), (CONSTANT, "an earlier tensor", tensor))
         if kind == CONSTANT and has_nan(tensor):
             kind = MADE
         used = Spot("", spot.module, spot.root, spot.line, 0)  # first used there

@@ -163,7 +163,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         **_forward(*LOGS),
         fits=lambda k: k.any(0, _negative),
-        why="the logarithm of a negative number does not exist",
+        why="the logarithm of a negative number is undefined",
         fix="make the argument positive before the log: softplus, exp, or clamp(min=1e-8)",
     ),
     Reason(
@@ -181,14 +181,14 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         **_forward("sqrt", "rsqrt"),
         fits=lambda k: k.any(0, _negative),
-        why="the square root of a negative number does not exist",
+        why="the square root of a negative number is undefined",
         fix="clamp before the root: torch.sqrt(x.clamp(min=0) + 1e-8)",
     ),
     Reason(
         **_forward("rsqrt", "reciprocal"),
         fits=lambda k: k.any(0, _zero),
         why="one over 0 is infinite",
-        fix="add a small number below the line: 1 / (x + 1e-8)",
+        fix="add a small number to the divisor: 1 / (x + 1e-8)",
     ),
     Reason(
         **_forward("div"),
@@ -235,13 +235,13 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         **_forward("pow"),
         fits=lambda k: k.any(0, _negative) and k.event.result == "nan",
-        why="a negative number to a fractional power does not exist",
+        why="a negative number to a fractional power is undefined",
         fix="make the base positive: x.abs() ** p, or x.clamp(min=0) ** p",
     ),
     Reason(
         **_forward("softmax", "log_softmax", "scaled_dot_product_attention", "logsumexp"),
         fits=_masked_row,
-        why="a row is -infinity throughout: all of it is masked, and softmax has nothing to choose from",
+        why="a whole row is -infinity: all of it is masked, and softmax has nothing to choose from",
         fix="leave at least one position unmasked in every row, or mask with a large finite number (-1e9)",
     ),
     Reason(
@@ -267,7 +267,7 @@ REASONS: tuple[Reason, ...] = (
         **_forward("var", "std", "var_mean", "std_mean", "batch_norm"),
         fits=_one_element,
         why="the variance of a single element is 0 / 0",
-        fix="use unbiased=False (correction=0), or make sure of more than one element (drop_last=True)",
+        fix="use unbiased=False (correction=0), or make sure there is more than one element (drop_last=True)",
     ),
     Reason(
         **_forward("acos", "asin", "acosh", "atanh"),
@@ -278,7 +278,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         **_forward("mul", "matmul", "linear"),
         fits=lambda k: _has_infinity(k) and k.event.result == "nan",
-        why="0 times infinity is NaN: a masked value (-inf) met a 0",
+        why="0 times infinity is NaN: a masked value (-inf) was multiplied by 0",
         fix="use torch.where or masked_fill with a finite number instead of multiplying by a mask",
     ),
     Reason(
@@ -304,37 +304,38 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         **_backward("sqrt", "norm", "linalg_norm", "cdist"),
         fits=_any_zero,
-        why="the slope of a square root at 0 is infinite",
+        why="the derivative of a square root at 0 is infinite",
         fix="keep it away from 0: torch.sqrt(x + 1e-8); for a norm, (x * x).sum(dim).add(1e-8).sqrt()",
     ),
     Reason(
         **_backward("pow"),
         fits=_any_zero,
-        why="the slope of a power below 1 is infinite at 0",
+        why="the derivative of a power below 1 is infinite at 0",
         fix="keep the base away from 0: (x + 1e-8) ** p",
     ),
     Reason(
         **_backward(*LOGS, "reciprocal", "rsqrt"),
         fits=_any_zero,
-        why="the slope of {op} at 0 is infinite",
+        why="the derivative of {op} at 0 is infinite",
         fix="keep it away from 0 before the operation: x.clamp(min=1e-8)",
     ),
     Reason(
         **_backward("div"),
         fits=_any_zero,
-        why="the slope of a division is infinite where the divisor is 0",
+        why="the derivative of a division is infinite where the divisor is 0",
         fix="replace the divisor before dividing: torch.where(y == 0, 1.0, y), or y + 1e-8",
     ),
     Reason(
         **_backward("acos", "asin", "atanh", "acosh"),
         fits=lambda k: True,
-        why="the slope of {op} is infinite at the edge, where its argument is 1 or -1",
+        why="the derivative of {op} is infinite at the edge, where its argument is 1 or -1",
         fix="clamp the argument inside the edge: x.clamp(-1 + 1e-6, 1 - 1e-6)",
     ),
     Reason(
         **_backward("std", "var", "batch_norm"),
         fits=_any_zero,
-        why="the slope of a standard deviation is infinite where all elements are equal, or there is one",
+        why="the derivative of a standard deviation is infinite where all elements are equal, or there "
+        "is one",
         fix="torch.sqrt(x.var(...) + 1e-8), and more than one element",
     ),
     Reason(
@@ -383,7 +384,7 @@ def explain(event: Event) -> tuple[str, str]:
         what = "backward" if event.phase == "backward" else "forward"
         name = event.spot.custom
         return (
-            f"the {what} of the custom function {name} makes it ({event.inner_op}) of finite values",
+            f"the {what} of the custom function {name} produces it ({event.inner_op}) from finite values",
             f"check {name}.{what} where its input is 0 or very large; torch.autograd.gradcheck helps",
         )
     for reason in REASONS:
@@ -399,4 +400,4 @@ def _in_general(event: Event, look: Look) -> tuple[str, str]:
         return why, _HIGH_VALUES
     inner = f" ({event.inner_op} in it)" if event.phase == "backward" else ""
     why = f"finite inputs, up to {look.largest():.4g} in size, give NaN{inner}"
-    return why, "look at the inputs below: one of them is outside of what this operation is defined for"
+    return why, "check the inputs below: one of them is outside the domain of this operation"

@@ -37,7 +37,7 @@ class NumericsReport:
 
     def __str__(self) -> str:
         if not self.culprits:
-            return "every value that was traced is finite"
+            return "every traced value is finite"
         when = [f"step {step}: " for step in self.steps] or [""] * len(self.culprits)
         return "\n\n".join(w + as_text(culprit) for w, culprit in zip(when, self.culprits, strict=True))
 
@@ -94,9 +94,9 @@ def as_text(culprit: Culprit) -> str:
     if culprit.code:
         lines.append(f"     {culprit.code}")
     if culprit.call:
-        lines.append(f"  in call {culprit.call[0]} of {culprit.call[1]} of this line")
+        lines.append(f"  in call {culprit.call[0]} of {culprit.call[1]} on this line")
     for row in culprit.inputs:
-        bad = f", {row.nonfinite} not finite" if row.nonfinite else ""
+        bad = f", {row.nonfinite} non-finite" if row.nonfinite else ""
         lines.append(f"  {row.name}: {row.dtype} {row.shape}, from {row.min:.4g} to {row.max:.4g}{bad}")
     if culprit.elements:
         places = ", ".join(str(list(e)) for e in culprit.elements[:3])

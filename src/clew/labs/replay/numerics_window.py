@@ -5,6 +5,7 @@ from __future__ import annotations
 from clew.hooks.entry.sink import Sink
 from clew.labs.replay.numerics_report import NumericsReport, NumericsTrace
 from clew.labs.replay.replay_alarm import plain
+from clew.records.facts.nan_facts import TracedFact
 
 
 class TraceWindow:
@@ -39,5 +40,5 @@ class TraceWindow:
     def _write(self, step: int) -> None:
         culprits = self._trace.report().culprits
         for culprit in culprits[len(self._steps) :]:
-            self._sink.fact("traced", step, plain(culprit))
+            self._sink.fact(TracedFact.fact_kind, step, plain(culprit))
             self._steps.append(step)

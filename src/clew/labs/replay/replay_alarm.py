@@ -17,12 +17,13 @@ from clew.labs.snapshot.users_step.loss_origin import frame_of, returned_from
 from clew.labs.snapshot.users_step.replay_lines import Line
 from clew.measure.rng import Rng
 from clew.records.codec import json_float
+from clew.records.facts.nan_facts import CulpritFact
 
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
 MOST_REPLAYS = 2  # in a run: once for the loss, once for the gradients
-SEVERAL = "a step of one of several processes is not run again: the others would wait for it"
+SEVERAL = "with several processes a step is not replayed: the others would wait for it"
 
 
 class Alarm:
@@ -42,7 +43,7 @@ class Alarm:
         with unwatched(self._watcher):
             found = Answer(None, SEVERAL) if distributed() else answer(held)
             self._found = found.culprit is not None
-            self._watcher.sink.fact("culprit", step, to_fact(where, found))
+            self._watcher.sink.fact(CulpritFact.fact_kind, step, to_fact(where, found))
             for listener in self.listeners:
                 listener(held, found)
         held.frame = held.delivered = None

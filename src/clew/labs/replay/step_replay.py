@@ -34,10 +34,10 @@ from clew.labs.snapshot.users_step.replay_lines import BOUNDARIES
 from clew.measure.nested_tensors import tensors_in
 
 MOST_FRAMES = 4  # functions whose variables may name a tensor
-_EAGER = "the compiled model was run again as it is written, without the compiler"
-_MADE_SO = "look at its initialisation, or at what was loaded into it: torch.isfinite(parameter).all()"
+_EAGER = "the compiled model was replayed without the compiler"
+_MADE_SO = "check its initialisation, or the loaded values: torch.isfinite(parameter).all()"
 _UPDATED = "lower the learning rate or clip the gradient; with Adam keep eps above 0"
-_MODEL_ALONE = "the model alone was run again: the code of the loss could not be ({reason})"
+_MODEL_ALONE = "only the model was replayed: the code of the loss could not be ({reason})"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _bad_from_outside(held: HeldStep) -> Answer | None:
     if any(type(p) not in (Tensor, nn.Parameter) for c in held.calls for p in c.module.parameters()):
         return Answer(None, "the parameters are spread over several processes")
     if any(p.device.type != "cpu" for p, _ in held.parameters):
-        return Answer(None, "on an accelerator a step is not run again")
+        return Answer(None, "on an accelerator a step is not replayed")
     return None
 
 
@@ -130,7 +130,7 @@ class _Replay:
                 with scope:
                     found = _recipe_again(held, made, scope) if made else _models_again(held, scope)
             except Exception as error:  # the user's code may fail in any way the second time
-                raise _FailedError(f"running the step again failed ({_first_line(error)})") from error
+                raise _FailedError(f"replaying the step failed ({_first_line(error)})") from error
             finally:
                 if made:
                     made.namespace.clear()
@@ -156,11 +156,11 @@ class _Replay:
     # -- in words --
 
     def _why_nothing(self, found: Found) -> str:
-        reason = found.reason or "running the step again gave finite values"
+        reason = found.reason or "replaying the step gave finite values"
         if self._refused:
-            reason = f"{reason}; the code of the loss was not run: {self._refused}"
+            reason = f"{reason}; the code of the loss was not replayed: {self._refused}"
         if self._held.changed:
-            return f"{self._changed()}. With what is there now {reason}"
+            return f"{self._changed()}. With the present values, {reason}"
         if found.drawn:
             return f"{reason}: {_drawn(found.drawn)}"
         return reason
@@ -168,13 +168,13 @@ class _Replay:
     def _not_covered(self, culprit: Culprit, statement: ast.stmt) -> str:
         code = ast.unparse(statement).splitlines()[0]
         return (
-            f"{culprit.op} was not finite before the part that was run again; it is computed in line "
+            f"{culprit.op} was already non-finite before the replayed part; it is computed on line "
             f"{statement.lineno}, {shortened(code, 100)}"
         )
 
     def _changed(self) -> str:
         names = dict.fromkeys(_name_of(t, self._held) for t in self._held.changed)
-        return f"{', '.join(names)} was written to in place after the model was given it"
+        return f"{', '.join(names)} was changed in place after the model got it"
 
     def _told(self, culprit: Culprit, found: Found) -> Culprit:
         held = self._held
@@ -188,16 +188,14 @@ class _Replay:
         if culprit.phase == PARAMETER:
             culprit = since_when(culprit, held)
         if held.changed and not exactly:
-            notes.append(f"{self._changed()}: run again, the model got what is there now")
+            notes.append(f"{self._changed()}: in the replay, the model got the present values")
             culprit = replace(culprit, samples=(), elements=(), element_values=())
             same = False
         elif found.drawn and not exactly:
-            notes.append(
-                f"run again with other random numbers than the step had drawn: {_drawn(found.drawn)}"
-            )
+            notes.append(f"replayed with different random numbers than in the step: {_drawn(found.drawn)}")
             same = False
         elif not same:
-            notes.append(f"run again, the loss was {found.loss:.6g} instead of {held.loss_value:.6g}")
+            notes.append(f"in the replay, the loss was {found.loss:.6g} instead of {held.loss_value:.6g}")
         return replace(culprit, notes=tuple(notes), reproduced=same, micro_batch=held.micro_batch)
 
 
@@ -215,19 +213,19 @@ def shortened(text: str, most: int) -> str:
 
 
 def _drawn(generators: Sequence[str]) -> str:
-    return f"random numbers of {' and '.join(generators)} were drawn, whose state was not held"
+    return f"random numbers of {' and '.join(generators)} were used, whose state was not saved"
 
 
 def since_when(culprit: Culprit, held: HeldStep) -> Culprit:
     """A parameter that was not finite when the step began: was it an update, as far as that is known?"""
     kind = "NaN" if culprit.result == "nan" else "infinite values"
-    told = f"the parameter {culprit.op} already held {kind}"
+    told = f"the parameter {culprit.op} already contained {kind}"
     seen = held.measured.get(culprit.op)
     if not is_optimised(culprit.op, held):
-        why = f"{told}, and no optimizer updates it: it was made or loaded so"
+        why = f"{told}, and no optimizer updates it: it was created or loaded that way"
         return replace(culprit, why=why, fix=_MADE_SO)
     if held.step == 0 or seen == (0, False):
-        why = f"the parameter {culprit.op} was not finite before the first step"
+        why = f"the parameter {culprit.op} was non-finite before the first step"
         return replace(culprit, why=why, fix=_MADE_SO)
     if seen is not None:
         finite, when = seen[1], f"an update since step {seen[0]}"
@@ -235,8 +233,8 @@ def since_when(culprit: Culprit, held: HeldStep) -> Culprit:
             when = f"an update before step {seen[0]}"
         elif seen[0] == held.step - 1:
             when = "the last update"
-        return replace(culprit, why=f"{told}: {when} put them there", fix=_UPDATED, by_update=True)
-    return replace(culprit, why=f"{told} when the step began; since when is not known")
+        return replace(culprit, why=f"{told}: {when} produced them", fix=_UPDATED, by_update=True)
+    return replace(culprit, why=f"{told} when the step began; it is unknown since when")
 
 
 def is_optimised(name: str, held: HeldStep) -> bool:
@@ -256,7 +254,7 @@ def _recipe_again(held: HeldStep, made: Recipe, scope: Microscope) -> Found:
     if is_bad(loss):
         return Found([loss], value)
     if held.where == "loss":
-        return Found([], value, "running the step again gave a finite loss")
+        return Found([], value, "replaying the step gave a finite loss")
     return Found(_bad_gradients(loss, held, made), value)
 
 
@@ -276,7 +274,7 @@ def _models_again(held: HeldStep, scope: Microscope) -> Found:
             continue  # its input was made by another model
         output = unwrap(call.module)(*call.args, **call.kwargs)
         bad += [t for t in tensors_in(output) if is_bad(t)]
-    return Found(bad, reason="" if bad else "the model's own forward is finite when run again")
+    return Found(bad, reason="" if bad else "the model's own forward is finite in the replay")
 
 
 BOUNDARIES.update((_recipe_again.__code__, _models_again.__code__))

@@ -29,7 +29,7 @@ from clew.measure.rng import seed_all
 
 MOST_BYTES = 512 * 2**20  # of arrays copied with a dataset
 DEPTH = 6  # of datasets inside datasets, and of their lists
-LOADER_HINT = "feed the training from a DataLoader over a map-style dataset"
+LOADER_HINT = "train from a DataLoader over a map-style dataset"
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,16 @@ def source(subject: Subject) -> Source:
     """A fresh copy; raises CannotJudge where there is no dataset that can be read by index."""
     loader, dataset = subject.loader, subject.dataset
     if loader is None or dataset is None:
-        raise CannotJudge(subject.reasons.get("loader", "no DataLoader was seen"), LOADER_HINT)
+        raise CannotJudge(subject.reasons.get("loader", "no DataLoader was found"), LOADER_HINT)
     if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__"):
         raise CannotJudge("the dataset can't be read by index", LOADER_HINT)
     if getattr(loader, "batch_sampler", None) is None:
-        raise CannotJudge("the dataset makes its batches itself")
+        raise CannotJudge("the dataset creates its own batches")
     dataset, collate = copied((dataset, loader.collate_fn))
     try:
         length = len(dataset)
     except TypeError as error:
-        raise CannotJudge("the length of the dataset is not known") from error
+        raise CannotJudge("the length of the dataset is unknown") from error
     if length < 1:
         raise CannotJudge("the dataset is empty")
     size = getattr(loader, "batch_size", None) or (subject.batches[0].size if subject.batches else 16)
@@ -77,7 +77,7 @@ def copied(what: Any) -> Any:
     """A deep copy; files mapped into memory are shared."""
     memo: dict[int, Any] = {}
     if _bytes(what, memo, DEPTH, set()) > MOST_BYTES:
-        raise CannotJudge("the dataset is too large to be copied, and reading it might change it")
+        raise CannotJudge("the dataset is too large to copy, and reading it might change it")
     try:
         return copy.deepcopy(what, memo)
     except Exception as error:  # a dataset may hold anything

@@ -15,6 +15,8 @@ from clew.measure.nested_tensors import tensors_in
 
 _OVERWRITING = {"copy_", "fill_", "zero_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_"}
 
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes of an element
+
 
 @lru_cache(maxsize=4096)
 def writes_of(func: Any) -> tuple[tuple[int, str], ...]:
@@ -99,8 +101,14 @@ def same_values(tensor: Tensor, values: Tensor) -> bool:
     """Bit by bit, where that can be asked: unchanged memory is not written to, as it may be read-only."""
     if tensor.shape != values.shape or tensor.dtype != values.dtype:
         return False
-    plain = type(tensor) in (Tensor, nn.Parameter) and tensor.layout is torch.strided
-    return plain and torch.equal(tensor.detach(), values)
+    if type(tensor) not in (Tensor, nn.Parameter) or tensor.layout is not torch.strided:
+        return False
+    if not tensor.is_floating_point() and not tensor.is_complex():
+        return torch.equal(tensor.detach(), values)
+    bits = _BITS.get(tensor.element_size())  # as numbers, 0.0 and -0.0 would be the same, and NaN would not
+    if bits is None or tensor.is_neg() or tensor.is_conj():
+        return False
+    return torch.equal(tensor.detach().view(bits), values.view(bits))
 
 
 def _write(tensor: Tensor, values: Tensor) -> None:

@@ -49,7 +49,7 @@ def labels_of(subject: Subject, batch: Batch) -> Labels:
     rows = target.detach().cpu().reshape(len(target), -1)
     whole = not rows.is_floating_point()
     if target.dim() > 2 or (whole and rows.shape[1] > 1 and not _zeros_and_ones(rows)):
-        raise CannotJudge("there is a target for every position, not one for each sample")
+        raise CannotJudge("the targets are per position, not per sample")
     if rows.shape[1] == 1:
         return _single(rows.flatten(), target, numeric=bool(kinds & _OF_NUMBERS))
     if _zeros_and_ones(rows):
@@ -62,7 +62,7 @@ def labels_of(subject: Subject, batch: Batch) -> Labels:
 def _single(column: Tensor, target: Tensor, *, numeric: bool) -> Labels:
     if not column.is_floating_point() and not numeric:
         if int(column.min()) < 0 or int(column.max()) >= MOST_CLASSES:
-            raise CannotJudge("the targets are whole numbers that are no class indices")
+            raise CannotJudge("the targets are integers but not class indices")
         return Labels(CLASSES, column.long(), target)
     if _zeros_and_ones(column) and not numeric:
         return Labels(CLASSES, column.long(), target)
@@ -71,7 +71,7 @@ def _single(column: Tensor, target: Tensor, *, numeric: bool) -> Labels:
 
 def _finite(values: Tensor) -> Tensor:
     if not torch.isfinite(values).all():
-        raise CannotJudge("some targets are not finite")
+        raise CannotJudge("some targets are non-finite")
     return values
 
 
@@ -89,8 +89,8 @@ def _target(batch: Batch) -> Tensor:
     if found:
         raise CannotJudge("there are several targets")
     if any(role == BOTH for _, role in by_sample):
-        raise CannotJudge("the input is its own target: there are no labels")
-    raise CannotJudge("no target was seen that goes with each sample", PAIR_HINT)
+        raise CannotJudge("the input is also the target: there are no labels")
+    raise CannotJudge("no target per sample was found", PAIR_HINT)
 
 
 def _losses(subject: Subject) -> set[str]:
@@ -112,5 +112,5 @@ def inputs_of(batch: Batch) -> list[Tensor]:
         if role in (INPUT, BOTH) and dim == 0
     ]
     if not found:
-        raise CannotJudge("no input was seen that goes with each sample", PAIR_HINT)
+        raise CannotJudge("no input per sample was found", PAIR_HINT)
     return found

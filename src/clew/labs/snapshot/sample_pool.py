@@ -47,7 +47,7 @@ def captured(subject: Subject) -> Pool:
     try:
         return Pool(joined(subject.batches), whole=False, drawn=False)
     except RuntimeError as error:
-        raise CannotJudge("the batches are of different shapes and can't be joined") from error
+        raise CannotJudge("the batches have different shapes and can't be joined") from error
 
 
 def _drawn(subject: Subject, clock: Clock) -> Pool:
@@ -91,10 +91,10 @@ def joined_raw(raws: Sequence[Any], size: int) -> tuple[list[Any], Any]:
     columns = [tree_flatten(raw) for raw in raws]
     shape = columns[0][1]
     if any(other != shape for _, other in columns):
-        raise CannotJudge("the loader's batches differ in form")
+        raise CannotJudge("the loader's batches differ in structure")
     leaves = [_cat([column[n] for column, _ in columns]) for n in range(len(columns[0][0]))]
     if any(isinstance(leaf, Tensor) and len(leaf) != size for leaf in leaves):
-        raise CannotJudge("the loader's tensors are not by sample")
+        raise CannotJudge("the loader's tensors have no entry per sample")
     return leaves, shape
 
 
@@ -102,11 +102,11 @@ def _cat(parts: Sequence[Any]) -> Any:
     if not isinstance(parts[0], Tensor):
         return parts[0]
     if parts[0].dim() == 0:
-        raise CannotJudge("the loader's tensors are not by sample")
+        raise CannotJudge("the loader's tensors have no entry per sample")
     try:
         return torch.cat(list(parts))
     except RuntimeError as error:
-        raise CannotJudge("the loader's batches are of different shapes") from error
+        raise CannotJudge("the loader's batches have different shapes") from error
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _match(own: Tensor, dim: int | None, raw: Sequence[Tensor], *, whole: bool) 
 
 def _known(made: Tensor | None) -> Tensor:
     if made is None:
-        raise CannotJudge("the loader's batches are of different shapes")
+        raise CannotJudge("the loader's batches have different shapes")
     return made
 
 

@@ -19,7 +19,7 @@ from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.step_snapshot import StepSnapshot, TrainingState
 from clew.labs.snapshot.time_limit import CannotJudge
 
-STEP_HINT = "give the step as a function: clew.examine(model, step=lambda batch: loss, batch_or_loader=batch)"
+STEP_HINT = "pass the step as a function: clew.examine(model, step=lambda batch: loss, batch_or_loader=batch)"
 
 
 @dataclass
@@ -51,21 +51,23 @@ class Subject:
     def model(self) -> nn.Module:
         """The one model; raises where there are several."""
         if len(self.models) != 1:
-            what = "no model was seen" if not self.models else f"{len(self.models)} models are trained"
+            what = "no model was found" if not self.models else f"{len(self.models)} models are trained"
             raise CannotJudge(what)
         return next(iter(self.models.values()))
 
     @property
     def optimizer(self) -> Optimizer:
         if len(self.optimizers) != 1:
-            what = "no optimizer was seen" if not self.optimizers else "several optimizers take turns"
+            what = "no optimizer was found" if not self.optimizers else "several optimizers take turns"
             raise CannotJudge(what)
         return self.optimizers[0]
 
     def batch(self) -> Batch:
         """The first batch; raises without one."""
         if not self.batches:
-            raise CannotJudge(self.reasons.get("batches", "no batch was seen"), self.hints.get("batches", ""))
+            raise CannotJudge(
+                self.reasons.get("batches", "no batch was found"), self.hints.get("batches", "")
+            )
         return self.batches[0]
 
     def need_step(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clew.records.facts.fact import TypedFact
-from clew.records.loader_speed import Paddings, Sizes, Speeds, Stages, Sweep
+from clew.records.loader_speed import Measured, Paddings, Sizes, Speeds, Stages, Sweep
 
 
 @dataclass(frozen=True)
@@ -89,3 +89,15 @@ class PaddingFact(TypedFact):
     file: str | None = None
     line: int | None = None
     measured: Paddings | None = None
+
+
+def measured_facts(measured: Measured) -> list[TypedFact]:
+    """One for each part that was measured."""
+    where = (measured.loader, measured.file, measured.line)
+    found: list[TypedFact] = []
+    found += [SpeedFact(*where, measured.speeds)] if measured.speeds is not None else []
+    found += [StagesFact(*where, measured.stages)] if measured.stages is not None else []
+    found += [SizesFact(*where, measured.sizes)] if measured.sizes is not None else []
+    found += [SweepFact(*where, measured.sweep)] if measured.sweep is not None else []
+    found += [PaddingFact(*where, measured.paddings)] if measured.paddings is not None else []
+    return found

@@ -8,6 +8,7 @@ from typing import Any
 
 from clew.records.codec import keyed, sparse, unwritten
 from clew.records.facts.fact import TypedFact
+from clew.records.site import Site
 
 Shape = tuple[int, ...]
 
@@ -55,7 +56,15 @@ class OutputFact(TypedFact):
     logged: bool = False
     clamped: bool = False
     picked: bool = False
-    shape: Shape | None = None
+    shape: Shape = ()
+    step: int = unwritten(0)
+
+    @property
+    def classes(self) -> int | None:
+        """Size of the class dimension."""
+        if not self.shape:
+            return None
+        return self.shape[1] if len(self.shape) > 1 else self.shape[0]
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,20 @@ class LossFailedFact(TypedFact):
     target_min: float | None = sparse()
     target_max: float | None = sparse()
     target_nan: bool | None = sparse()
+    step: int = unwritten(0)
+
+    @property
+    def site(self) -> Site:
+        return Site(op=self.kind, file=self.file, line=self.line, phase="train")
+
+    def number(self, name: str) -> float:
+        """A recorded number; NaN if it is not there."""
+        value = getattr(self, name)
+        return float("nan") if value is None else float(value)
+
+    def shape(self, name: str) -> Shape:
+        found: Shape | None = getattr(self, f"{name}_shape")
+        return found or ()
 
 
 @dataclass(frozen=True)
@@ -128,6 +151,12 @@ class LabelsFact(TypedFact):
     file: str | None = None
     line: int | None = None
     counts: tuple[tuple[int, int, int], ...] = ()
+    step: int = unwritten(0)
+
+    @property
+    def whole_counts(self) -> tuple[tuple[int, int, int], ...]:
+        """The counts that can be: no class was seen less than never."""
+        return tuple(row for row in self.counts if row[1] >= 0 and row[2] >= 0)
 
 
 @dataclass(frozen=True)

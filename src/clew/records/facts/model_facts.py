@@ -187,8 +187,8 @@ class GraphFact(TypedFact):
     cut_rows: tuple[CutRow, ...] = keyed("cuts", ())
     unregistered: tuple[UnregisteredRow, ...] = ()
     norms: tuple[NormRow, ...] = ()
-    forward_only: bool | None = sparse()
-    named: tuple[str, ...] | None = sparse()
+    forward_only: bool = False
+    named: tuple[str, ...] = ()
     step: int = unwritten(0)
 
     @property

@@ -95,6 +95,6 @@ class KeptDataFact(TypedFact):
     attribute: str = ""
     of: str = ""
     items: int = 0
-    numbers: float = 0.0
+    numbers: int = 0
     seconds: float | None = sparse()
     needed: float | None = sparse()

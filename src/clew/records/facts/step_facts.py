@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from clew.records.codec import keyed, sparse
 from clew.records.facts.fact import TypedFact
+from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,14 @@ class LoaderFact(TypedFact):
 
     fact_kind = "loader"
 
-    index: int | None = None
+    index: int = -1
     file: str | None = None
     line: int | None = None
     batch_size: int | None = None
-    num_workers: int = 0
+    workers: int = keyed("num_workers", 0)
     shuffle: bool | None = None
     sampler: str = ""
-    dataset: str = ""
+    dataset: str = "the dataset"
     length: int | None = None
     drop_last: bool = False
     pin_memory: bool = False
@@ -153,6 +154,15 @@ class LoaderFact(TypedFact):
     generator: str | None = None
     random: bool = False
     worker_init: str | None = None
+
+    @property
+    def site(self) -> Site:
+        """The line that iterates over it."""
+        return Site(op="loader", file=self.file, line=self.line)
+
+    @property
+    def has_several_batches(self) -> bool:
+        return bool(self.length and self.batch_size and self.length > self.batch_size)
 
 
 @dataclass(frozen=True)

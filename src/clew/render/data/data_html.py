@@ -118,7 +118,7 @@ def _fields(shown: PipelineLook) -> str:
 
 
 def _way(way: Way) -> str:
-    seeded = f", random ones drawn under the seed {way.seed}" if any(s.random for s in way.stages) else ""
+    seeded = f", with random numbers from seed {way.seed}" if any(s.random for s in way.stages) else ""
     error = f'<p class="error">{text(way.error)}</p>' if way.error else ""
     rows = "".join(_stage(stage, way.stages[:n]) for n, stage in enumerate(way.stages))
     return f"<p>sample {way.index}, stage by stage{seeded}</p><table>{rows}</table>{error}"

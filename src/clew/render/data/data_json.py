@@ -96,7 +96,7 @@ def said(part: Part) -> str:
     shape = "×".join(str(n) for n in part.shape) if part.shape else ""
     words = [word for word in (shape, part.dtype or part.type) if word]
     values = f", {part.low:.4g} to {part.high:.4g}" if part.low is not None and part.high is not None else ""
-    bad = f", {part.bad} not finite" if part.bad else ""
+    bad = f", {part.bad} non-finite" if part.bad else ""
     if part.text and not part.shape:
         return f"{part.dtype or part.type} {part.text[:40]}"
     return " ".join(words) + values + bad

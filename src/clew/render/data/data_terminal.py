@@ -86,4 +86,4 @@ def _draw_findings(screen: Screen, report: Report, full: bool) -> None:
         screen.blank()
         judged = len(report.verdict.ruled_out)
         good = screen.text(f"{screen.glyphs.good} nothing wrong found", "bold green")
-        screen.block(screen.join(good, f" by {judged} checks of the data"))
+        screen.block(screen.join(good, f" by {judged} data checks"))

@@ -33,14 +33,14 @@ def briefly(part: Part) -> str:
     if part.low is None or part.high is None:
         return f"{_kind([part])} {neutral(part.text, 40)!r}" if part.text else _kind([part])
     values = f"{part.low:.4g} to {part.high:.4g}" if part.low != part.high else f"{part.low:.4g}"
-    return f"{_kind([part])}, {values}" + (f", {part.bad} not finite" if part.bad else "")
+    return f"{_kind([part])}, {values}" + (f", {part.bad} non-finite" if part.bad else "")
 
 
 def _kind(parts: Sequence[Part]) -> str:
     if all(part.type == "str" and part.shape for part in parts):
         lengths = [part.shape[0] for part in parts if part.shape]
         few, many = min(lengths), max(lengths)
-        return f"text of {few} characters" if few == many else f"text of {few} to {many} characters"
+        return f"text, {few} characters" if few == many else f"text, {few} to {many} characters"
     shapes = list(dict.fromkeys(part.shape for part in parts))
     types = list(dict.fromkeys(type_of(part) for part in parts))
     shape = times(shapes[0]) if len(shapes) == 1 else _varying([s for s in shapes if s is not None])
@@ -55,7 +55,7 @@ def type_of(part: Part) -> str:
 
 def _varying(shapes: Sequence[tuple[int, ...]]) -> str:
     if not shapes or len({len(s) for s in shapes}) != 1:
-        return "of different shapes"
+        return "different shapes"
     pairs = [(min(axis), max(axis)) for axis in zip(*shapes, strict=True)]
     return "×".join(str(a) if a == b else f"({a}–{b})" for a, b in pairs)
 
@@ -70,7 +70,7 @@ def _values(parts: Sequence[Part], low: float, high: float) -> list[str]:
         std = sum(p.std for p in many if p.std is not None) / len(many)
         words.append(f"mean {mean:.3g}, std {std:.3g}")
     bad = sum(part.bad for part in parts)
-    return [*words, f"{bad} not finite"] if bad else words
+    return [*words, f"{bad} non-finite"] if bad else words
 
 
 def times(shape: tuple[int, ...] | None) -> str:

@@ -18,9 +18,9 @@ WIDE = 20
 MOST_INDICES = 12
 TITLES = {
     "sample": "a sample could not be read",
-    "collate": "samples could not be put together to a batch",
+    "collate": "samples could not be collated into a batch",
     "killed": "a loader's worker died",
-    "unpicklable": "a dataset can't be sent to its workers",
+    "unpicklable": "a dataset can't be pickled for its workers",
     "not reproduced": "a loader's worker failed",
 }
 
@@ -60,7 +60,7 @@ def _sample(failure: Failure) -> str:
         return ""
     some = ", ".join(str(index) for index in failure.indices[:MOST_INDICES])
     more = " …" if len(failure.indices) > MOST_INDICES else ""
-    return f"one of the batch {some}{more}{of}"
+    return f"one of the samples {some}{more}{of}"
 
 
 def _draw_look(screen: Screen, failure: Failure) -> None:

@@ -54,9 +54,9 @@ def _draw_title(screen: Screen, shown: PipelineLook) -> None:
 def described(shown: PipelineLook) -> list[str]:
     """Dataset, order, batches and workers."""
     if shown.kind == "model":
-        return ["no DataLoader was seen; these are the model's inputs"]
+        return ["no DataLoader was found; these are the model's inputs"]
     if shown.kind == "batches":
-        return ["batches that were handed over"]
+        return ["batches passed in directly"]
     many = f", {shown.length:,} samples" if shown.length is not None else ""
     order = {True: "shuffled", False: "in order", None: ""}[shown.shuffled]
     size = f"batches of {shown.batch_size}" if shown.batch_size else ""

@@ -63,20 +63,26 @@ def rate_rows(speeds: Speeds) -> list[list[str]]:
 
 def limits(speeds: Speeds) -> str:
     """What to work on: the loader, the model, or neither."""
-    waits = "" if speeds.wait is None else f"; {share(speeds.wait)} of the time of both is waiting for data"
+    waits = "" if speeds.wait is None else f"; training waits for data {share(speeds.wait)} of the time"
     started = ""
     if speeds.workers and speeds.startup >= STARTUP and not speeds.persistent:
-        started = f"; workers take {span(speeds.startup)} to start, at the beginning of every epoch"
+        started = f"; workers take {span(speeds.startup)} to start in every epoch"
     limited = speeds.limited_by
     if not limited or speeds.loader is None or speeds.model is None:
         return started.removeprefix("; ")
     if limited == LOADER:
         ratio = speeds.model.median / speeds.loader.median
-        return f"the loader limits: the {speeds.step} could take {ratio:.2g} times as many{waits}{started}"
+        return (
+            f"the loader is the bottleneck: the {speeds.step} could take {ratio:.2g} times as "
+            f"many{waits}{started}"
+        )
     if limited == EVEN:
-        return f"loader and {speeds.step} are alike{waits}{started}"
+        return f"loader and {speeds.step} are about equally fast{waits}{started}"
     ratio = speeds.loader.median / speeds.model.median
-    return f"the {speeds.step} limits: the loader could deliver {ratio:.2g} times as many{waits}{started}"
+    return (
+        f"the {speeds.step} is the bottleneck: the loader could deliver {ratio:.2g} times as "
+        f"many{waits}{started}"
+    )
 
 
 def moving_line(moving: Moving, workers: int) -> str:
@@ -84,7 +90,7 @@ def moving_line(moving: Moving, workers: int) -> str:
     ways = [
         f"{weight(size)} {how}"
         for size, how in (
-            (moving.shared, "by shared memory"),
+            (moving.shared, "through shared memory"),
             (moving.piped if moving.piped > 1000 else 0, "pickled"),
         )
         if size
@@ -101,17 +107,21 @@ def sweep_line(sweep: Sweep) -> str:
         return "no two settings could be compared"
     how = f"num_workers={best.workers}" + (f", prefetch_factor={best.prefetch}" if best.prefetch else "")
     if best == now or now is None or now.rate is None:
-        same = "as it is: nothing tried is clearly faster" if best == now else "the best of those tried"
+        same = (
+            "the current setting: nothing that was measured is clearly faster"
+            if best == now
+            else "the best of the measured settings"
+        )
         return f"{how}: {same}"
     ratio = best.rate.median / now.rate.median
     if ratio < 1 + LITTLE:
-        return f"{how} does as well as what is set now"
+        return f"{how} is as fast as the current setting"
     if sweep.gain is None:
         return (
-            f"{how}: the loader alone is {ratio:.2g} times as fast; training gains at most what it waits now"
+            f"{how}: the loader alone is {ratio:.2g} times as fast; training gains at most its waiting time"
         )
     if sweep.gain < LITTLE:
-        return f"{how} is no clear gain for training"
+        return f"{how}: no clear gain for training"
     return f"{how}: a training step takes {share(sweep.gain)} less time"
 
 
@@ -125,9 +135,9 @@ def _padding_line(one: Padding) -> str:
     if max(longest, bucketed) < LITTLE:
         return ""
     named = f"field {one.field}" if one.field.isdigit() else one.field
-    said = f"{named}: {share(one.share)} of its elements are filler"
+    said = f"{named}: {share(one.share)} of its elements are padding"
     if longest >= LITTLE:
-        said += f"; padding each batch to its own longest saves {share(longest)} of them all"
+        said += f"; padding each batch to its longest sample saves {share(longest)} of all elements"
     if bucketed >= longest + LITTLE:
-        said += f"; batches of like lengths save {share(bucketed)}"
+        said += f"; batches of similar lengths save {share(bucketed)}"
     return said

@@ -22,9 +22,7 @@ def draw_way(screen: Screen, way: Way, name: str) -> None:
     title = screen.text(f"sample {way.index}", "bold")
     screen.block(screen.join(title, f" of {neutral(name, 60)}, stage by stage"))
     if any(stage.random for stage in way.stages):
-        screen.block(
-            screen.text(f"random stages were drawn once, under the seed {way.seed}", "dim"), indent=INDENT
-        )
+        screen.block(screen.text(f"random stages ran once, with seed {way.seed}", "dim"), indent=INDENT)
     before = None
     for stage in way.stages:
         screen.blank()
@@ -66,5 +64,5 @@ def _change(screen: Screen, stage: StageLook, before: StageLook | None) -> str:
     made = briefly(stage.made) if stage.made is not None else "nothing"
     given = briefly(stage.given) if stage.given is not None and stage.kind != READ else ""
     if before is not None and before.made is not None and made == briefly(before.made):
-        return f"{made}, as before" if stage.kind == READ else f"{made}: the same shape and range"
+        return f"{made}, unchanged" if stage.kind == READ else f"{made}: same shape and range"
     return made if not given or given == made else f"{given} {screen.glyphs.arrow} {made}"

@@ -83,7 +83,7 @@ def _draw_speeds(screen: Screen, name: str, speeds: Speeds) -> None:
     if rows:
         draw_table(screen, columns, rows, indent=INDENT)
     else:
-        screen.block("no batch came", indent=INDENT)
+        screen.block("no batch was loaded", indent=INDENT)
     said = limits(speeds)
     if said:
         screen.block(said, indent=INDENT, label=screen.glyphs.arrow, column=len(screen.glyphs.arrow) + 1)
@@ -106,11 +106,11 @@ def _draw_stages(screen: Screen, stages: Stages, *, full: bool) -> None:
     draw_table(screen, columns, [_stage_row(screen, stage) for stage in shown], indent=INDENT)
     left = [stage for stage in stages.stages if stage not in shown]
     if left:
-        rest = f"and {len(left)} more with {share(sum(stage.share for stage in left))} together"
+        rest = f"and {len(left)} more, {share(sum(stage.share for stage in left))} in total"
         screen.block(screen.text(rest, "dim"), indent=INDENT)
     slowest = max(stages.stages, key=lambda stage: stage.share)
     if slowest.file is not None and stages.median >= SLOW:
-        where = f"{neutral(slowest.name, 60)} is written at {_place(slowest.file, slowest.line)}"
+        where = f"{neutral(slowest.name, 60)} is defined at {_place(slowest.file, slowest.line)}"
         screen.block(screen.text(where, "dim"), indent=INDENT)
     for line in stages.lines[:3]:
         _draw_line(screen, line)
@@ -169,10 +169,10 @@ def _draw_paddings(screen: Screen, paddings: Paddings) -> None:
         Column("field", left=True, flexible=True, least=8),
         Column("lengths", left=True, drop=2),
         Column("padded to"),
-        Column("filler"),
+        Column("padding"),
         Column("by batch", drop=1),
         Column("to the longest"),
-        Column("like lengths"),
+        Column("similar lengths"),
     )
     rows = [
         [

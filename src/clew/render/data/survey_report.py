@@ -43,11 +43,11 @@ def draw(screen: Screen, surveys: Sequence[Survey], between: Sequence[Between], 
 
 def _title(survey: Survey) -> str:
     if not survey.looked and not survey.corrupt_count:
-        return f"was not looked through: {neutral(survey.stopped, 200) or 'there were no samples'}"
+        return f"was not checked: {neutral(survey.stopped, 200) or 'there were no samples'}"
     read = f"{survey.looked + survey.corrupt_count:,}"
     if survey.total is not None and not survey.whole:
         read = f"{read} of {survey.total:,}"
-    return f"{read} samples looked through in {duration(survey.seconds)}{ended(survey)}"
+    return f"{read} samples checked in {duration(survey.seconds)}{ended(survey)}"
 
 
 def _lines(survey: Survey) -> list[tuple[str, str]]:
@@ -125,7 +125,7 @@ def _draw_labels(screen: Screen, survey: Survey, full: bool) -> None:
         screen.row("  ".join(cells[first : first + across]), indent=INDENT, label=label, column=COLUMN)
         label = ""
     rest = said.classes - len(counts)
-    more = [f"and {rest} more classes, each with fewer" if rest else "", _missing(said)]
+    more = [f"and {rest} smaller classes" if rest else "", _missing(said)]
     for words in filter(None, more):
         screen.block(screen.text(words, "dim"), indent=INDENT, column=COLUMN)
 

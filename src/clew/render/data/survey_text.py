@@ -10,7 +10,7 @@ from clew.render.cost_text import share
 MOST_LISTED = 6
 RANDOM = 3.0  # standard errors within which an order counts as random
 SORTED = 0.25  # of the switches of a random order, below which data counts as sorted
-HOW = {"picture": "as pictures", "features": "by their values", "shingles": "as texts"}
+HOW = {"picture": "as images", "features": "by their values", "shingles": "as texts"}
 
 
 def ended(survey: Survey) -> str:
@@ -19,8 +19,8 @@ def ended(survey: Survey) -> str:
     if survey.stopped == "the time limit":
         words += ", when the time was up"
     elif survey.stopped:
-        words += f"; then it was stopped: {survey.stopped}"
-    return words + ("; reading draws random numbers" if survey.random else "")
+        words += f"; then stopped: {survey.stopped}"
+    return words + ("; reading uses random numbers" if survey.random else "")
 
 
 def order_of(survey: Survey) -> str:
@@ -33,11 +33,7 @@ def order_of(survey: Survey) -> str:
 
 def _in_dataset(said: Labels) -> str:
     if said.kind == "value":
-        return (
-            f"the targets of neighbours go together (correlation {said.trend:.2f})"
-            if said.trend > 0.5
-            else ""
-        )
+        return f"the targets of neighbours are correlated ({said.trend:.2f})" if said.trend > 0.5 else ""
     if said.classes < 2:
         return ""
     if said.switches <= SORTED * said.by_chance:
@@ -54,21 +50,21 @@ def _delivered(order: Order | None) -> str:
         return ""
     if order.shuffled:
         return "shuffled by the loader"
-    return f"delivered by {order.sampler}" if order.sampler else ""
+    return f"sampled by {order.sampler}" if order.sampler else ""
 
 
 def alike(survey: Survey) -> str:
     """Copies within the split."""
     exact, near = survey.exact, survey.near
     if exact.reason and not exact.method:
-        return f"could not be judged: {exact.reason}"
+        return f"could not be checked: {exact.reason}"
     if not exact.compared:
         return ""
     words = [_copies(exact, "exact"), _copies(near, f"near ({HOW.get(near.method, 'compared')})")]
     if near.copies and near.neighbours >= near.copies / 2:
-        words[1] = "near ones stand side by side, as windows that overlap do"
+        words[1] = "near copies are next to each other, like overlapping windows"
     if near.reason and near.compared:
-        words[1] = f"near ones could not be judged: {near.reason}"
+        words[1] = f"near copies could not be checked: {near.reason}"
     told = "; ".join(word for word in words if word) or "none"
     return f"{told}{_estimate(survey, exact)}"
 
@@ -88,8 +84,8 @@ def _estimate(survey: Survey, exact: Duplicates) -> str:
     if survey.whole or not survey.total:
         return ""
     if exact.copies:
-        return f"; about {share(exact.share)} of all samples, judging by those looked at"
-    return " among those looked at"
+        return f"; about {share(exact.share)} of all samples, estimated from those read"
+    return " among those read"
 
 
 def unusual(survey: Survey) -> str:
@@ -117,7 +113,7 @@ def compared(pair: Between) -> str:
         return f"{pair.second} could not be compared with {pair.first}: {pair.exact.reason}"
     if not pair.exact.compared:
         return ""
-    within = "" if pair.coverage >= 1 else f" (of which {share(pair.coverage)} was looked at)"
+    within = "" if pair.coverage >= 1 else f" ({share(pair.coverage)} of it was read)"
     parts = [
         f"{n.copies:,} {what}" for n, what in ((pair.exact, "exactly"), (pair.near, "nearly")) if n.copies
     ]

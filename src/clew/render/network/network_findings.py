@@ -26,4 +26,4 @@ def draw_findings(screen: Screen, findings: Sequence[Finding]) -> None:
     if findings:
         screen.blank()
         one = findings[0].check if len(findings) == 1 else "NAME"
-        screen.block(screen.text(f"more on it: clew explain {one}", "dim"))
+        screen.block(screen.text(f"more: clew explain {one}", "dim"))

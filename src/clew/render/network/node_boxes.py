@@ -86,7 +86,7 @@ def tip_of(node: Node) -> str:
     """What is shown of a node when one points at it."""
     where = f"{node.file}:{node.line}" if node.file else ""
     kept = f"{size(node.saved)} kept for backward" if node.saved else ""
-    idle = "" if node.feeds_result else "does not feed the result"
+    idle = "" if node.feeds_result else "not used for the result"
     parts = (node.path or node.label, node.type, kept, where, idle)
     return "\n".join(neutral(part, 200) for part in parts if part)
 

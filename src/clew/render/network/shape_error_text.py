@@ -12,8 +12,8 @@ from clew.render.screen import Screen
 
 COLUMN = 10
 TITLES = {
-    "shape": "shapes do not fit",
-    "dtype": "types do not fit",
+    "shape": "shapes do not match",
+    "dtype": "dtypes do not match",
     "device": "tensors on different devices",
     "index": "an index is out of range",
     "other": "the forward failed",

@@ -133,7 +133,7 @@ def _draw_rows(screen: Screen, summary: Summary, rows: Sequence[ModuleRow], expa
         _draw_statistics(screen, row)
     if fit.gone:
         lost = ", ".join(columns[i].title for i in fit.gone)
-        screen.block(screen.text(f"no room here for {lost}: see a wider terminal, or --json", "dim"))
+        screen.block(screen.text(f"no room for {lost}: use a wider terminal, or --json", "dim"))
 
 
 def _fit(screen: Screen, name: int, cells: list[list[str]], columns: list[Column]) -> tuple[list[int], Fit]:
@@ -176,7 +176,7 @@ def _draw_sums(screen: Screen, summary: Summary, folded: bool) -> None:
         _draw(screen, "traced at", ", ".join(f"{name} = {n}" for name, n in summary.dims))
     if folded:
         times = "x" if screen.glyphs.plain else "×"
-        _draw(screen, "", f"{times}N: N equal blocks in a row, drawn once; the numbers are those of one")
+        _draw(screen, "", f"{times}N: N equal blocks in a row, shown once; the numbers are for one")
     idle = [r for r in summary.rows if not r.ran]
     if idle and summary.mishap is None and not any(f.check == UNUSED for f in summary.findings):
         unused = sum(r.parameters for r in idle)

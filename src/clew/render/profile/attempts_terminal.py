@@ -37,7 +37,7 @@ def render_attempts(
     tried = sorted((a for a in attempts if a.tried), key=lambda a: (not a.helps, -a.gain))
     screen.blank()
     if tried:
-        screen.block(screen.join(screen.text("tried on a snapshot  ", "bold"), _summary(tried)))
+        screen.block(screen.join(screen.text("tested on a snapshot  ", "bold"), _summary(tried)))
     for attempt in tried:
         _draw_attempt(screen, attempt)
     reasons: dict[str, list[Attempt]] = {}
@@ -87,19 +87,19 @@ def _gain(attempt: Attempt) -> str:
 def _remarks(attempt: Attempt) -> list[str]:
     found = []
     if attempt.what == "evaluation":
-        found.append("of an evaluation's forward")
+        found.append("of an evaluation forward")
     if attempt.once >= 0.1 and attempt.clear and attempt.gain > 0:
         steps = attempt.pays_after
-        paid = f": paid back after {steps:,.0f} steps" if steps is not None else ""
+        paid = f", pays off after {steps:,.0f} steps" if steps is not None else ""
         found.append(f"compiling takes {duration(attempt.once)}{paid}")
     elif attempt.once >= 0.1:
         found.append(f"compiling takes {duration(attempt.once)}")
     if attempt.same is False or (attempt.same is None and attempt.difference):
         told = ", ".join(f"{neutral(k, 20)} {v:.1e}" for k, v in attempt.difference.items())
-        word = "NOT the same numbers" if attempt.same is False else "its numbers differ"
+        word = "results are NOT the same" if attempt.same is False else "results differ"
         found.append(f"{word}, relative: {told}")
     elif attempt.same and attempt.clear and attempt.gain > 0:
-        found.append("computes the same, up to rounding")
+        found.append("same results, up to rounding")
     return found
 
 
@@ -112,7 +112,7 @@ def _break(one: Break) -> str:
 def _draw_reason(screen: Screen, reason: str, alike: Sequence[Attempt]) -> None:
     mark = screen.glyphs.dash.ljust(len(screen.glyphs.good))
     names = ", ".join(neutral(a.setting or a.name, 60).rstrip(":") for a in alike)
-    before = f"{names}: not tried: " if names else "nothing could be tried: "
+    before = f"{names}: not tested: " if names else "nothing could be tested: "
     screen.block(f"{before}{neutral(reason, 240)}", indent=INDENT, label=mark, column=len(mark) + 1)
     hint = alike[0].rest.get("hint")
     if isinstance(hint, str) and hint:
@@ -146,14 +146,14 @@ def _knee(sizes: BatchSizes) -> str:
     if sizes.reason:
         return f"could not be measured: {neutral(sizes.reason, 240)}"
     if sizes.knee is None:
-        return f"no knee: {neutral(sizes.why, 200)}"
+        return f"no best size: {neutral(sizes.why, 200)}"
     gain = sizes.gain
     more = (
         ""
         if gain is None or sizes.knee <= sizes.current or gain < 0.05
         else (f", {1 + gain:.2g}x the samples per second of {sizes.current}")
     )
-    return f"the knee is at {sizes.knee}{more}: {neutral(sizes.why, 200)}"
+    return f"the best size is {sizes.knee}{more}: {neutral(sizes.why, 200)}"
 
 
 def _draw_row(screen: Screen, row: SizeRow, sizes: BatchSizes) -> None:

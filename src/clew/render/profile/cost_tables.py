@@ -58,7 +58,7 @@ def draw_modules(screen: Screen, profile: Profile, *, full: bool) -> None:
 def _draw_slowed(screen: Screen, profile: Profile) -> None:
     """Being looked at costs time: said where the numbers would not go with those above."""
     if profile.detailed_step > SLOWED * profile.step_median > 0:
-        told = f"in the steps looked at in detail, which take {span(profile.detailed_step)} each"
+        told = f"in the steps profiled in detail, which take {span(profile.detailed_step)} each"
         screen.block(screen.text(told, "dim"))
 
 
@@ -196,7 +196,7 @@ def draw_syncs(screen: Screen, profile: Profile) -> None:
     if not profile.syncs:
         return
     columns = (
-        Column("waits for numbers", left=True),
+        Column("host synchronisations", left=True),
         Column("line", left=True, style="cyan"),
         Column("code", left=True, flexible=True),
         Column("calls"),

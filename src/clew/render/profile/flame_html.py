@@ -46,7 +46,7 @@ def _about(profile: Profile) -> str:
     parts = [f"a step takes {span(profile.step_median)}"] if profile.step_median else []
     if profile.detailed:
         first, last = profile.steps
-        parts.append(f"{profile.detailed} of steps {first} to {last} looked at in detail")
+        parts.append(f"{profile.detailed} of steps {first} to {last} profiled in detail")
     if profile.memory.peak:
         parts.append(f"tensors at the peak {size(profile.memory.peak)}")
     return ", ".join(parts)

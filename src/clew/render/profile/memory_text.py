@@ -62,7 +62,7 @@ def _draw_processes(screen: Screen, processes: tuple[ProcessMemory, ...], full: 
     ordered = sorted(processes, key=lambda process: (process.role != "main", -process.rss))
     shown = ordered if full else ordered[:PROCESSES]
     if not full and len(processes) == 1:
-        screen.block(f"the process holds {size(ordered[0].rss)}{_growing(ordered[0])}")
+        screen.block(f"the process uses {size(ordered[0].rss)}{_growing(ordered[0])}")
         return
     columns = (
         Column("process", left=True, flexible=True),
@@ -94,13 +94,13 @@ def _process_row(screen: Screen, process: ProcessMemory) -> list[str]:
 
 
 def _growing(process: ProcessMemory) -> str:
-    return f", {signed_size(process.slope)} with each step" if abs(process.slope) >= GROWS else ""
+    return f", {signed_size(process.slope)} per step" if abs(process.slope) >= GROWS else ""
 
 
 def _draw_growth(screen: Screen, growth: Growth) -> None:
     where = place(growth.file, growth.line, 80)
     owner = neutral(growth.owner, 300) or "owner unknown"
-    told = f"{signed_size(growth.slope)} with each step: {owner}"
+    told = f"{signed_size(growth.slope)} per step: {owner}"
     known = where and where not in told
     text = screen.text(f"{told} ({where})" if known else told, "yellow")
     screen.block(screen.join(screen.text("grows ", "bold yellow"), text))

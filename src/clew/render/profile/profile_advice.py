@@ -31,7 +31,7 @@ def draw_advice(screen: Screen, verdict: Verdict, run: RunSummary, *, full: bool
     if not advice and not others:
         screen.blank()
         screen.block(
-            screen.text(f"{screen.glyphs.good} nothing found that would make it faster by 5 %", "green")
+            screen.text(f"{screen.glyphs.good} found nothing that would make a step 5 % faster", "green")
         )
 
 

@@ -175,7 +175,7 @@ def all_alike(modules: Sequence[Change], step: float) -> Iterator[str]:
     changed = sum(m.significant for m in large)
     if len(large) >= FEWEST_ALIKE and changed >= 0.8 * len(large) and max(ratios) < ALIKE * min(ratios):
         factor = sorted(ratios)[len(ratios) // 2]
-        yield f"all modules take {factor:.2g}x the time alike: was the machine busier, or the input larger?"
+        yield f"all modules take {factor:.2g}x the time: was the machine busier, or the input larger?"
 
 
 def _ops(a: Profile, b: Profile, step: float) -> Iterator[Change]:

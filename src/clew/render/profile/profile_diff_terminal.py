@@ -41,7 +41,7 @@ def render_comparison(
 
 def _draw_step(screen: Screen, step: Change) -> None:
     if not step.before and not step.after:
-        screen.block("neither run has a step that was timed")
+        screen.block("neither run has a timed step")
         return
     word = {SLOWER: "slower", FASTER: "faster"}.get(step.verdict, "the same within the noise")
     by = f"{share(abs(step.difference) / (step.before or step.after or 1.0))} " if step.significant else ""

@@ -38,7 +38,9 @@ def render_profile(
     screen.rule()
     _draw_title(screen, profile, run)
     if is_empty(profile):
-        screen.block("no step was profiled: the run ended before one, or it does not train with torch")
+        screen.block(
+            "no step was profiled: the run ended before the first step, or it does not train with torch"
+        )
     _draw_parts(screen, profile)
     draw_modules(screen, profile, full=full)
     draw_ops(screen, profile, full=full)
@@ -68,7 +70,7 @@ def _draw_title(screen: Screen, profile: Profile, run: RunSummary) -> None:
         return
     speed = profile.samples_per_second
     facts = [
-        screen.text(f"{span(profile.step_median)} a step", "bold"),
+        screen.text(f"{span(profile.step_median)} per step", "bold"),
         screen.text(f"p95 {span(profile.step_p95)}" if profile.step_p95 else ""),
         screen.text(f"{number(speed)} samples/s" if speed else ""),
         screen.text(_looked_at(screen, profile), "dim"),

@@ -23,10 +23,10 @@ def read_profile(run: Path) -> Profile:
     file = run / "traces" / "profile.json"
     name = run.name
     if not is_within(file, run):
-        raise NoProfile(f"{name} holds no profile; make one with: clew profile train.py")
+        raise NoProfile(f"{name} has no profile; record one with: clew profile train.py")
     try:
         if file.stat().st_size > LARGEST:
-            raise NoProfile(f"the profile of {name} is too large to be one: {file}")
+            raise NoProfile(f"the profile of {name} is too large: {file}")
         data: Any = json.loads(file.read_bytes(), parse_constant=lambda word: None, parse_float=_finite)
         if not isinstance(data, dict):
             raise ValueError(f"a {type(data).__name__}")

@@ -42,7 +42,7 @@ def run_html(verdict: Verdict, run: RunSummary, loss: Points = ()) -> str:
 
 def _head(verdict: Verdict, run: RunSummary) -> str:
     worst = verdict.worst()
-    said = "nothing to judge" if run.idle and not verdict.findings else "no fault found"
+    said = "nothing to check" if run.idle and not verdict.findings else "no fault found"
     if worst is not None:
         said = f"{len(verdict.findings)} finding{'' if len(verdict.findings) == 1 else 's'}"
     return (
@@ -85,7 +85,7 @@ def _finding(finding: Finding, effects: Sequence[Finding]) -> str:
 def _foot(verdict: Verdict, run: RunSummary) -> str:
     judged = len(verdict.ruled_out)
     return (
-        f'<div style="opacity:.6">{judged} checks found nothing, {len(verdict.not_judged)} could not judge · '
+        f'<div style="opacity:.6">{judged} checks found nothing, {len(verdict.not_judged)} could not run · '
         f"<code>clew ui</code> shows all of <code>{escape(run.id)}</code></div>"
     )
 

@@ -60,9 +60,9 @@ class Preflight:
     def read(cls, run: RunView, verdict: Verdict, what: str) -> Preflight:
         """From the facts of a run, live or recorded."""
         found = {finding.check: finding for finding in verdict.findings}
-        silent = dict.fromkeys(_experiments(run), "no check has judged it")
+        silent = dict.fromkeys(_experiments(run), "no check has evaluated it")
         silent |= {entry.check: entry.reason for entry in verdict.not_judged}
-        silent |= {entry.check: f"found, and ignored as asked: {entry.why}" for entry in verdict.ignored}
+        silent |= {entry.check: f"found, but ignored: {entry.why}" for entry in verdict.ignored}
         for name in (*verdict.ruled_out, *found):
             silent.pop(name, None)
         answers = tuple(
@@ -108,7 +108,7 @@ def _answer(name: str, fact: Mapping[str, Any], finding: Finding | None, silence
         state = FAILED
     elif not done or silence is not None:
         state = UNJUDGED
-        reason = reason or silence or "it gave no answer"
+        reason = reason or silence or "the experiment gave no result"
     else:
         state = PASSED
     drawn = fact.get("plots")

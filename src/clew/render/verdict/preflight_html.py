@@ -60,7 +60,7 @@ def fragment(preflight: Preflight, run: RunSummary) -> str:
     """The table, then every finding with what there is to see of it."""
     counts = ", ".join(
         f'<span class="{state}">{len(preflight.names(state))} {word}</span>'
-        for state, word in ((PASSED, "passed"), (FAILED, "failed"), (UNJUDGED, "could not be judged"))
+        for state, word in ((PASSED, "passed"), (FAILED, "failed"), (UNJUDGED, "without a result"))
         if preflight.names(state)
     )
     if preflight.others:
@@ -80,14 +80,14 @@ def _row(answer: Answer) -> str:
     said = text(answer.question)
     if answer.state == UNJUDGED:
         hint = f"<br><code>{text(answer.hint)}</code>" if answer.hint else ""
-        said += f'<br><span class="dim">could not be judged: {text(answer.reason)}</span>{hint}'
+        said += f'<br><span class="dim">no result: {text(answer.reason)}</span>{hint}'
     name = f'<td class="{answer.state}">{MARKS[answer.state]} {text(answer.name, 60)}</td>'
     return f'<tr>{name}<td>{said}</td><td class="time">{duration(answer.seconds)}</td></tr>'
 
 
 def section(finding: Finding, run: RunSummary, plots: Sequence[Line], *, root: bool) -> str:
     severity = finding.severity.value
-    follows = "" if root else ' <span class="dim">· follows from the above</span>'
+    follows = "" if root else ' <span class="dim">· caused by the above</span>'
     parts = [
         f'<p><span class="{severity}">{text(finding.check, 60)}</span> '
         f'<span class="dim">{severity}, {text(finding.confidence, 20)}</span>{follows}</p>',

@@ -70,9 +70,7 @@ def _add_answer(suite: ElementTree.Element, answer: Answer) -> None:
         _add_failure(case, answer.finding)
     elif answer.state == UNJUDGED:
         hint = f"; {answer.hint}" if answer.hint else ""
-        ElementTree.SubElement(
-            case, "skipped", {"message": _clean(f"could not be judged: {answer.reason}{hint}")}
-        )
+        ElementTree.SubElement(case, "skipped", {"message": _clean(f"no result: {answer.reason}{hint}")})
 
 
 def _add_failure(case: ElementTree.Element, finding: Finding) -> None:

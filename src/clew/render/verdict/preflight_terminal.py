@@ -50,7 +50,7 @@ def render_answer(
 
 
 def _draw_title(screen: Screen, preflight: Preflight) -> None:
-    words = {PASSED: "passed", FAILED: "failed", UNJUDGED: "could not be judged"}
+    words = {PASSED: "passed", FAILED: "failed", UNJUDGED: "without a result"}
     styles = {PASSED: "green", FAILED: "bold red", UNJUDGED: "yellow"}
     counts = [
         screen.text(f"{len(preflight.names(state))} {word}", styles[state])
@@ -107,7 +107,7 @@ def _draw_unjudged(screen: Screen, preflight: Preflight) -> None:
         inner = INDENT + len(mark) + 1
         spent = sum(answer.seconds for answer in answers)
         time = f" ({duration(spent)})" if spent >= 0.1 else ""
-        screen.block(f"could not be judged: {neutral(reason)}{time}", indent=inner)
+        screen.block(f"no result: {neutral(reason)}{time}", indent=inner)
         if hint:
             screen.block(screen.text(neutral(hint), "green"), indent=inner, label="to do", column=7)
 
@@ -159,5 +159,5 @@ def _next(
         again = ",".join(failed[:3])
         command = f"clew check --only {again} {neutral(run.called, LONGEST_COMMAND)}"
         ours = command if run.path else f"clew.examine(…, only={list(failed[:3])})"
-        steps.append(f"mend it, then ask again: {ours}")
+        steps.append(f"fix it, then run again: {ours}")
     return steps

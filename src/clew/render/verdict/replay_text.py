@@ -33,14 +33,14 @@ def render_replay(result: Replayed, *, stream: IO[str], width: int | None = None
     of = f" of {neutral(short_path(result.script))}" if result.script else ""
     if result.uncovered is not None:
         mark = screen.text(f"{screen.glyphs.warning} step {result.step}{of}", "bold yellow")
-        screen.block(screen.join(mark, ", run again, does not show the failure"))
+        screen.block(screen.join(mark, ", replayed, does not show the failure"))
         screen.block(screen.text(neutral(result.uncovered), "bold"), indent=INDENT)
     elif result.message is None:
         good = screen.text(f"{screen.glyphs.good} step {result.step}{of} is finite now", "bold green")
         screen.block(good)
     else:
         mark = screen.text(f"{screen.glyphs.error} step {result.step}{of}", "bold red")
-        screen.block(screen.join(mark, ", run again"))
+        screen.block(screen.join(mark, ", replayed"))
         screen.block(screen.text(neutral(result.message), "bold"), indent=INDENT)
         _draw_details(screen, result)
     for note in result.notes:

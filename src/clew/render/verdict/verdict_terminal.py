@@ -52,7 +52,7 @@ def render_verdict(
     """Draw the verdict on a stream (stderr by default); `full` leaves nothing out."""
     screen = Screen(stream, width)
     if run.idle is not None and not verdict.findings:
-        screen.block(f"clew: nothing to judge: {neutral(run.idle)}")
+        screen.block(f"clew: nothing to check: {neutral(run.idle)}")
         _draw_notes(screen, run)
     elif not verdict.findings or (verdict.worst() is Severity.ADVICE and not full):
         _draw_healthy(screen, verdict, run, full)
@@ -70,7 +70,7 @@ def _draw_healthy(screen: Screen, verdict: Verdict, run: RunSummary, full: bool)
         good = screen.text(f"{screen.glyphs.good} clew: nothing wrong found", "bold green")
         screen.block(screen.join(good, f" by {_count(judged, 'check')} over {over}"))
     else:
-        screen.block(f"clew: no verdict: none of {_count(run.checks, 'check')} could judge {over}")
+        screen.block(f"clew: no verdict: none of {_count(run.checks, 'check')} could run on {over}")
     _draw_notes(screen, run)
     for finding in verdict.findings:
         text = f"{neutral(finding.check, 60)}: {neutral(finding.message, 200)}"
@@ -126,12 +126,12 @@ def _draw_notes(screen: Screen, run: RunSummary) -> None:
     """What limits the verdict: an unfinished or damaged log, other ranks, probes that failed."""
     notes = []
     if run.state in ("killed", "running"):
-        ended = "was killed" if run.state == "killed" else "is still going on"
-        notes.append(f"the run {ended}: judged on what it had recorded")
+        ended = "was killed" if run.state == "killed" else "is still running"
+        notes.append(f"the run {ended}: the verdict is based on what it had recorded")
     if run.ranks > 1:
-        notes.append(f"{run.ranks} ranks were recorded; this is the first one's verdict")
-    notes += [f"not all could be read: {line}" for line in run.damage]
-    notes += [f"not all could be recorded: {line}" for line in run.incidents]
+        notes.append(f"{run.ranks} ranks were recorded; this is the verdict for the first one")
+    notes += [f"incomplete, could not be read: {line}" for line in run.damage]
+    notes += [f"incomplete, could not be recorded: {line}" for line in run.incidents]
     for note in notes:
         screen.block(screen.text(neutral(note), "yellow"), label="note", column=COLUMN)
 
@@ -141,20 +141,20 @@ def _draw_checks(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) 
     silent = [entry for entry in verdict.not_judged if not entry.unasked]
     unasked = sum(entry.needs_experiment for entry in verdict.not_judged)
     asked = run.checks - (len(verdict.not_judged) - len(silent))
-    judged = f"{asked - len(silent)} of {asked} judged"
+    judged = f"{asked - len(silent)} of {asked} ran"
     if silent and not full:
         names = ", ".join(neutral(entry.check, 40) for entry in silent[:MOST_NAMED])
         more = f" and {len(silent) - MOST_NAMED} more" if len(silent) > MOST_NAMED else ""
-        judged += f"; not judged: {names}{more}"
+        judged += f"; skipped: {names}{more}"
     _draw_row(screen, "checks", judged)
     for item in verdict.ignored:
         why = f": {neutral(item.why, 120)}" if item.why else ""
-        _draw_row(screen, "", f"{neutral(item.check, 60)} found, and ignored as asked{why}")
+        _draw_row(screen, "", f"{neutral(item.check, 60)} found, but ignored{why}")
     for entry in silent if full else ():
-        _draw_row(screen, "", f"{neutral(entry.check, 60)} not judged: {neutral(entry.reason)}")
+        _draw_row(screen, "", f"{neutral(entry.check, 60)} skipped: {neutral(entry.reason)}")
     if unasked:
-        need = "question needs" if unasked == 1 else "questions need"
-        _draw_row(screen, "", f"{unasked} {need} an experiment: {_examining(run)}")
+        need = "more check needs" if unasked == 1 else "more checks need"
+        _draw_row(screen, "", f"{unasked} {need} an experiment: run {_examining(run)}")
     for reason in (NEEDS_PROFILE, NEEDS_DATA) if full else ():
         number = sum(entry.reason == reason for entry in verdict.not_judged)
         if number:

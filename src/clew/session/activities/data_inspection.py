@@ -117,7 +117,7 @@ class DataRun(FirstSteps):
             if not self.goes_on:
                 self.render()
         elif not self.done:
-            self._say(f"no data was seen: {self._why_nothing()}")
+            self._say(f"no data was found: {self._why_nothing()}")
         return not (self.options.bare or self.goes_on)
 
     def render(self) -> None:
@@ -154,7 +154,7 @@ class DataRun(FirstSteps):
     def _why_nothing(self) -> str:
         if self._watcher is None:
             return self._session.why_idle()
-        return "the script ended before its first training step and made no DataLoader"
+        return "the script ended before its first training step and created no DataLoader"
 
     @property
     def verdict(self) -> Verdict | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BATCHES = 4  # of the script's own: enough to see shapes change
 HINT = (
-    "hand the step over: clew.try_faster(model, step=lambda batch: loss, batch_or_loader=loader, "
+    "pass the step: clew.try_faster(model, step=lambda batch: loss, batch_or_loader=loader, "
     "optimizer=optimizer)"
 )
 
@@ -54,7 +54,7 @@ class AttemptRun(Activity):
             with keep_loader_generators(subject.loader):
                 self._try(subject, progress)
         except KeyboardInterrupt:  # enough of it; the profile is still to come
-            self._say("no more is tried")
+            self._say("no further tests")
         finally:
             if progress is not None:
                 progress.clear()
@@ -87,7 +87,7 @@ class AttemptRun(Activity):
         events = self._session.recorded().events
         ends = [e.kind for e in events if e.kind in ("interrupt", "exception")]
         if ends:
-            self._say("nothing is tried, as the script did not end by itself")
+            self._say("nothing is tested, because the script did not end by itself")
         return bool(ends)
 
     def _evaluates_with_gradients(self) -> bool:
@@ -100,6 +100,6 @@ class AttemptRun(Activity):
         from clew.render.profile.attempts_terminal import render_tried
 
         if not self._capture.began:
-            self._say("nothing was tried: no training step was seen")
+            self._say("nothing was tested: no training step was recorded")
         render_tried(self.attempts, self.sizes, stream=to_stderr())
         return False

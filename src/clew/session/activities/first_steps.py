@@ -55,7 +55,7 @@ class FirstSteps(Activity):
             self._once()
             if not self.goes_on:
                 steps = "1 step" if step == 1 else f"{step} steps"
-                self._say(f"the script was ended after {steps}; --continue would let it train on")
+                self._say(f"the script was stopped after {steps}; use --continue to let it train on")
         if not self.goes_on:
             raise RunStopped(0)
 

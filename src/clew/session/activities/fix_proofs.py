@@ -6,6 +6,7 @@ from collections.abc import Collection
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from clew.records.facts.run_facts import TrialsFact
 from clew.records.finding import Severity
 from clew.session.activities.activity import Activity
 from clew.session.activities.first_steps import watch_first_steps
@@ -38,7 +39,7 @@ class ProofRun(Activity):
             return
         subject = self._capture.subject()
         if subject.step is None:
-            self._say(f"no fix could be tried: {subject.reasons.get('step', 'no step was seen')}")
+            self._say(f"no fix could be tested: {subject.reasons.get('step', 'no step was recorded')}")
         prove_findings(self._session, subject, max(self._session.step - 1, 0), SECONDS)
 
 
@@ -56,4 +57,4 @@ def prove_findings(
     began = perf_counter()
     try_fixes(names, subject, session.writer, step, seconds)
     if names:
-        session.writer.fact("trials", step, {"seconds": round(perf_counter() - began, 3)})
+        TrialsFact(round(perf_counter() - began, 3)).write(session.writer, step)

@@ -27,7 +27,7 @@ class FrameworkRun:
         self._name = name
 
     def introduce(self, *things: Any) -> None:
-        """Name models and optimizers before they are seen at work."""
+        """Name models and optimizers before they are first used."""
         self._session.introduce(*things)
 
     def log(self, values: Mapping[str, Any]) -> None:

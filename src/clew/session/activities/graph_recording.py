@@ -22,6 +22,7 @@ from clew.labs.replay.replay_alarm import SEVERAL
 from clew.labs.snapshot.held_step import Autocast
 from clew.labs.snapshot.snapshot import snapshot
 from clew.measure.rng import Rng
+from clew.records.facts.model_facts import GraphRecordedFact
 from clew.records.network import Graph
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class GraphRecorder:
         """No more models will come: say which were left out."""
         self._closed = True
         for name, reason in self._failed.values():
-            self._say({"root": name, "written": False, "reason": reason})
+            self._say(GraphRecordedFact(name, written=False, reason=reason))
         self._failed = {}
 
     def _look(self, root: Root, call: Call) -> None:
@@ -72,14 +73,14 @@ class GraphRecorder:
         name = f"graph-{root.index + 1}.json" if root.index else "graph.json"
         self._write(self._folder / name, {**found.to_json(), "root": root.name})
         nodes = len(found.nodes)
-        self._say({"root": root.name, "written": True, "path": f"traces/{name}", "nodes": nodes})
+        self._say(GraphRecordedFact(root.name, written=True, path=f"traces/{name}", nodes=nodes))
 
     def _graph(self, call: Call) -> Graph | str:
         module, args, kwargs = call
         if distributed():
             return SEVERAL
         if any(value is DERIVED for value in (*args, *kwargs.values())):
-            return "what it is given is computed with gradients in the step, and not kept"
+            return "its input is computed with gradients in the step, and is not kept"
         holding = self._watcher.holding
         model = unwrapped(module)
         autocast = Autocast("cpu", *holding.autocast)
@@ -89,7 +90,7 @@ class GraphRecorder:
             try:
                 return graph_of_call(model, args, kwargs)
             except ForwardError as error:
-                return f"run again, its forward failed: {error.mishap.error}"
+                return f"running its forward again failed: {error.mishap.error}"
 
-    def _say(self, data: dict[str, Any]) -> None:
-        self._watcher.sink.fact("graph_recorded", self._watcher.step, data)
+    def _say(self, fact: GraphRecordedFact) -> None:
+        fact.write(self._watcher.sink, self._watcher.step)

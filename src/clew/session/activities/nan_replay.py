@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from clew.records.facts.nan_facts import ReproFact
 from clew.session.activities.activity import Activity
 
 if TYPE_CHECKING:
@@ -34,13 +35,13 @@ class NanReplay(Activity):
         watcher.on_alarm = replay
 
     def _save_repro(self, held: HeldStep, found: Answer) -> None:
-        """The step that went wrong goes into the run's folder, to be run again alone."""
+        """The failed step is saved in the run's folder, so that it can be replayed alone."""
         from clew.labs.replay.repro.repro_writer import ReproWriter
 
         session = self._session
         if self._repro is None:
             name, step = "repro" if session.rank == 0 else f"repro-rank{session.rank}", held.step
             self._repro = ReproWriter(
-                session.path / name, lambda data: session.writer.fact("repro", step, data)
+                session.path / name, lambda data: session.writer.fact(ReproFact.fact_kind, step, data)
             )
         self._repro(held, found)

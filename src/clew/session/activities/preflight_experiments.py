@@ -123,8 +123,8 @@ class PreflightRun(FirstSteps):
             return self._session.why_idle()
         if _children_worked():
             return (
-                "no training step was seen in this process, but it started others that worked; "
-                "check the program that trains"
+                "no training step ran in this process, but it started others that did work; "
+                "run clew check on the program that trains"
             )
         return "the script ended before its first training step, or does not train with torch"
 

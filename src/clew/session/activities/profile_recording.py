@@ -13,6 +13,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from clew.records.facts.document_facts import ProfileFact
+from clew.records.facts.profile_facts import PythonTimeFact
 from clew.records.step_costs import FEWEST_TIMED
 from clew.render.rich_rng import undrawn
 from clew.render.stderr_messages import to_stderr
@@ -156,7 +158,7 @@ class ProfileRun(Activity):
         self._write()
         from clew.labs.profiler.profile_assembly import trimmed
 
-        self._session.writer.fact("profile", step, trimmed(self.profile).to_json())
+        ProfileFact(trimmed(self.profile)).write(self._session.writer, step)
         if self._attempts is not None:
             self._session.guarded("attempts", self._attempts.close)
 
@@ -183,7 +185,7 @@ class ProfileRun(Activity):
         assert self._lenses is not None
         notes = [*self._windows.notes]
         if not self._lenses.seen.in_detail and self._watcher is not None and self._watcher.step < 3:
-            notes.append("the run made too few steps to look at one in detail: it needs 3")
+            notes.append("the run had too few steps to profile one in detail: it needs 3")
         return notes
 
     def _clock(self, _: Reading) -> Timed | None:
@@ -210,7 +212,7 @@ class ProfileRun(Activity):
         stacks = self._lenses.seen.stacks
         data = python_time(profile, stacks) if stacks is not None else None
         if data is not None:
-            self._session.writer.fact("profile.python", step, data)
+            self._session.writer.fact(PythonTimeFact.fact_kind, step, data)
 
     def _write(self) -> None:
         from clew.render.verdict_json import write_json

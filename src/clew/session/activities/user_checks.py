@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clew.records.facts.run_facts import CustomCheckFact
 from clew.session.activities.activity import Activity
 
 
@@ -24,4 +25,5 @@ class OwnChecks(Activity):
         if checks:
             run = RunView(session.recorded())
             for check in in_force(checks, run):
-                session.writer.fact("custom_check", session.step, to_fact(check, *ask(check, run)))
+                data = to_fact(check, *ask(check, run))
+                session.writer.fact(CustomCheckFact.fact_kind, session.step, data)

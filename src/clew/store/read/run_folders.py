@@ -113,7 +113,7 @@ def find_run(root: Path, text: str | None = None) -> Path:
         return named[0]
     if named:
         shown = ", ".join(sorted(run.name for run in named)[-3:])
-        raise NotARun(f"{len(named)} runs begin with {text!r} (as {shown}); give more of the name")
+        raise NotARun(f"{len(named)} runs begin with {text!r} (such as {shown}); give more of the name")
     return _by_path(root, text)
 
 
@@ -123,11 +123,9 @@ def _by_path(root: Path, text: str) -> Path:
     path = Path(text)
     path = path.parent if path.name == "run.json" else path
     if not text or not path.exists():
-        raise NotARun(f"no run {text!r} in {root}; `clew runs` lists the runs there are")
+        raise NotARun(f"no run {text!r} in {root}; `clew runs` lists the existing runs")
     if not is_run(path):
-        raise NotARun(
-            f"{path} is not a run folder (it has no run.json); `clew runs` lists the runs there are"
-        )
+        raise NotARun(f"{path} is not a run folder (it has no run.json); `clew runs` lists the existing runs")
     return path
 
 

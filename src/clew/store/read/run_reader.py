@@ -24,7 +24,7 @@ META_BYTES = 16 << 20  # a run.json larger than this is not one of ours
 
 
 def open_run(path: str | Path) -> RunReader:
-    """The run in that folder, read as far as it goes; raises `RunError` with one clear line."""
+    """Open the run in that folder, as far as it can be read; raises `RunError` with one clear line."""
     return not_empty(RunReader(path))
 
 
@@ -109,7 +109,7 @@ class RunReader:
         if lines and end is not None and step_in(end) > data.last_step:
             lines[-1] += f"; of {step_in(end) + 1} steps, {data.last_step + 1} could be"
         if data.damaged:
-            lines.append(f"{tail.folder.name}: {data.damaged} records make no sense and were skipped")
+            lines.append(f"{tail.folder.name}: {data.damaged} invalid records were skipped")
         if end and end.get("lost"):
             lines.append(f"{tail.folder.name}: not everything was recorded: {end['lost']}")
         return lines
@@ -118,11 +118,9 @@ class RunReader:
 def check_is_run(path: Path) -> None:
     """Raise if this is no run folder, or one of a newer Clew."""
     if not path.is_dir():
-        raise NotARun(f"{path}: no such run folder; `clew runs` lists the runs there are")
+        raise NotARun(f"{path}: no such run folder; `clew runs` lists the existing runs")
     if not is_run(path):
-        raise NotARun(
-            f"{path} is not a run folder (it has no run.json); `clew runs` lists the runs there are"
-        )
+        raise NotARun(f"{path} is not a run folder (it has no run.json); `clew runs` lists the existing runs")
     if newer := newer_format(path, read_meta(path)[0]):
         raise NewerFormat(newer)
 
@@ -150,11 +148,11 @@ def read_meta(path: Path) -> tuple[dict[str, Any], list[str]]:
     file = path / "run.json"
     try:
         if not file.is_file() or file.stat().st_size > META_BYTES:
-            return {}, ["run.json is missing or not a plain file of sensible size"]
+            return {}, ["run.json is missing, too large, or not a plain file"]
         meta = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError) as e:
         return {}, [f"run.json can't be read ({type(e).__name__})"]
-    return (meta, []) if isinstance(meta, dict) else ({}, ["run.json does not hold an object"])
+    return (meta, []) if isinstance(meta, dict) else ({}, ["run.json does not contain an object"])
 
 
 def end_state(end: dict[str, Any]) -> str:

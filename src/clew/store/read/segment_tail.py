@@ -78,7 +78,7 @@ class Tail:
         if self.offset == 0 and not self._starts_well(file, size):
             return
         if size < self.offset:
-            self.gap = self._stopped(self.offset, "the file became shorter than what was read")
+            self.gap = self._stopped(self.offset, "the file became shorter while it was read")
             return
         file.seek(self.offset)
         while self.offset < size and (payload := self._frame(file, size)) is not None:

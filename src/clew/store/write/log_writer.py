@@ -194,7 +194,7 @@ class LogWriter:
                 return True
             if self._abandoned or self._starts > RESTARTS:
                 return False
-            self._tell("died", "the log's thread died; what it was writing at that moment is lost")
+            self._tell("died", "the log's thread died; the record it was writing is lost")
             self._start()
             return self._thread.is_alive()
 
@@ -249,7 +249,7 @@ class LogWriter:
             self._file.heartbeat()
         except OSError as e:
             self._broken = f"can't write the log in {self._dir}: {e.strerror or e}"
-            self._tell("write", self._broken + "; nothing more is recorded")
+            self._tell("write", self._broken + "; recording stops here")
 
     def _finish(self, end: _End) -> None:
         """The last record, also tried on a disk that was full: it says how far the run came."""
@@ -281,7 +281,9 @@ class LogWriter:
                 self._after_flush()
         except Exception as e:  # noqa: BLE001 - as above
             self._after_flush = None
-            self._tell("live", f"judging the run live failed ({type(e).__name__}: {e}); it is still recorded")
+            self._tell(
+                "live", f"checking the run live failed ({type(e).__name__}: {e}); it is still recorded"
+            )
 
     def _tell(self, kind: str, line: str) -> None:
         """Each kind of failure once; a listener that fails has itself to blame."""

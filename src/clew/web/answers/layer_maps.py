@@ -11,7 +11,7 @@ import numpy as np
 
 from clew.checks.evidence.recorded_facts import rows as rows_in
 from clew.checks.evidence.recorded_facts import text, whole
-from clew.records.signal_types import HISTOGRAM, Measured, Signal
+from clew.records.signal_types import HISTOGRAM, Signal, TensorSignals
 from clew.records.signals import (
     ACTIVATION,
     ACTIVATION_DEAD_FRACTION,
@@ -77,7 +77,7 @@ class Stat(NamedTuple):
         }
 
 
-def _headroom_signal(of: Measured) -> Signal:
+def _headroom_signal(of: TensorSignals) -> Signal:
     """Made when it is asked for, from the largest magnitude and the layer's number format."""
     meaning = "bits left until the number format overflows"
     return Signal(f"{of.prefix}.headroom", of.group, f"{of.title} headroom", meaning, "bits")
@@ -102,7 +102,7 @@ STATS = (
     Stat(UPDATE.norm, "log"),
 )
 EXPLAINED = {stat.signal.name for stat in STATS} - {name for entry in MEASURED for name in entry.names}
-HOW = "no statistics of layers were recorded: they come with the first sampled step of a model in training"
+HOW = "no layer statistics were recorded: they start with the first sampled training step"
 
 
 def layers_answer(
@@ -311,7 +311,7 @@ def histograms_answer(
     with run.lock:
         found = _histogram_sites(run, rank)
     if not found:
-        return {"missing": "no histograms were recorded: they come with the statistics of layers"}
+        return {"missing": "no histograms were recorded: they come with the layer statistics"}
     if not site:
         return {
             "sites": [

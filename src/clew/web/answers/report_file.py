@@ -95,8 +95,8 @@ def build_report(desk: Desk, names: Sequence[str], *, notes: str, limit: int, ti
         if len(text.encode()) <= limit:
             return text
     raise ReportError(
-        f"the report does not fit into {limit / 1e6:g} MB even at its coarsest "
-        f"({len(text.encode()) / 1e6:.1f} MB); allow more with --max-size, or take fewer runs"
+        f"the report does not fit into {limit / 1e6:g} MB even at the lowest resolution "
+        f"({len(text.encode()) / 1e6:.1f} MB); raise the limit with --max-size, or include fewer runs"
     )
 
 
@@ -117,8 +117,8 @@ def _points(entry: Entry, level: Detail) -> int:
 
 
 def _about(content: Content, level: Detail, notes: str, limit: int, title: str) -> ReportInfo:
-    said = [f"{content.reduced} series are shown in at most {level.points} stretches each, of which minimum, "
-            "maximum and mean are kept."] if content.reduced else []  # fmt: skip
+    said = [f"{content.reduced} series are reduced to at most {level.points} intervals each, with minimum, "
+            "maximum and mean."] if content.reduced else []  # fmt: skip
     said += [f"Left out to keep the file small: {', '.join(content.left_out)}."] if content.left_out else []
     return {
         "made": time.time(),
@@ -160,7 +160,7 @@ def _gather_run(desk: Desk, name: str, level: Detail, content: Content) -> None:
     answers[f"{base}/series"] = {"x": "step", "from": None, "to": None, "series": series}
     content.reduced += sum(not each["exact"] for each in series)
     if left:
-        content.left_out.append("series of single layers (the maps of layers show them)")
+        content.left_out.append("series of single layers (shown in the layer maps)")
     _gather_maps(desk, name, base, level, content)
     answers[f"{base}/notes"] = desk.notes(name)
     answers[f"{base}/profile"] = _profile(desk, name, level, content)
@@ -215,7 +215,7 @@ def _gather_maps(desk: Desk, name: str, base: str, level: Detail, content: Conte
             first if "missing" in first else {"missing": "left out", "stats": []}
         )
     if first["stats"] and not stats:
-        content.left_out.append("maps of layers")
+        content.left_out.append("layer maps")
     for stat in stats:
         answer = desk.layers(name, stat=stat, columns=level.columns)
         content.answers[f"{base}/layers?stat={quote(stat, safe=SAFE)}"] = answer

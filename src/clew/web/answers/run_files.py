@@ -36,7 +36,7 @@ LARGEST_NOTES = 1 << 20
 PARTS = ("data", "forward", "backward", "optimizer", "rest", "clew")
 
 NO_GRAPH = "the graph was not recorded; record it with: clew run --graph train.py"
-NO_PROFILE = "the times above are recorded in every run; look inside the steps with: clew profile train.py"
+NO_PROFILE = "the times above are recorded in every run; profile the steps with: clew profile train.py"
 NO_DATA = "no samples or batches were recorded"
 
 
@@ -96,7 +96,7 @@ def _why_no_graph(run: OpenRun, rank: int) -> str:
     for fact in run.facts("graph_recorded", rank):
         reason = text(fact.data.get("reason"))
         if reason:
-            return f"the graph was asked for and could not be recorded: {reason}"
+            return f"the graph could not be recorded: {reason}"
     return NO_GRAPH
 
 
@@ -220,7 +220,7 @@ def read_notes(run: Path) -> NotesAnswer:
 def write_notes(run: Path, words: str) -> NotesAnswer:
     """Put them into the run folder, all or nothing; a link in their place is replaced, not followed."""
     if len(words.encode(errors="replace")) > LARGEST_NOTES:
-        raise TooLarge("notes may have at most 1 MB")
+        raise TooLarge("notes are limited to 1 MB")
     aside = run / f".notes.{os.getpid()}.{time.monotonic_ns()}"
     try:
         aside.write_text(words, encoding="utf-8", errors="replace")

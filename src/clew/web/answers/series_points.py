@@ -8,10 +8,10 @@ import numpy as np
 
 from clew.store.index.series_index import Envelope
 from clew.web.answer_shapes import (
+    DrawnSeries,
     MissingSeries,
+    NamedSeries,
     SeriesAnswer,
-    SeriesName,
-    SeriesPart,
     SeriesValues,
     SignalList,
 )
@@ -48,7 +48,7 @@ def series_answer(
 ) -> SeriesAnswer:
     """The series of these keys between two places on the axis."""
     lo, hi = axis.step(span[0], upper=False), axis.step(span[1], upper=True)
-    found: list[SeriesPart | MissingSeries] = []
+    found: list[DrawnSeries | MissingSeries] = []
     for key in keys:
         entry = run.catalogue.entries.get(key)
         if entry is None:
@@ -60,7 +60,7 @@ def series_answer(
 
 def one_series(
     run: OpenRun, entry: Entry, axis: Axis, lo: int | None, hi: int | None, points: int
-) -> SeriesPart:
+) -> DrawnSeries:
     envelope = run.query(entry, lo, hi, points)
     steps = envelope.steps.tolist()
     return {
@@ -71,7 +71,7 @@ def one_series(
     }
 
 
-def named(entry: Entry) -> SeriesName:
+def named(entry: Entry) -> NamedSeries:
     return {
         "key": entry.key,
         "signal": entry.signal,

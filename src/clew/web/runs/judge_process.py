@@ -113,7 +113,7 @@ class Judges:
 
     def _judge(self, name: str) -> None:
         began = time.monotonic()
-        stamp, data = "", _failed("the run is gone")
+        stamp, data = "", _failed("the run was removed")
         with contextlib.suppress(Exception):  # deleted or broken meanwhile: the list says so
             glance = self._library.glance(name)
             stamp = judged_stamp(glance)
@@ -163,10 +163,10 @@ class Worker:
             answer = json.loads(line) if line else None
         except (OSError, ValueError) as error:
             self.stop()
-            return _failed(f"judging failed: {error}")
+            return _failed(f"the checks failed: {error}")
         if not isinstance(answer, dict):
             self.stop()
-            return _failed("judging ended without an answer; `clew why` may say more")
+            return _failed("the checks ended without a result; `clew why` may say more")
         if answer.pop("peak", 0) > LARGE:
             self.stop()
         return answer
@@ -174,7 +174,7 @@ class Worker:
     def _running(self) -> subprocess.Popen[str]:
         with self._lock:
             if self._closed:
-                raise OSError("the server ends")
+                raise OSError("the server is shutting down")
             if self._process is None:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", __name__],
@@ -271,7 +271,7 @@ def main() -> None:
         try:
             text = json.dumps({**digest(Path(json.loads(line))), "peak": _peak()})
         except Exception as error:  # noqa: BLE001 - whatever a run makes of us, the next one is judged
-            text = json.dumps(_failed(f"judging failed: {type(error).__name__}: {error}"))
+            text = json.dumps(_failed(f"the checks failed: {type(error).__name__}: {error}"))
         answers.write(text + "\n")
         answers.flush()
 

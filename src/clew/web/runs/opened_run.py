@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from clew.checks.evidence.recorded_facts import Model, rows, text, whole
+from clew.checks.evidence.recorded_facts import rows, text, whole
+from clew.records.facts.model_facts import ModelFact
 from clew.records.site import Site
 from clew.store.index.series_index import Envelope, Index
 from clew.store.read.run_data import Event, Fact, RunData
@@ -85,7 +86,7 @@ class OpenRun:
             self._models = len(models)
             self._order = {
                 (model.root, layer.path): at
-                for model in (Model.read(fact.data) for fact in models)
+                for model in (ModelFact.read(fact.data) for fact in models)
                 for at, layer in enumerate(model.layers)
             }
             self.catalogue.reorder()

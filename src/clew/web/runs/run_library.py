@@ -92,7 +92,7 @@ class Library:
                 if name in self._glances or name in self._gone:
                     self._gone[name] = self._glances.pop(name, Glance((), None, {})).version
                     self._shut(name)
-                    raise RunGone(f"the folder of run {name} is no more")
+                    raise RunGone(f"the folder of run {name} no longer exists")
                 raise NoSuchRun(f"no run {name} here")
             return self._glance(name)
 
@@ -225,12 +225,10 @@ def _look(root: Path, path: Path, stamp: Stamp) -> Glance:
     try:
         parts = [path, path / "run.json", *(s for f in rank_folders(path).values() for s in segment_files(f))]
         if not all(inside(part, root) for part in parts):
-            return Glance(stamp, None, {}, "a link that leads out of this folder; it is not followed")
+            return Glance(stamp, None, {}, "a link to outside this folder; it is not followed")
         if not is_run(path):
             damage = read_meta(path)[1]
-            return Glance(
-                stamp, None, {}, f"nothing of a run can be read here: {'; '.join(damage) or 'empty'}"
-            )
+            return Glance(stamp, None, {}, f"no run can be read here: {'; '.join(damage) or 'empty'}")
         check_is_run(path)
         return Glance(stamp, peek(path), read_meta(path)[0])
     except (RunError, OSError, ValueError) as error:

@@ -72,5 +72,5 @@ def test_tensors_in_memory_pass() -> None:
 
 
 def test_a_generator_of_the_dataset_s_own_is_not_taken_for_a_change() -> None:
-    with pytest.raises(CannotJudge, match="generator of its own"):
+    with pytest.raises(CannotJudge, match="its own random generator"):
         tried(DatasetMutates(), subject(Readings("own generator")))

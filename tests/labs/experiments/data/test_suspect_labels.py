@@ -77,7 +77,7 @@ def test_rare_classes_are_not_taken_for_wrong_labels() -> None:
 
 def test_regression_is_not_judged() -> None:
     x, _ = pixels()
-    with pytest.raises(CannotJudge, match="classes only"):
+    with pytest.raises(CannotJudge, match="only class labels"):
         tried(LabelNoise(), program(x, torch.randn(1000, 10), F.mse_loss))
 
 

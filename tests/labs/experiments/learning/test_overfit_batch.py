@@ -51,7 +51,7 @@ def cut_off() -> Subject:
 def test_a_network_that_cannot_answer_is_an_error_with_its_curve(make: object) -> None:
     (found,) = judged(Check(), tried(CannotOverfitBatch(), make()))  # type: ignore[operator]
     assert found.severity is Severity.ERROR
-    assert "can't learn 8 samples by heart" in found.message
+    assert "can't memorise 8 samples" in found.message
     assert found.evidence[0].values
     assert any("Adam, lr 0.01" in e.text for e in found.evidence)  # tried before it was blamed
 

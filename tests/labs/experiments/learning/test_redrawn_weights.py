@@ -38,7 +38,7 @@ def test_weights_far_out_of_scale_are_a_warning_at_a_layer(init: Callable[[torch
     (found,) = judged(Check(), result)
     assert found.severity is Severity.WARNING
     assert found.site.module in {"1", "3", "5"}
-    assert "newly drawn weights" in found.message
+    assert "default initial weights" in found.message
     assert max(result.data["fresh_ends"]) < min(result.data["ends"])
 
 

@@ -72,7 +72,7 @@ def heading(unit: float) -> Subject:
 def test_an_output_that_cannot_take_the_value_fails_at_the_constant() -> None:
     (found,) = judged(Check(), tried(ToyTaskFailed(), heading(180 / math.pi)))
     assert found.severity is Severity.ERROR
-    assert "answer the same for every sample" in found.message
+    assert "give the same answer for every sample" in found.message
     assert judged(Check(), tried(ToyTaskFailed(), heading(1.0))) == []
 
 
@@ -96,7 +96,7 @@ def test_an_input_that_does_not_reach_the_output_fails_at_two_samples() -> None:
     assert [rung["taken"] for rung in result.data["rungs"]] == [True, False]
     (found,) = judged(Check(), result)
     assert "tell two samples apart" in found.message
-    assert any("answer the same for every sample: learned" in e.text for e in found.evidence)
+    assert any("give the same answer for every sample: learned" in e.text for e in found.evidence)
 
 
 def test_an_autoencoder_has_no_target_to_replace() -> None:
@@ -145,6 +145,6 @@ def test_vectors_that_are_all_the_same_offer_no_toy() -> None:
 
 @pytest.mark.parametrize(("start", "found"), [(2.3, 1), (-math.inf, 0), (math.nan, 0)])
 def test_a_loss_without_a_value_is_no_failure_to_learn(start: float, found: int) -> None:
-    rung = {"name": "constant", "words": "answer the same", "taken": False, "remaining": 1.0}
+    rung = {"name": "constant", "words": "give the same answer", "taken": False, "remaining": 1.0}
     rung |= {"accuracy": json_float(math.nan), "start": json_float(start), "end": json_float(start)}
     assert len(judged(Check(), Result({"rungs": [rung]}))) == found

@@ -52,7 +52,7 @@ def test_a_wider_copy_has_the_same_output_and_goes_with_the_fork(name: str) -> N
 
 
 def test_what_cannot_be_widened_or_has_no_hidden_layer_is_not_judged() -> None:
-    with HEALTHY["gpt"]().snapshot() as snapshot, pytest.raises(CannotJudge, match="can't be made"):
+    with HEALTHY["gpt"]().snapshot() as snapshot, pytest.raises(CannotJudge, match="can't be built"):
         order_of_layers(snapshot._subject, snapshot, snapshot._subject.batch())
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
@@ -76,5 +76,5 @@ def test_a_loss_without_a_known_floor_is_not_judged() -> None:
 
 
 def test_the_code_of_an_autoencoder_may_be_narrow() -> None:
-    with pytest.raises(CannotJudge, match="input is the target"):
+    with pytest.raises(CannotJudge, match="input is also the target"):
         tried(CapacityTooSmall(), HEALTHY["vae"]())

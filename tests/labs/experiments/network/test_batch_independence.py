@@ -88,12 +88,12 @@ def test_a_table_of_all_samples_with_all_others_is_said_to_be_meant() -> None:
     assert judged(Check(), result) == []
     fact = Fact("experiment.batch-leak", {"status": "done", "data": result.data})
     _, reason = ask(Check(), RunView(Recorded(fact)))
-    assert str(reason).startswith("batch interaction is intended here: Matcher gives a table")
+    assert str(reason).startswith("batch interaction is intended here: Matcher compares all samples")
 
 
 def test_batch_normalisation_without_running_statistics_is_said_to_be_meant() -> None:
     result = tried(BatchLeak(), program(Reader("norm")))
-    assert "normalises by the batch" in result.data["meant"]
+    assert "normalises with the statistics of each batch" in result.data["meant"]
     assert judged(Check(), result) == []
 
 

@@ -1,4 +1,4 @@
-"""Models that see what they are to predict, and models that look back only or need not."""
+"""Models that see what they are to predict, and models that should be causal or need not."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_gpt_with_its_mask_passes() -> None:
 
 @pytest.mark.parametrize("name", ["tagger", "cnn", "regression", "two_towers", "segmentation"])
 def test_models_that_may_see_everything_are_not_judged(name: str) -> None:
-    with pytest.raises(CannotJudge, match="look back only"):
+    with pytest.raises(CannotJudge, match="should be causal"):
         tried(FutureLeak(), HEALTHY[name]())
 
 
@@ -98,12 +98,12 @@ def test_a_bidirectional_tagger_is_not_judged() -> None:
     subject = subject_of(
         Predictor("two ways"), lambda s, t: F.cross_entropy(s.transpose(1, 2), t), (words, words % 5)
     )
-    with pytest.raises(CannotJudge, match="look back only"):
+    with pytest.raises(CannotJudge, match="should be causal"):
         tried(FutureLeak(), subject)
 
 
 class MaskedOnce(nn.Module):
-    """One layer is told to look back only, the other is not."""
+    """One layer is told to should be causal, the other is not."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -59,7 +59,7 @@ def line_of(finding: Finding) -> str:
     [
         ("time", "self.gru(x)", "GRU reads the samples as time steps"),
         ("attention", "self.encoder(h)", "reads the samples as time steps"),
-        ("positions", "self.positions[", "place in the batch"),
+        ("positions", "self.positions[", "position in the batch"),
     ],
 )
 def test_a_dimension_taken_for_another_is_an_error_on_its_line(how: str, line: str, says: str) -> None:
@@ -106,7 +106,7 @@ def test_data_that_comes_time_first_is_not_called_a_fault() -> None:
 
 @pytest.mark.parametrize("name", ["two_towers", "vae"])
 def test_tables_of_samples_and_drawn_outputs_are_not_judged(name: str) -> None:
-    with pytest.raises(CannotJudge, match="by sample"):
+    with pytest.raises(CannotJudge, match="per sample"):
         tried(DimensionMixup(), HEALTHY[name]())
 
 

@@ -153,7 +153,7 @@ def state(model: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Any, ...]
 
 
 def test_a_fix_that_nobody_but_the_user_can_make_is_refused() -> None:
-    with pytest.raises(CannotJudge, match="can't be tried"):
+    with pytest.raises(CannotJudge, match="can't be tested"):
         proof_of("dead-units", program(network()))
 
 

@@ -21,6 +21,7 @@ from clew.labs.loaders.speed.loader_rate import Endless, Setting, deliver, rate_
 from clew.labs.loaders.speed.speed_measurement import measure
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
+from clew.records.facts.loader_facts import measured_facts
 from clew.records.loader_speed import LOADER, MODEL, Measured, Rate, Speeds
 
 SLEEP = 0.002
@@ -178,7 +179,7 @@ def test_no_more_batches_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> N
 def test_parts_for_which_there_is_no_time_are_named() -> None:
     [found] = measure([of(DataLoader(Sleepy(), batch_size=32))], seconds=0.02)
     assert found.stages is not None
-    assert "the time was over" in found.notes["moving"]
+    assert "out of time" in found.notes["moving"]
 
 
 def test_work_on_every_batch_shows_as_time_without_waiting() -> None:
@@ -234,7 +235,7 @@ def test_a_slow_loader_before_a_small_model_is_what_limits() -> None:
     assert speeds.wait is not None
     assert speeds.wait > 0.5
     assert Measured.from_json(found.to_json()) == found
-    assert Measured.from_facts(found.facts()).speeds == speeds
+    assert Measured.from_facts({f.fact_kind: f.to_json() for f in measured_facts(found)}).speeds == speeds
 
 
 class Tired(nn.Module):

@@ -44,7 +44,7 @@ def test_a_placeholder_in_a_column_is_an_outlier() -> None:
     found = looked_through(labelled(x))
     assert {(o.index, o.why, o.feature) for o in found.outliers} == {(41, "range", 5), (160, "range", 5)}
     finding = said(found)["outlier-samples"]
-    assert "2 samples hold an extreme value in column 5: -999" in finding.message
+    assert "2 samples contain an extreme value in column 5: -999" in finding.message
     assert finding.exhibits
 
 
@@ -146,7 +146,7 @@ def test_a_frequent_class_is_told_unless_the_sampler_makes_up_for_it() -> None:
 
 def test_a_class_that_is_evaluated_but_never_trained_is_told() -> None:
     train, val = labelled(table(200), classes(200, 3)), labelled(table(80, seed=5), classes(80, 4))
-    assert "classes that are not in train_loader: 3" in said(both(train, val))["class-imbalance"].message
+    assert "classes that train_loader does not have: 3" in said(both(train, val))["class-imbalance"].message
     assert "class-imbalance" not in said(both(val, train))
 
 
@@ -189,7 +189,7 @@ def test_nan_is_told_with_the_samples_that_hold_it() -> None:
     x = table(120)
     x[33, 2] = torch.nan
     finding = said(looked_through(labelled(x)))["nonfinite-input"]
-    assert "1 of 120 samples of train_loader hold NaN" in finding.message
+    assert "1 of 120 samples of train_loader contain NaN" in finding.message
     assert "33" in finding.evidence[0].text
 
 
@@ -217,7 +217,7 @@ def test_copies_that_could_not_be_judged_are_not_passed_for_none() -> None:
 
     look = survey([split(Ticks(list(table(40))))], time_limit=60)
     run = RunView(_Surveyed([("data.survey", look.surveys[0].to_json())]))
-    assert ask(find("duplicate-samples"), run)[1] == "every reading of a sample gives other values"
+    assert ask(find("duplicate-samples"), run)[1] == "a sample has different values each time it is read"
 
 
 def test_one_odd_sample_does_not_make_the_splits_differ() -> None:

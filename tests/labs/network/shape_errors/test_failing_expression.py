@@ -43,7 +43,7 @@ CALLS: list[tuple[Callable[..., Any], tuple[Any, ...], str, str, str | None]] = 
         (R(4, 3), R(4, 8)),
         "equal sizes except in dimension 0",
         "a 4×3, b 4×8",
-        "they differ in dimension 1: 3 against 8; along that one they can be joined: dim=1",
+        "they differ in dimension 1: 3 against 8; they can be joined along that one: dim=1",
     ),
     (
         lambda parts: torch.cat(parts, 1),
@@ -64,7 +64,7 @@ CALLS: list[tuple[Callable[..., Any], tuple[Any, ...], str, str, str | None]] = 
         (R(4, 3), R(4, 2)),
         "tensors of the same shape",
         "a 4×3, b 4×2",
-        "stack makes a new dimension, so all others must be equal",
+        "stack adds a new dimension, so all others must be equal",
     ),
     (
         lambda a, b: torch.bmm(a, b),
@@ -85,21 +85,21 @@ CALLS: list[tuple[Callable[..., Any], tuple[Any, ...], str, str, str | None]] = 
         (R(4, 3), R(3, 7)),
         "batch × n × m, batch × m × p",
         "a 4×3, b 3×7",
-        "both must have 3 dimensions; a @ b takes any number",
+        "both must have 3 dimensions; a @ b takes any number of dimensions",
     ),
     (
         lambda a, b: torch.matmul(a, b),
         (R(4, 3), R(5, 7)),
         "… × 3 @ 3 × …",
         "a 4×3, b 5×7",
-        "the sizes that meet must be equal",
+        "the inner sizes must be equal",
     ),
     (
         lambda a, b: a @ b,
         (R(2, 4, 3), R(5, 3, 7)),
         "equal sizes, or 1, in dimension -3",
         "a 2×4×3, b 5×3×7",
-        "a is 2 matrices there, b 5",
+        "a has 2 matrices there, b has 5",
     ),
     (lambda a: a.view(4, 5, 5, 3), (R(4, 5, 12),), "300 elements for 4×5×5×3", "4×5×12, 240 elements", None),
     (
@@ -107,7 +107,7 @@ CALLS: list[tuple[Callable[..., Any], tuple[Any, ...], str, str, str | None]] = 
         (R(4, 3, 13),),
         "a multiple of 50 elements",
         "4×3×13, 156 elements",
-        "156 is not a multiple of 50; x.flatten(1), a row for each sample, gives 4×39",
+        "156 is not a multiple of 50; x.flatten(1), one row per sample, gives 4×39",
     ),
     (lambda a: a.exp().view(a.shape[0], 7), (R(4, 5),), "28 elements for 4×7", "20 elements", None),
     (
@@ -115,14 +115,14 @@ CALLS: list[tuple[Callable[..., Any], tuple[Any, ...], str, str, str | None]] = 
         (R(2, 4, 5, 8), R(2, 4, 5, 16)),
         "keys of … × 8",
         "q 2×4×5×8, k 2×4×5×16",
-        "queries and keys are compared by their last size: 8 against 16",
+        "queries and keys must have the same last size: 8 against 16",
     ),
     (
         lambda q, m: F.scaled_dot_product_attention(q, q, q, attn_mask=m),
         (R(2, 4, 5, 8), R(6, 6)),
         "a mask of … × 5 × 5",
         "6×6",
-        "the mask has a row for each query and a column for each key",
+        "the mask needs one row per query and one column per key",
     ),
     (
         lambda a, b: torch.add(a, b),
@@ -150,10 +150,16 @@ CALLS: list[tuple[Callable[..., Any], tuple[Any, ...], str, str, str | None]] = 
         (R(4, 3), R(5, 7)),
         "… × 3 @ 3 × …",
         "4×3 @ 5×7",
-        "the sizes that meet must be equal: 3 against 5",
+        "the inner sizes must be equal: 3 against 5",
     ),
     (lambda a: a[:, 7], (R(4, 3),), "an index from 0 to 2 in dimension 1", "7", None),
-    (lambda a: a.expand(4, 5), (R(4, 3),), "3, or a size of 1, in dimension 1", "a wish for 5", None),
+    (
+        lambda a: a.expand(4, 5),
+        (R(4, 3),),
+        "3, or a size of 1, in dimension 1",
+        "a requested size of 5",
+        None,
+    ),
     (lambda a: a.sum(2), (R(4, 3),), "a dimension from -2 to 1", "2", None),
 ]
 

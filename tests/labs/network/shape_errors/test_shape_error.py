@@ -68,7 +68,7 @@ LAYERS: list[tuple[nn.Module, Any, str, str]] = [
         nn.Sequential(nn.Embedding(10, 4)),
         torch.tensor([3, 10]),
         "index",
-        "10 rows, and the ids reach from 3 to 10",
+        "10 rows, but the ids range from 3 to 10",
     ),
 ]
 
@@ -130,7 +130,7 @@ def test_a_missing_transpose_is_suggested() -> None:
 LOSSES = [
     (nn.CrossEntropyLoss(), torch.randn(4, 3), torch.zeros(4, 1, dtype=torch.int64), "target.squeeze(1)"),
     (nn.CrossEntropyLoss(), torch.randn(4, 3), torch.zeros(4), "target.long()"),
-    (nn.CrossEntropyLoss(), torch.randn(4, 3), torch.tensor([0, 1, 2, 3]), "3 classes, and the targets"),
+    (nn.CrossEntropyLoss(), torch.randn(4, 3), torch.tensor([0, 1, 2, 3]), "3 classes, but the targets"),
     (nn.BCEWithLogitsLoss(), torch.randn(4, 1), torch.zeros(4), "target.unsqueeze(-1)"),
 ]
 

@@ -67,8 +67,8 @@ class Placed(nn.Module):
 
 def test_a_name_that_the_model_fixes_is_told() -> None:
     found = clew.summary(Placed(), ("batch", "time", 16), dims={"time": 17})
-    assert [n for n in found.notes if "one size only" in n] == [
-        "the model fixes time: it works for one size only, and fails at others tried"
+    assert [n for n in found.notes if "only one size" in n] == [
+        "the model fixes time: it works with only one size, and failed with the others tried"
     ]
     assert found.outputs[0].text() == "batch × 17 × 8"
 

@@ -60,7 +60,7 @@ def test_the_knee_is_the_smallest_size_from_which_doubling_gains_little():
 def test_a_throughput_that_only_grows_has_no_knee():
     knee, why = find_knee(rows({8: 100.0, 16: 190.0, 32: 360.0}))
     assert knee is None
-    assert "(32) still gains" in why
+    assert "(32) is still faster" in why
 
 
 def test_a_flat_curve_has_its_knee_at_the_start():
@@ -139,7 +139,7 @@ def test_sizes_that_would_not_fit_into_memory_are_not_tried(light: None, monkeyp
     model = nn.Linear(4, 4)
     found = swept(classifier(model, (torch.randn(8, 4), torch.randint(4, (8,)))), [16, 64, 128])
     assert [row.measured for row in found.rows] == [True, True, True, False]
-    assert found.rows[-1].reason == "it would need about 128 MiB of 100 MiB that are free"
+    assert found.rows[-1].reason == "it would need about 128 MiB, and 100 MiB are free"
 
 
 def test_what_does_not_fit_into_the_time_is_not_begun(light: None):

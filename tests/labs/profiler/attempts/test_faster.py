@@ -42,5 +42,5 @@ def test_from_python_batch_sizes_are_those_around_the_batch_given():
 
 @pytest.mark.parametrize("sizes", [[0], [8, -2], [2.5], [True]])
 def test_sizes_that_are_none_are_refused_in_one_line(sizes: list[int]):
-    with pytest.raises(CannotExamine, match="whole number from 1 on"):
+    with pytest.raises(CannotExamine, match="integer of at least 1"):
         clew.batch_sizes(nn.Linear(4, 4), F.cross_entropy, data(), sizes=sizes)

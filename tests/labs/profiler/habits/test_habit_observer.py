@@ -152,9 +152,9 @@ def test_data_kept_as_lists_or_twice_as_wide_as_needed_is_found_in_the_dataset()
     import weakref
 
     loader = DataLoader(Kept(), sampler=[0])
-    found = {entry["attribute"]: entry for entry in kept_data({3: weakref.ref(loader)})}
-    assert {name: entry["of"] for name, entry in found.items()} == {"rows": "list", "wide": "float64"}
-    assert (found["rows"]["items"], found["rows"]["numbers"], found["rows"]["loader"]) == (300, 3, 3)
+    found = {entry.attribute: entry for entry in kept_data({3: weakref.ref(loader)})}
+    assert {name: entry.of for name, entry in found.items()} == {"rows": "list", "wide": "float64"}
+    assert (found["rows"].items, found["rows"].numbers, found["rows"].loader) == (300, 3, 3)
 
 
 def test_nothing_is_left_in_torch_between_windows() -> None:

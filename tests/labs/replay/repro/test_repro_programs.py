@@ -185,10 +185,10 @@ def test_nothing_passes_where_the_code_of_the_loss_could_not_be_saved(
     assert interpret(["replay", str(repro)]) == 3
     assert "does not show the failure" in capsys.readouterr().out
     alone = python(repro / "repro.py", cwd=tmp_path)
-    assert (alone.returncode, alone.stdout[:11]) == (3, "not covered")
+    assert (alone.returncode, alone.stdout[:14]) == (3, "not reproduced")
     tested = python("-m", "pytest", "-q", repro / "test_repro.py", cwd=tmp_path)
     assert tested.returncode == 1
-    assert "not covered" in tested.stdout
+    assert "not reproduced" in tested.stdout
     interpret(["why", "--dir", str(tmp_path / "runs"), "--json"])
     told = capsys.readouterr().out
     assert "a replay does not show the failure: the code of the loss is not in it" in told
@@ -211,7 +211,7 @@ def test_a_model_of_a_local_class_is_made_as_the_user_says(
     repro = saved(tmp_path, LOCAL)
     assert interpret(["replay", str(repro)]) == 2
     told = capsys.readouterr().err
-    assert "net (Net) could not be saved; say how the model is made: --model" in told
+    assert "net (Net) could not be saved; say how to create the model: --model" in told
     for spec in (f"{tmp_path}/train.py:build(3)", f"net={tmp_path}/train.py:build(3)"):
         assert interpret(["replay", str(repro), "--model", spec]) == 1
         assert "div is NaN" in capsys.readouterr().out

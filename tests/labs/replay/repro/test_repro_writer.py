@@ -113,7 +113,7 @@ def test_it_is_written_once_and_said(tmp_path: Path) -> None:
 def test_a_step_that_is_too_large_is_skipped_and_said(tmp_path: Path) -> None:
     notes: list[dict[str, Any]] = []
     ReproWriter(tmp_path / "repro", notes.append, limit=20)(bad_step(), NOTHING)
-    assert notes == [{"written": False, "reason": "it would hold more than 20 bytes"}]
+    assert notes == [{"written": False, "reason": "it would take more than 20 bytes"}]
     assert not list(tmp_path.glob("repro/*"))
 
 
@@ -170,7 +170,7 @@ def test_finite_values_of_a_step_that_never_showed_the_failure_are_no_success(tm
     again, found = replay_saved(tmp_path)
     assert found.culprit is None
     assert again.problem is not None
-    assert again.problem.startswith("not covered")
+    assert again.problem.startswith("not reproduced")
     assert "the function that called backward() is gone" in again.problem
 
 
@@ -181,11 +181,11 @@ def test_a_step_that_could_not_be_tried_is_known_once_it_has_shown_the_failure(
     noted = write(tmp_path, bad_step(), NOTHING)
     assert (noted["shown"], noted["reason"]) == (
         None,
-        "it was one of several processes, and the others would have waited",
+        "it was one of several processes, and the others would wait",
     )
     finite = {"model": Logarithm()}
     monkeypatch.setattr(Logarithm, "forward", lambda self, x, shift: x * self.scale)
-    assert "it is not known" in str(replay_saved(tmp_path, finite)[0].problem)
+    assert "it is unknown" in str(replay_saved(tmp_path, finite)[0].problem)
     monkeypatch.undo()
     assert replay_saved(tmp_path)[0].bad
     monkeypatch.setattr(Logarithm, "forward", lambda self, x, shift: x * self.scale)

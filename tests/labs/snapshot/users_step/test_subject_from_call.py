@@ -193,12 +193,12 @@ def test_trying_the_first_batch_leaves_the_model_as_it_was() -> None:
 
 
 WRONG = {
-    "no model": (lambda: subject_of("net", F.mse_loss, X), "a model (nn.Module) is needed, not str"),  # type: ignore[arg-type]
-    "no data": (lambda: subject_of(net(), F.mse_loss, None), "a batch or a loader is needed"),
+    "no model": (lambda: subject_of("net", F.mse_loss, X), "expected a model (nn.Module), not str"),  # type: ignore[arg-type]
+    "no data": (lambda: subject_of(net(), F.mse_loss, None), "expected a batch or a loader"),
     "a number": (lambda: subject_of(net(), F.mse_loss, 3), "not int"),
-    "an empty list": (lambda: subject_of(net(), F.mse_loss, []), "holds no batch of tensors"),
-    "no tensors": (lambda: subject_of(net(), F.mse_loss, ("a", "b")), "holds no batch of tensors"),
-    "a data set": (lambda: subject_of(net(), F.mse_loss, TensorDataset(X)), "not a dataset: DataLoader("),
+    "an empty list": (lambda: subject_of(net(), F.mse_loss, []), "contains no batch of tensors"),
+    "no tensors": (lambda: subject_of(net(), F.mse_loss, ("a", "b")), "contains no batch of tensors"),
+    "a data set": (lambda: subject_of(net(), F.mse_loss, TensorDataset(X)), "not a dataset: use DataLoader("),
     "no loss": (lambda: subject_of(net(), None, (X,)), "neither a loss function nor a step was given"),
     "shapes": (
         lambda: subject_of(net(), F.cross_entropy, (X[:, :2], Y)),
@@ -208,7 +208,7 @@ WRONG = {
     "many parts": (lambda: subject_of(net(), F.mse_loss, (X, Y, Y)), "which of the 3 parts"),
     "not reduced": (
         lambda: subject_of(net(), nn.CrossEntropyLoss(reduction="none"), (X, Y)),
-        "the loss has shape (6,), not one number",
+        "the loss has shape (6,), not a scalar",
     ),
     "a float": (lambda: subject_of(net(), lambda o, y: F.cross_entropy(o, y).item(), (X, Y)), "is a float"),
     "no graph": (

@@ -256,7 +256,7 @@ def test_a_damaged_profile_is_refused_in_one_line(text: str, run: Path) -> None:
 
 
 def test_a_run_without_a_profile_says_how_to_make_one(run: Path) -> None:
-    with pytest.raises(NoProfile, match=r"holds no profile; make one with: clew profile train\.py"):
+    with pytest.raises(NoProfile, match=r"has no profile; record one with: clew profile train\.py"):
         read_profile(run)
 
 

@@ -69,7 +69,7 @@ def rate_trial(run: RunView, name: str, seeds: int) -> RateTrial | None:
 class LowerRateTrial:
     """What a trial must show for a lower rate to be the better one."""
 
-    seeds: int = 3  # orders of the batches in which a trial must give the same
+    seeds: int = 3  # orders of the batches in which the experiment must give the same result
     behind: float = 0.1  # share of the fall at a lower rate; rates in use gain several times the lower one's
     fell: float = 0.05  # share of its start by which the loss must fall at the lower rate to show anything
 
@@ -92,7 +92,7 @@ class LowerRateTrial:
 class HigherRateTrial:
     """What a trial must show for a much higher rate to be the better one."""
 
-    seeds: int = 3  # orders of the batches in which a trial must give the same
+    seeds: int = 3  # orders of the batches in which the experiment must give the same result
     share: float = 0.005  # of the best fall in the same steps; slow but usual rates have a few hundredths
     factor: float = 100.0  # by which the better rate is higher; less may be patience, or a cautious choice
     moved: float = 0.1  # share of its start by which the loss must fall at the higher rate

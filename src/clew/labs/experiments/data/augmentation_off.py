@@ -28,7 +28,7 @@ from clew.labs.snapshot.time_limit import CannotJudge, Clock
 @dataclass(frozen=True)
 class ExcessiveAugmentation(Experiment):
     name = "excessive-augmentation"
-    question = "does augmentation leave something to learn?"
+    question = "does augmentation leave enough to learn?"
     rank = 48
 
     least: int = 64  # samples in the dataset
@@ -46,11 +46,13 @@ class ExcessiveAugmentation(Experiment):
             if not is_random(origin, order[:2]):
                 return Result({"random": False, "line": list(subject.line)})
             if origin.length < self.least:
-                raise CannotJudge(f"the dataset holds {origin.length} samples; it takes {self.least} to tell")
+                raise CannotJudge(
+                    f"the dataset has {origin.length} samples; the experiment needs {self.least}"
+                )
             plain_origin, names = without_random_transforms(origin, order[:2])
             if not names:
                 raise CannotJudge(
-                    "the samples are random, but no transform was found that could be switched off",
+                    "the samples are random, but no transform that can be switched off was found",
                     "keep random transforms in an attribute of the dataset: self.transform",
                 )
             plain, augmented = self._drawn(subject, origin, plain_origin, order[: self.most], clock)
@@ -123,7 +125,7 @@ def _trained(
     def stop(_: int, loss: float) -> bool:
         clock.tick()
         if not math.isfinite(loss):
-            raise CannotJudge("the loss did not stay finite in a short training")
+            raise CannotJudge("the loss became non-finite in a short training")
         return time.monotonic() > until
 
     return snapshot.train(batches, steps, on_step=stop)

@@ -56,7 +56,7 @@ class LabelsMisaligned(Experiment):
         }
         worst = max(sides.values(), key=lambda side: len(side.other))
         notes = [
-            f"delivered as {row.given}, the dataset says {row.known}" for row in worst.other[:MOST_SHOWN]
+            f"loaded as {row.given}, labelled {row.known} in the dataset" for row in worst.other[:MOST_SHOWN]
         ]
         batch = seen if worst is sides["training"] else loader.batch
         return Result(
@@ -73,9 +73,9 @@ class LabelsMisaligned(Experiment):
             if any(side.matched >= self.least for side in sides.values()):
                 return None
             raise CannotJudge(
-                "the samples of training were not found in the dataset again, and "
+                "the training samples were not found in the dataset, and "
                 f"{min(alone.size, seen.size)} are too few to compare what can be learned from them "
-                f"({self.learned} would do)"
+                f"({self.learned} are needed)"
             )
         return {
             "dataset": self._deviations(subject, alone),

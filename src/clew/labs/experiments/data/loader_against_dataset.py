@@ -20,7 +20,7 @@ from clew.labs.snapshot.time_limit import CannotJudge, Clock
 @dataclass(frozen=True)
 class LoaderCorruptsData(Experiment):
     name = "loader-corrupts-data"
-    question = "does the loader deliver what the dataset returns?"
+    question = "does the loader return the dataset's data?"
     rank = 6
 
     batches: int = 4  # compared
@@ -40,8 +40,8 @@ class LoaderCorruptsData(Experiment):
                     found.setdefault(field.name, []).append(field)
         if not found:
             raise CannotJudge(
-                "the loader's batches have another form than the dataset's samples, which differ in shape or "
-                "are put together anew"
+                "the loader's batches can't be compared with the dataset's samples, which differ in shape or "
+                "are rearranged"
             )
         data = {
             "samples": compared,
@@ -60,7 +60,7 @@ class LoaderCorruptsData(Experiment):
         made = [order[start : start + size] for start in range(0, len(order), size)]
         full = [indices for indices in made if len(indices) >= min(4, size)]
         if not full:
-            raise CannotJudge(f"only {origin.length} samples are there; it takes 4 to compare")
+            raise CannotJudge(f"the dataset has {origin.length} samples; the experiment needs 4")
         return full[: self.batches]
 
 

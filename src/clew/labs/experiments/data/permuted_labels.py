@@ -23,7 +23,7 @@ from clew.labs.snapshot.time_limit import CannotJudge, Clock
 @dataclass(frozen=True)
 class NoSignal(Experiment):
     name = "no-signal"
-    question = "do the inputs say anything about the labels?"
+    question = "do the inputs predict the labels?"
     rank = 40
 
     least: int = 150  # samples; a correlation of 0.25 is three standard errors then
@@ -55,7 +55,7 @@ class NoSignal(Experiment):
         best = max(found, key=lambda s: s.deviations)
         ordered = sorted(best.permuted)
         plot = Plot(
-            f"{best.learner} learner with permuted labels, sorted; {best.real:.3f} with the real ones",
+            f"{best.learner} learner with permuted labels, sorted; {best.real:.3f} with the real labels",
             range(len(ordered)),
             ordered,
             "permutation",
@@ -76,7 +76,7 @@ class NoSignal(Experiment):
             batches = cut(into, min(subject.batch().size, into.size))
             losses = snapshot.train(batches, self.steps, on_step=stop)
             if not math.isfinite(losses[-1]):
-                raise CannotJudge("the loss did not stay finite in a short training")
+                raise CannotJudge("the loss became non-finite in a short training")
             return {
                 "steps": len(losses),
                 "held_out": self._compared(snapshot, out),

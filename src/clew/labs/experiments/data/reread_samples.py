@@ -32,8 +32,8 @@ class DatasetMutates(Experiment):
         fields = sorted({name for names in changed for name in names})
         if fields and not arrays:
             raise CannotJudge(
-                "samples differ each time though the random numbers are the same: the dataset has a "
-                "generator of its own"
+                "samples differ each time although the random numbers are the same: the dataset has its own "
+                "random generator"
             )
         first = next((name for name in fields if name in rounds[0][0]), None)
         means = [_statistics(samples, first) for samples in rounds] if first else []
@@ -48,7 +48,7 @@ class DatasetMutates(Experiment):
             "line": written_at(getattr(type(subject.dataset), "__getitem__", None)) or list(subject.line),
         }
         course = [mean for mean, _ in means]
-        line = Plot("mean of samples that are read again", range(len(course)), course, "read", "mean")
+        line = Plot("mean of samples, read repeatedly", range(len(course)), course, "read", "mean")
         return Result(data, [line] if course else [])
 
     def _rounds(
@@ -62,7 +62,7 @@ class DatasetMutates(Experiment):
                 clock.tick(number / self.times)
                 rounds.append([_sample(origin, index) for index in indices])
         if not rounds[0][0]:
-            raise CannotJudge("the dataset's samples hold no numbers")
+            raise CannotJudge("the dataset's samples contain no numbers")
         return rounds, [before, stored_arrays(origin.dataset)]
 
 

@@ -29,7 +29,7 @@ TYPICAL = 0.8  # quantile of the margins that stands for a clear case
 @dataclass(frozen=True)
 class LabelNoise(Experiment):
     name = "label-noise"
-    question = "are samples labelled wrong?"
+    question = "are labels wrong?"
     rank = 44
 
     least: int = 200  # samples; of a third of them five per cent are three
@@ -41,9 +41,9 @@ class LabelNoise(Experiment):
     def run(self, subject: Subject, clock: Clock) -> Result:
         stuff = material(subject, clock, self.least)
         if stuff.labels.kind != CLASSES:
-            raise CannotJudge("wrong labels are looked for among classes only")
+            raise CannotJudge("only class labels are checked")
         if min(n for n in stuff.labels.counts if n) < self.per_class:
-            raise CannotJudge(f"a class has less than {self.per_class} samples among those drawn")
+            raise CannotJudge(f"a class has fewer than {self.per_class} samples among those drawn")
         given = stuff.labels.values
         shares, right = self._predicted(stuff)
         clock.tick(0.8)
@@ -102,4 +102,6 @@ def _course(margin: Tensor, wrong: Tensor) -> Plot:
     """Disagreement in tenths of the samples, the surest first: level for noise, rising for hard samples."""
     tenths = wrong[margin.argsort(descending=True)].double().tensor_split(10)
     shares = [float(part.mean()) for part in tenths]
-    return Plot("share labelled otherwise, the surest tenth first", range(1, 11), shares, "tenth", "share")
+    return Plot(
+        "share with a different label, most confident tenth first", range(1, 11), shares, "tenth", "share"
+    )

@@ -74,7 +74,7 @@ class BatchSizeUnfit(Experiment):
         if len(alike) >= self.least:
             return alike, float(_size(subject))
         if first.size < 2 * self.parts:
-            raise CannotJudge("too few batches were seen to compare their gradients")
+            raise CannotJudge("too few batches to compare their gradients")
         part = first.size // self.parts
         cut = [first.rows(range(n * part, (n + 1) * part)) for n in range(self.parts)]
         return cut, part * _size(subject) / first.size
@@ -119,7 +119,7 @@ def _noise(
     error = math.sqrt(sum((p - length) ** 2 for p in products) / (len(products) - 1) / 2)
     spread = (squares / (count * GROUPS) - length) * size
     if not math.isfinite(spread):
-        raise CannotJudge("the gradient is not finite")
+        raise CannotJudge("the gradient is non-finite")
     return {
         "scale": _over(spread, length),
         "least": _over(spread, length + 2 * error),
@@ -135,5 +135,5 @@ def _gradient(snapshot: StepSnapshot, batch: Batch, parameters: Sequence[Tensor]
     gradients = snapshot.gradients(snapshot.loss(batch), parameters)
     parts = [g.detach().to_dense() if g.is_sparse else g.detach() for g in gradients if g is not None]
     if not parts:
-        raise CannotJudge("no gradient reaches what is trained")
+        raise CannotJudge("the trained parameters get no gradient")
     return torch.cat([part.reshape(-1).float() for part in parts])

@@ -56,16 +56,18 @@ class TooFewExamples(Experiment):
             "curves": [{k: c[k] for k in ("held_out", "trained", "start")} for c in curves],
             "line": list(subject.line),
         }
-        line = Plot("loss on samples held out, by samples trained on", sizes, means, "samples", "loss")
+        line = Plot(
+            "loss on held-out samples, by number of training samples", sizes, means, "samples", "loss"
+        )
         return Result(data, [line])
 
     def _must_be_all(self, subject: Subject, drawn: Pool) -> None:
         if not drawn.drawn:
-            raise CannotJudge("how many samples there are is not known", "train from a DataLoader")
+            raise CannotJudge("the number of samples is unknown", "train from a DataLoader")
         if not drawn.whole:
-            raise CannotJudge(f"there are more samples than the {drawn.batch.size} that could be tried")
+            raise CannotJudge(f"there are more samples than the {drawn.batch.size} that could be used")
         if drawn.batch.size < self.least:
-            raise CannotJudge(f"{drawn.batch.size} samples can't be divided; it takes {self.least}")
+            raise CannotJudge(f"{drawn.batch.size} samples are too few to split; it takes {self.least}")
 
     def _curve(self, subject: Subject, batch: Batch, seed: int, clock: Clock) -> dict[str, Any]:
         """The best loss on held-out samples after training on growing parts of the rest."""
@@ -93,7 +95,7 @@ class TooFewExamples(Experiment):
             snapshot.train(batches, self.steps // self.looks, on_step=lambda *_: clock.tick())
             now = _loss(snapshot, held), _loss(snapshot, batches[: self.judged])
             if not math.isfinite(now[0]):
-                raise CannotJudge("the loss did not stay finite in a short training")
+                raise CannotJudge("the loss became non-finite in a short training")
             worse = worse + 1 if now[0] > best[0] else 0
             best = min(best, now)
             if worse >= 2:
@@ -109,7 +111,7 @@ class TooFewExamples(Experiment):
             snapshot.train([some], 2, on_step=lambda *_: clock.tick())
             each = (time.monotonic() - began) / 2
         if each * self.steps * len(self.parts) * seeds > 2 * clock.left:
-            raise CannotJudge(f"a training step takes {each:.2g} s: the trainings would take too long")
+            raise CannotJudge(f"a training step takes {each:.2g} s: the experiment would take too long")
 
 
 def _loss(snapshot: StepSnapshot, batches: list[Batch]) -> float:

@@ -14,7 +14,7 @@ from clew.labs.snapshot.time_limit import Clock
 @dataclass(frozen=True)
 class LearningRateTooLow(Experiment):
     name: ClassVar[str] = "learning-rate-too-low"
-    question: ClassVar[str] = "does it move at all at this learning rate?"
+    question: ClassVar[str] = "does the network learn at this learning rate?"
     rank: ClassVar[int] = 21
 
     higher: tuple[float, ...] = (10.0, 100.0, 1000.0, 10000.0)  # factors on the user's rate

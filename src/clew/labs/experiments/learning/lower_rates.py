@@ -14,7 +14,7 @@ from clew.labs.snapshot.time_limit import Clock
 @dataclass(frozen=True)
 class LearningRateTooHigh(Experiment):
     name: ClassVar[str] = "learning-rate-too-high"
-    question: ClassVar[str] = "does a lower learning rate get further?"
+    question: ClassVar[str] = "does a lower learning rate work better?"
     rank: ClassVar[int] = 20
 
     lower: tuple[float, ...] = (0.1, 0.01, 0.001)  # factors on the user's rate

@@ -21,7 +21,7 @@ Entry = tuple[str, float]  # optimizer, and its rate (a factor on the user's own
 @dataclass(frozen=True)
 class OptimizerUnfit(Experiment):
     name: ClassVar[str] = "optimizer-unfit"
-    question: ClassVar[str] = "does another optimizer get much further?"
+    question: ClassVar[str] = "does another optimizer work much better?"
     rank: ClassVar[int] = 38
 
     own: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0)  # factors on the user's rate

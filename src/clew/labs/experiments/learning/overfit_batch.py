@@ -52,7 +52,7 @@ class Attempt:
 @dataclass(frozen=True)
 class CannotOverfitBatch(Experiment):
     name: ClassVar[str] = "cannot-overfit-batch"
-    question: ClassVar[str] = "can it learn a few samples by heart?"
+    question: ClassVar[str] = "can the network memorise a few samples?"
     rank: ClassVar[int] = 10
 
     samples: int = 8  # few enough for any network that is wired right
@@ -67,7 +67,7 @@ class CannotOverfitBatch(Experiment):
             start, spread = _noise(look(snapshot, batch, seed).loss for seed in range(3))
             dropouts(subject, snapshot, batch)
         if not math.isfinite(start):
-            raise CannotJudge("the loss is not finite before the first step")
+            raise CannotJudge("the loss is non-finite before the first step")
         attempts: list[Attempt] = []
         for number, setting in enumerate(PLAN):
             clock.tick(number / len(PLAN))

@@ -34,7 +34,7 @@ class Layer:
 @dataclass(frozen=True)
 class PoorInitialisation(Experiment):
     name: ClassVar[str] = "poor-initialisation"
-    question: ClassVar[str] = "would newly drawn weights learn better?"
+    question: ClassVar[str] = "would new initial weights learn better?"
     rank: ClassVar[int] = 34
 
     large: float = 3.0  # gain of a layer above which it is worth a trial; torch's default is 0.6
@@ -54,7 +54,11 @@ class PoorInitialisation(Experiment):
         }
         spreads = [layer.output for layer in layers]
         plot = Plot(
-            "spread of the outputs along depth", list(range(len(spreads))), spreads, "layer", "spread"
+            "standard deviation of the outputs along depth",
+            list(range(len(spreads))),
+            spreads,
+            "layer",
+            "spread",
         )
         if any(self._odd(layer) for layer in layers):
             for seed in range(SEEDS):

@@ -26,7 +26,7 @@ SETTINGS = {
 @dataclass(frozen=True)
 class OverRegularised(Experiment):
     name: ClassVar[str] = "over-regularised"
-    question: ClassVar[str] = "does it learn only without dropout and weight decay?"
+    question: ClassVar[str] = "does the network learn only without dropout and weight decay?"
     rank: ClassVar[int] = 32
 
     steps: int = 50  # of each training
@@ -41,7 +41,7 @@ class OverRegularised(Experiment):
             dropped = dropouts(subject, snapshot, subject.batch())
             start = self._level(subject, snapshot)
         if not math.isfinite(start):
-            raise CannotJudge("the loss is not finite before the first step")
+            raise CannotJudge("the loss is non-finite before the first step")
         data: dict[str, Any] = {
             "line": list(subject.line),
             "start": start,

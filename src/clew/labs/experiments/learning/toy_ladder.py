@@ -20,7 +20,7 @@ PLAN = (Setting.calm(), Setting.calm("Adam", 1e-2), Setting.calm(rate=10.0), Set
 @dataclass(frozen=True)
 class ToyTaskFailed(Experiment):
     name: ClassVar[str] = "toy-task-failed"
-    question: ClassVar[str] = "which is the first toy task that it can't learn?"
+    question: ClassVar[str] = "can the network learn simple tasks?"
     rank: ClassVar[int] = 15
 
     samples: int = 32  # enough that a rule shows, few enough to be learned by heart at worst
@@ -44,11 +44,13 @@ class ToyTaskFailed(Experiment):
                 continue  # the data has no such rule to offer
             rung, losses = self._rung(subject, toy, clock)
             rungs.append({"name": name, "words": WORDS[name], **rung})
-            plots = [Plot(f"loss while it learns to {WORDS[name]}", list(range(len(losses))), losses)]
+            plots = [
+                Plot(f"loss while the network learns to {WORDS[name]}", list(range(len(losses))), losses)
+            ]
             if not rung["taken"]:
                 break
         if not rungs:
-            raise CannotJudge("no toy task fits the data")
+            raise CannotJudge("no toy task suits the data")
         return Result({"rungs": rungs, "samples": batch.size, "line": list(subject.line)}, plots)
 
     def _rung(self, subject: Subject, toy: Batch, clock: Clock) -> tuple[dict[str, Any], list[float]]:

@@ -23,7 +23,7 @@ UNKNOWN = "the lowest possible loss is not known"
 @dataclass(frozen=True)
 class CapacityTooSmall(Experiment):
     name: ClassVar[str] = "capacity-too-small"
-    question: ClassVar[str] = "could a wider network learn what this one can't?"
+    question: ClassVar[str] = "can a wider network learn what this one can't?"
     rank: ClassVar[int] = 40
 
     samples: int = 32  # to be learned by heart; noise among more need not be
@@ -37,7 +37,7 @@ class CapacityTooSmall(Experiment):
         _ = subject.optimizer
         batch = many(subject, self.samples)
         if batch.tensors(BOTH):
-            raise CannotJudge("the input is the target too: a narrow layer may be the point of it")
+            raise CannotJudge("the input is also the target: a narrow layer may be intended")
         with subject.snapshot() as snapshot:
             first = look(snapshot, batch)
             dropouts(subject, snapshot, batch)
@@ -48,7 +48,7 @@ class CapacityTooSmall(Experiment):
         plots = [_plot("as it is", narrow[1])]
         if not narrow[0]["enough"]:
             if narrow[0]["remaining"] > self.nothing:
-                raise CannotJudge("it learns nothing of these samples: see cannot-overfit-batch")
+                raise CannotJudge("the network learns nothing from these samples: see cannot-overfit-batch")
             with subject.snapshot() as snapshot:
                 layers = order_of_layers(subject, snapshot, batch)
             factor = 8 if hidden_width(layers) <= 8 else 4
@@ -77,7 +77,9 @@ class CapacityTooSmall(Experiment):
                 change()
                 first = look(snapshot, batch)
             except RuntimeError as error:
-                raise CannotJudge("a wider copy can't be made: the layers depend on their widths") from error
+                raise CannotJudge(
+                    "a wider copy can't be built: the code depends on the layers' widths"
+                ) from error
             known = scale(first, first)
             floor = known.floor or 0.0
             low = floor + 0.5 * self.enough * (reference(first, floor, known.constant) - floor)

@@ -12,13 +12,13 @@ from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import evaluating, few_samples, model_calls, samples_known
 
-TIME_FIRST = "it can't be told which dimension holds the samples: the data may come time first"
+TIME_FIRST = "it is unknown which dimension holds the samples: the data may be time-first"
 
 
 @dataclass(frozen=True)
 class BatchLeak(Experiment):
     name = "batch-leak"
-    question = "does one sample's output depend on the others?"
+    question = "does one sample's output depend on other samples?"
     rank = 12
 
     rounding: float = 1e-5  # of the output's size: single precision keeps seven digits
@@ -30,9 +30,9 @@ class BatchLeak(Experiment):
             looked, leak, interaction = self._look(subject, snapshot, clock)
             known = samples_known(subject, batch)
         if leak is None and not looked and not interaction:
-            raise CannotJudge("no model gives an output by sample")
+            raise CannotJudge("no model has an output per sample")
         if leak is not None and not known and not interaction:
-            raise CannotJudge(TIME_FIRST, "feed batches from a DataLoader, or data with the samples first")
+            raise CannotJudge(TIME_FIRST, "use a DataLoader, or data with the samples first")
         data: dict[str, Any] = {"samples": batch.size, "models": looked, "meant": interaction}
         if leak is None:
             return Result({**data, "effect": 0.0})
@@ -49,7 +49,7 @@ class BatchLeak(Experiment):
                 if not looking.others or next(call.module.parameters(), None) is None:
                     continue
                 if looking.square():
-                    interaction = f"{call.name} gives a table of all samples with all others"
+                    interaction = f"{call.name} compares all samples with all others"
                 if not looking.outputs():
                     continue
                 if not looking.steady():

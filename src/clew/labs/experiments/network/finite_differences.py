@@ -36,7 +36,7 @@ NEGLIGIBLE = 1e-5  # of the loss: a slope that changes it less; differences are 
 @dataclass(frozen=True)
 class GradientMismatch(Experiment):
     name = "gradient-mismatch"
-    question = "is what backward() computes the gradient of the loss?"
+    question = "does backward() compute the gradient of the loss?"
     rank = 30
 
     tolerance: float = 1e-3  # relative; in double precision right gradients agree to 1e-6

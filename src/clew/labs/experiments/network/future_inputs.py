@@ -25,13 +25,13 @@ from clew.labs.snapshot.users_step.model_calls import (
 )
 from clew.measure.nested_tensors import tensors_in
 
-NOT_CAUSAL = "nothing says that the model is meant to look back only (targets moved by one, a causal mask)"
+NOT_CAUSAL = "nothing shows that the model should be causal (targets shifted by one, a causal mask)"
 
 
 @dataclass(frozen=True)
 class FutureLeak(Experiment):
     name = "future-leak"
-    question = "does it see what it is to predict?"
+    question = "does the model see what it should predict?"
     rank = 13
 
     rounding: float = 1e-5  # of the output's size: single precision keeps seven digits

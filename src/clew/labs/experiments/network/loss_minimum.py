@@ -36,7 +36,7 @@ class LossPrefersWrong(Experiment):
     def run(self, subject: Subject, clock: Clock) -> Result:
         subject.need_step()
         if len(subject.optimizers) > 1:
-            raise CannotJudge("several optimizers take turns: each may want the opposite of the other")
+            raise CannotJudge("several optimizers take turns, and their goals may be opposite")
         whole = subject.batch()
         batch = whole.rows(range(min(self.samples, whole.size))) if whole.size else whole
         with subject.snapshot(seed=0) as snapshot:
@@ -69,9 +69,7 @@ class _Trial:
         self.start = self.at(self.match.output.detach())
         moved = 0.9 * self.match.output.detach() + 0.01  # a probability stays one
         if math.isfinite(self.start) and self.at(moved) == self.start:
-            raise CannotJudge(
-                "the loss does not read the output that fits the target: it is made inside the model"
-            )
+            raise CannotJudge("the loss does not read the model's output: it is computed inside the model")
 
     def _observed(self) -> Seen:
         self._snapshot.seed(SEED)
@@ -108,7 +106,7 @@ def _only_call(seen: Seen) -> tuple[str, Any]:
     if len(seen.outputs) != 1:
         count = len(seen.outputs)
         raise CannotJudge(
-            f"the step calls its models {count} times: which output is the prediction is not known"
+            f"the step calls its models {count} times: it is unknown which output is the prediction"
         )
     return seen.outputs[0]
 
@@ -121,7 +119,7 @@ def _match(seen: Seen, outputs: list[Tensor], batch: Batch) -> Match:
     ]
     found = matched(outputs, direct, kinds) or matched(outputs, batch.targets, kinds)
     if not found:
-        raise CannotJudge("no output of the model has the form of a target")
+        raise CannotJudge("no output of the model has the shape of a target")
     _no_signed_weights(found[0], batch)
     return found[0]
 
@@ -131,7 +129,7 @@ def _no_signed_weights(match: Match, batch: Batch) -> None:
     for tensor, dim in zip(batch.tensors(), batch.dims, strict=True):
         per_sample = dim == 0 and tensor.is_floating_point() and tensor.numel() == batch.size
         if per_sample and tensor is not match.target and match.task == CLASSES and bool((tensor < 0).any()):
-            raise CannotJudge("samples come with signed weights (rewards?): some are to be made less likely")
+            raise CannotJudge("samples have signed weights (rewards?): some should become less likely")
 
 
 def _answers(trial: _Trial) -> dict[str, Any]:
@@ -140,7 +138,7 @@ def _answers(trial: _Trial) -> dict[str, Any]:
     y = [trial.at(match.towards(abs(s), wrong=s < 0)) for s in STRENGTHS]
     right, wrong = y[-2], y[1]
     if not (math.isfinite(right) and math.isfinite(wrong)):
-        raise CannotJudge("the loss of a clear prediction is not finite")
+        raise CannotJudge("the loss of a confident prediction is non-finite")
     far = [trial.at(match.towards(s)) for s in FAR] if match.scale == LOGITS else []
     return {"right": right, "wrong": wrong, "far": far, "start": trial.start, "x": list(STRENGTHS), "y": y}
 

@@ -23,7 +23,7 @@ _TYPES = ("dtype", "scalar type", "same type", "Double", "double")  # how torch 
 @dataclass(frozen=True)
 class DeviceLiteral(Experiment):
     name = "device-literal"
-    question = "would it run on another device, and in another precision?"
+    question = "would the model run on another device and in another precision?"
     rank = 9
 
     def run(self, subject: Subject, clock: Clock) -> Result:
@@ -33,7 +33,7 @@ class DeviceLiteral(Experiment):
             for call in model_calls(subject, snapshot, batch):
                 clock.tick()
                 if any(t.device.type != "cpu" for t in (*call.tensors(), *call.module.parameters())):
-                    raise CannotJudge("it runs on another device already")
+                    raise CannotJudge("it already runs on another device")
                 data["models"] += 1
                 data["device"] = data["device"] or _fixed_device(call)
                 data["dtype"] = data["dtype"] or _fixed_type(call)

@@ -37,7 +37,7 @@ TRAINED, CONSTANT, STATE = "trained", "constant", "state"
 @dataclass(frozen=True)
 class CustomLayerBroken(Experiment):
     name = "custom-layer-broken"
-    question = "do the layers of your own hold what a layer must?"
+    question = "do your own layers follow the rules for layers?"
     rank = 32
 
     tolerance: float = 1e-3  # of gradients, relative; in double precision right ones agree to 1e-6
@@ -49,7 +49,7 @@ class CustomLayerBroken(Experiment):
             snapshot.seed(SEED)
             modules = own_modules(subject, snapshot, batch)
         if not modules:
-            raise CannotJudge("there is no layer of your own")
+            raise CannotJudge("the model has no custom layer")
         known, found = samples_known(subject, batch), list[dict[str, Any]]()
         tried: list[str] = []
         for number, own in enumerate(modules):

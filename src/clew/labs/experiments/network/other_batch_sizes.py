@@ -43,7 +43,7 @@ _STATE = ("hidden", "index", "out of range")  # kept from a batch of another siz
 @dataclass(frozen=True)
 class DimensionMixup(Experiment):
     name = "dimension-mixup"
-    question = "does it tell the dimensions apart?"
+    question = "does the model mix up dimensions?"
     rank = 11
 
     rounding: float = 1e-4  # of the output's size: other rows of a batch may be summed in another order
@@ -61,7 +61,7 @@ class DimensionMixup(Experiment):
             with evaluating(subject.models.values()):
                 order = self._order(subject, snapshot, batch, clock)
         if order and not samples_known(subject, batch):
-            raise CannotJudge(TIME_FIRST, "feed batches from a DataLoader, or data with the samples first")
+            raise CannotJudge(TIME_FIRST, "use a DataLoader, or data with the samples first")
         return Result({**data, **order})
 
     def _order(self, subject: Subject, snapshot: StepSnapshot, batch: Batch, clock: Clock) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class DimensionMixup(Experiment):
                     place = _place(looking)
                     return {"position": True, "effect": moved, "place": place.to_json() if place else None}
         if not judged:
-            raise CannotJudge("no model gives an output by sample that is the same twice")
+            raise CannotJudge("no model has a reproducible output per sample")
         return {}
 
 

@@ -32,7 +32,7 @@ LONGEST = 64  # positions that are shaken one by one
 @dataclass(frozen=True)
 class MaskInverted(Experiment):
     name = "mask-inverted"
-    question = "does it read the words, or the padding?"
+    question = "does the model read the words or the padding?"
     rank = 14
 
     rounding: float = 1e-5  # of the output's size: single precision keeps seven digits
@@ -48,7 +48,7 @@ class MaskInverted(Experiment):
 
     def _look(self, shaking: _Shaking, clock: Clock) -> Result:
         if not shaking.base or not shaking.steady():
-            raise CannotJudge("no output by sample that is the same twice")
+            raise CannotJudge("no reproducible output per sample")
         padding = shaking.effect(shaking.padding, None)
         read = []
         for position in range(shaking.shortest):

@@ -33,7 +33,7 @@ Change = Callable[[torch.Generator], Callable[[Tensor], Tensor]]
 @dataclass(frozen=True)
 class InputIgnored(Experiment):
     name = "input-ignored"
-    question = "does the model make use of its input?"
+    question = "does the model use its input?"
     rank = 8
 
     least: int = 8  # samples; fewer can't be exchanged for one another
@@ -75,11 +75,11 @@ class InputIgnored(Experiment):
         size = min(b.size for b in few)
         if size < self.least:
             raise CannotJudge(
-                f"only {size} samples were seen; it takes {self.least} to exchange their inputs"
+                f"only {size} samples are available; it takes {self.least} to swap their inputs"
             )
         targets = [t for b in few for t in b.tensors(TARGET) if t.dim() and len(t) == b.size]
         if targets and all(bool((t == t[:1]).all()) for t in targets):
-            raise CannotJudge("the samples seen so far all have the same target")
+            raise CannotJudge("all samples so far have the same target")
         return few
 
     def _try(self, subject: Subject, batches: list[Batch], clock: Clock, *, own: bool) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class InputIgnored(Experiment):
         def stop(_: int, loss: float) -> bool:
             clock.tick()
             if not math.isfinite(loss):
-                raise CannotJudge("the loss did not stay finite in a short training")
+                raise CannotJudge("the loss became non-finite in a short training")
             return False
 
         return snapshot.train(batches, self.look, optimizer=optimizer, on_step=stop)

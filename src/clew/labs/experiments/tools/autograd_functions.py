@@ -129,12 +129,12 @@ def _why_meant(
 ) -> str | None:
     name = applied.function.__name__
     if _MEANT.search(name):
-        return "by its name its gradient is not that of its forward"
+        return "its name says that it changes the gradient"
     same = [inputs[n] for n in wanted if any(o.shape == inputs[n].shape for o in outputs)]
     if any(torch.equal(o.detach().double(), i.detach()) for o in outputs for i in same if o.shape == i.shape):
-        return "its forward passes the input on: only its gradient is meant to change"
+        return "its forward is the identity: it only changes the gradient"
     if abs(worst.finite) <= 1e-6 * abs(worst.autograd) or worst.verdict == UNSURE:
-        return "its forward is made of steps, which have no gradient of their own"
+        return "its forward is a step function, which has no gradient"
     return None
 
 

@@ -35,10 +35,10 @@ def provable(check: str) -> bool:
 def prove(check: str, found: Iterable[str], subject: Subject, clock: Clock) -> Proof:
     """Try the fix of one fault in a loop that has all of those found; raises CannotJudge."""
     if check not in REPAIRS:
-        raise CannotJudge("its fix can't be tried without you")
+        raise CannotJudge("its fix can't be tested automatically")
     subject.need_step()
     if len(subject.optimizers) != 1:
-        raise CannotJudge("several optimizers take turns" if subject.optimizers else "no optimizer was seen")
+        raise CannotJudge("several optimizers take turns" if subject.optimizers else "no optimizer was found")
     as_it_is = Loop()
     for name in (*found, check):
         if name in REPAIRS:
@@ -47,7 +47,7 @@ def prove(check: str, found: Iterable[str], subject: Subject, clock: Clock) -> P
     try:
         proof = _Trial(subject, as_it_is, repair.variants, clock).run()
     except OutOfTime:
-        raise CannotJudge("no time left to try the fix") from None
+        raise CannotJudge("no time left to test the fix") from None
     return replace(proof, helped=None) if repair.only_confirms and not proof.helped else proof
 
 
@@ -74,7 +74,7 @@ class _Trial:
             if proof.helped:
                 break
         if proof is None:
-            raise CannotJudge("no time left to try the fix")
+            raise CannotJudge("no time left to test the fix")
         return proof
 
     def _seconds_per_step(self) -> float:

@@ -220,7 +220,7 @@ REPAIRS: Mapping[str, Repair] = {
     "learning-rate-too-high": _rates("lower", {10: 0.1, 100: 0.01}),
     "learning-rate-too-low": _rates("higher", {10: 10.0, 100: 100.0, 1000: 1000.0}),
     "exploding-gradient": _fix("gradients clipped to a norm of 1", _set(clip=1.0)),
-    "poor-initialisation": _fix("newly drawn standard weights", _set(fresh=True)),
+    "poor-initialisation": _fix("default initial weights", _set(fresh=True)),
     "half-precision-underflow": _fix("the step in full precision", _set(full_precision=True)),
     "half-precision-overflow": _fix("the step in full precision", _set(full_precision=True)),
     "eval-mode-in-training": Repair(
@@ -230,18 +230,18 @@ REPAIRS: Mapping[str, Repair] = {
     "frozen-parameters": _fix("all parameters trained", _add(_all_parameters)),
     "over-regularised": _fix("dropout and weight decay off", _add(_without_regularisation)),
     "softmax-before-cross-entropy": _fix(
-        "the extra softmax dropped", _on_prediction("cross_entropy", _log_if_probabilities)
+        "the extra softmax removed", _on_prediction("cross_entropy", _log_if_probabilities)
     ),
     "raw-scores-into-nll": _fix(
         "log_softmax before the loss", _on_prediction("nll_loss", lambda t: F.log_softmax(t, 1))
     ),
     "sigmoid-before-bce-with-logits": _fix(
-        "the extra sigmoid dropped",
+        "the extra sigmoid removed",
         _on_prediction("binary_cross_entropy_with_logits", lambda t: torch.logit(t, 1e-6)),
     ),
     "silent-broadcast": _fix("targets in the shape of the predictions", _reshape_targets),
-    "unnormalised-input": _fix("inputs with mean 0 and deviation 1", _set(see=_standardised)),
+    "unnormalised-input": _fix("inputs with mean 0 and standard deviation 1", _set(see=_standardised)),
     "unshuffled-data": _fix("samples in random order", _set(feed=_shuffled)),
     "single-label-batches": _fix("samples in random order", _set(feed=_shuffled)),
-    "nonfinite-input": _fix("samples with NaN or infinity left out", _set(feed=_finite_samples)),
+    "nonfinite-input": _fix("samples with NaN or infinity dropped", _set(feed=_finite_samples)),
 }

@@ -35,8 +35,8 @@ def material(subject: Subject, clock: Clock, least: int) -> Material:
     made: Material = subject.cache["material"]
     if made.batch.size < least:
         raise CannotJudge(
-            f"only {made.batch.size} samples could be had; it takes {least} to tell",
-            "feed the training from a DataLoader over a map-style dataset, so that more can be drawn",
+            f"only {made.batch.size} samples are available; it takes {least}",
+            "train from a DataLoader over a map-style dataset, so that more can be drawn",
         )
     return made
 

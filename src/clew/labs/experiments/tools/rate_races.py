@@ -54,7 +54,7 @@ class Races:
             dropouts(subject, snapshot, measured[0])
             start = level(snapshot, measured)
         if not math.isfinite(start):
-            raise CannotJudge("the loss is not finite before the first step")
+            raise CannotJudge("the loss is non-finite before the first step")
         made = subject.cache[CACHE] = cls(subject, steps, measured, start)
         return made
 

@@ -27,7 +27,7 @@ def features(inputs: Sequence[Tensor]) -> Tensor:
     columns = [_features(t.detach().cpu()) for t in inputs]
     together = torch.cat(columns, 1)
     if not torch.isfinite(together).all():
-        raise CannotJudge("some inputs are not finite")
+        raise CannotJudge("some inputs are non-finite")
     centred = together - together.mean(0)
     spread = centred.std(0)
     return centred[:, spread > 1e-12] / spread[spread > 1e-12]
@@ -71,7 +71,7 @@ class Learner:
 def learners(data: Tensor, seed: int = 0) -> list[Learner]:
     """Fitted to the features; the labels come later."""
     if data.shape[1] == 0:
-        raise CannotJudge("all inputs are alike")
+        raise CannotJudge("all inputs are the same")
     fold = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed)) % FOLDS
     product = data @ data.T / data.shape[1]
     square = product.diagonal()

@@ -116,14 +116,14 @@ def meant(leak: Leak) -> str | None:
     path = leak.place.module if leak.place else None
     module = module_at(leak.call.module, path)
     if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.running_mean is None:
-        return f"{path or 'a layer'} normalises by the batch it is given"
+        return f"{path or 'a layer'} normalises with the statistics of each batch"
     names = (
         f"{leak.place.module if leak.place else ''} {type(module).__name__} {type(leak.call.module).__name__}"
     )
     if _MEANT_NAMES.search(names):
-        return f"{type(module).__name__} compares the samples of a batch, by its name"
+        return f"{type(module).__name__} compares the samples of a batch, according to its name"
     if any(_connects(t) for t in leak.call.tensors()):
-        return "the model is told which samples are connected"
+        return "the model's input says which samples are connected"
     return None
 
 

@@ -149,7 +149,7 @@ def train(
     """The losses; ends early where they are not finite, or low enough."""
     optimizer = optimizer or setting.optimizer_for(snapshot)
     if not trained(optimizer):
-        raise CannotJudge("nothing that the optimizer holds can be trained")
+        raise CannotJudge("the optimizer has no trainable parameter")
 
     def on_step(_: int, loss: float) -> bool:
         clock.tick()

@@ -16,9 +16,9 @@ from clew.labs.snapshot.time_limit import CannotJudge
 
 CONSTANT, TWO, COPY, LINEAR = "constant", "two samples", "copy", "linear rule"
 WORDS = {
-    CONSTANT: "answer the same for every sample",
+    CONSTANT: "give the same answer for every sample",
     TWO: "tell two samples apart",
-    COPY: "say whether one feature of the input is large",
+    COPY: "tell whether one feature of the input is large",
     LINEAR: "follow a linear rule of the input",
 }
 
@@ -35,11 +35,11 @@ def target_of(batch: Batch) -> Tensor:
     """The one tensor that says what is wanted; raises where that is not to be replaced."""
     found = batch.tensors(TARGET)
     if batch.tensors(BOTH) and not found:
-        raise CannotJudge("the input is the target too: there is nothing to replace by a toy")
+        raise CannotJudge("the input is also the target: it can't be replaced by a toy target")
     if len(found) != 1:
-        raise CannotJudge("no target was seen" if not found else f"{len(found)} targets were seen")
+        raise CannotJudge("no target was found" if not found else f"{len(found)} targets were found")
     if not found[0].dim() or found[0].is_complex() or found[0].shape[0] != batch.size:
-        raise CannotJudge("the target does not go by sample")
+        raise CannotJudge("the target has no entry per sample")
     return found[0]
 
 
@@ -68,7 +68,7 @@ def _two_of(target: Tensor) -> Values:
     rows = target.detach().double()
     rows = rows[rows.isfinite().all(1)]
     if not len(rows):
-        raise CannotJudge("no target is finite")
+        raise CannotJudge("all targets are non-finite")
     usual = rows[(rows - rows.mean(0)).norm(dim=1).argmin()]
     far = (rows - usual).norm(dim=1)
     if not bool(far.any()):
@@ -108,7 +108,7 @@ def copy_task(batch: Batch, values: Values) -> Batch:
 def linear_task(batch: Batch, values: Values) -> Batch:
     """The direction in which the inputs vary most."""
     if _by_place(target_of(batch)):
-        raise CannotJudge("a rule of the whole input need not be seen at every place")
+        raise CannotJudge("the model need not see the whole input at every position")
     features = features_of(batch)
     centred = features - features.mean(0)
     _, _, directions = torch.linalg.svd(centred.double(), full_matrices=False)
@@ -126,7 +126,7 @@ def features_of(batch: Batch) -> Tensor:
             flat = tensor.detach().reshape(batch.size, -1)
             parts.append(flat.float() if flat.is_floating_point() else _histogram(flat))
     if not parts:
-        raise CannotJudge("no input goes by sample")
+        raise CannotJudge("no input has an entry per sample")
     return torch.nan_to_num(torch.cat(parts, 1))
 
 
@@ -149,7 +149,7 @@ def _input_by_place(batch: Batch, target: Tensor) -> Tensor:
             return value.mean(1)
         if tensor.dim() == 3 and size[:2] == wanted[:2]:
             return value.mean(2)  # features of each moment
-    raise CannotJudge("the targets lie at other places than the input")
+    raise CannotJudge("the positions of the targets differ from those of the input")
 
 
 def _histogram(flat: Tensor) -> Tensor:

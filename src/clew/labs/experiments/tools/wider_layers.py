@@ -43,7 +43,7 @@ def order_of_layers(subject: Subject, snapshot: StepSnapshot, batch: Batch) -> l
     known = {id(p) for _, m in found for p in m.parameters(recurse=False)}
     if strange or any(id(p) not in known for p in model.parameters()):
         raise CannotJudge(
-            f"a wider copy can't be made: {(strange or ['its own parameters'])[0]} is in the way"
+            f"a wider copy can't be built: {(strange or ['its own parameters'])[0]} can't be widened"
         )
     if sum(isinstance(m, CARRIERS) for _, m in found) < 2:
         raise CannotJudge("there is no hidden layer to make wider")
@@ -96,7 +96,7 @@ def _wider(module: Any, inside: int, outside: int) -> nn.Module:
 
 def _wider_recurrent(module: Any, inside: int, outside: int) -> nn.Module:
     if module.proj_size:
-        raise CannotJudge("a wider copy can't be made: the recurrent layer projects its output")
+        raise CannotJudge("a wider copy can't be built: the recurrent layer projects its output")
     made: nn.Module = type(module)(
         module.input_size * inside,
         module.hidden_size * outside,

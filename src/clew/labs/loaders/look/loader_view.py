@@ -26,7 +26,7 @@ from clew.records.sample_views import Look, PipelineLook, Way
 
 SEEDS = range(8)  # under which a sample must differ from itself to be random
 ANEW = (
-    "reading draws random numbers: the dataset's samples were drawn anew, the model's are those of training"
+    "reading uses random numbers: the dataset's samples were drawn again, the model's are those of training"
 )
 
 
@@ -90,7 +90,7 @@ def _draws(pipeline: Pipeline, chosen: Sequence[int]) -> bool:
 
 def _with_remarks(shown: PipelineLook, notes: list[str], pipeline: Pipeline, drawn: bool) -> PipelineLook:
     if pipeline.note and pipeline.kind == MAP:
-        notes.append(f"{pipeline.note}; its attributes were put back afterwards")
+        notes.append(f"{pipeline.note}; its attributes were restored afterwards")
     remarks = [*([ANEW] if drawn else []), *remarks_on(shown)]
     return replace(shown, remarks=tuple(remarks), notes=tuple(dict.fromkeys(notes)))
 
@@ -153,7 +153,7 @@ def _batch(pipeline: Pipeline, chosen: Sequence[int], notes: list[str]) -> Any:
     except CannotRead as reason:
         notes.append(str(reason))
     except Exception as error:  # noqa: BLE001 - the user's dataset or collate
-        notes.append(f"no batch could be made: {said(error)}")
+        notes.append(f"no batch could be created: {said(error)}")
     return None
 
 

@@ -94,7 +94,7 @@ def reader(pipeline: Pipeline, indices: Sequence[int]) -> Reader:
     bare = _bare_reading(dataset, indices)
     if bare is not None:
         return Reader(pipeline, UNSEEDED, bare, how=BARE, probes=probes)
-    return Reader(pipeline, UNSEEDED, None, "every reading of a sample gives other values")
+    return Reader(pipeline, UNSEEDED, None, "a sample has different values each time it is read")
 
 
 def _steadily(pipeline: Pipeline, dataset: Any) -> Callable[[int], Any]:

@@ -21,7 +21,7 @@ def remarks_on(shown: PipelineLook) -> Iterator[str]:
     yield from _reshaped(batch, given)
     last = given or batch
     if last is not None:
-        yield from _scale(last, "the model gets" if given is not None else "batches hold")
+        yield from _scale(last, "the model gets" if given is not None else "batches have")
         yield from _channels(last)
     for part in shown.inputs or shown.batch:
         if part.bad:
@@ -54,9 +54,9 @@ def _reshaped(batch: Part | None, given: Part | None) -> Iterator[str]:
     if batch is None or given is None or batch.shape is None or given.shape is None:
         return
     if batch.dtype != given.dtype:
-        yield f"between loader and model {batch.dtype} becomes {given.dtype}"
+        yield f"between loader and model, {batch.dtype} becomes {given.dtype}"
     if batch.shape != given.shape and _size(batch) == _size(given):
-        yield f"between loader and model {_shape(batch)} becomes {_shape(given)}"
+        yield f"between loader and model, {_shape(batch)} becomes {_shape(given)}"
     if batch.shape != given.shape or batch.low is None or batch.high is None:
         return
     if given.low is None or given.high is None:
@@ -64,7 +64,7 @@ def _reshaped(batch: Part | None, given: Part | None) -> Iterator[str]:
     width = max(batch.high - batch.low, 1e-12)
     if abs(batch.high - given.high) + abs(batch.low - given.low) > 0.05 * width:
         before, after = f"{batch.low:.4g} to {batch.high:.4g}", f"{given.low:.4g} to {given.high:.4g}"
-        yield f"between loader and model values of {before} become {after}"
+        yield f"between loader and model, values from {before} become {after}"
 
 
 def _scale(part: Part, who: str) -> Iterator[str]:
@@ -73,11 +73,14 @@ def _scale(part: Part, who: str) -> Iterator[str]:
     if not part.dtype.startswith(("float", "bfloat")):
         return
     if part.low >= 0 and 200 < part.high <= 255:
-        yield f"{who} values of 0 to 255: they are not scaled"
+        yield f"{who} values from 0 to 255: they are not scaled"
     elif abs(part.mean) < 0.2 and 0.7 < part.std < 1.4:
         yield f"{who} normalised values: mean {part.mean:.2g}, standard deviation {part.std:.2g}"
     elif part.low >= 0 and part.high <= 1:
-        yield f"{who} values of {part.low:.2g} to {part.high:.2g}, mean {part.mean:.2g}: scaled, not centred"
+        yield (
+            f"{who} values from {part.low:.2g} to {part.high:.2g}, mean {part.mean:.2g}: scaled, but "
+            "not centred"
+        )
 
 
 def _channels(part: Part) -> Iterator[str]:
@@ -85,7 +88,7 @@ def _channels(part: Part) -> Iterator[str]:
     if len(shape) != 4 or min(shape[1:3]) < SMALLEST:
         return
     if shape[3] in CHANNELS and shape[1] not in CHANNELS:
-        yield f"channels come last ({_shape(part)}); torch's convolutions take dimension 1 for the channels"
+        yield f"channels come last ({_shape(part)}); torch's convolutions expect channels in dimension 1"
 
 
 def _shape(part: Part) -> str:

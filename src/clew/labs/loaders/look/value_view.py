@@ -97,7 +97,7 @@ def type_of(value: Any) -> str:
     if isinstance(value, Tensor):
         return "tensor" if type(value) is Tensor else type(value).__name__
     if is_picture(value):
-        return f"picture {value.mode}"
+        return f"image {value.mode}"
     if isinstance(value, np.ndarray):
         return "array"
     return "None" if value is None else type(value).__name__

@@ -179,11 +179,11 @@ def _fits(seen: _Seen, dtype: str) -> tuple[str, str]:
         return "", ""
     small = _smallest(seen) if seen.whole or not dtype.startswith("float") else ""
     if small and _width(small) < _width(dtype):
-        return small, f"whole numbers {seen.low:.0f} to {seen.high:.0f}"
+        return small, f"integers from {seen.low:.0f} to {seen.high:.0f}"
     if dtype.startswith("float") and seen.levels:
         return "uint8", "multiples of 1/255"
     if dtype == "float64" and seen.lost <= LOSS * (seen.high - seen.low):
-        return "float32", "six digits of their range"
+        return "float32", "values with six significant digits"
     return "", ""
 
 

@@ -127,9 +127,9 @@ class Endless:
 def new_loader(pipeline: Pipeline, setting: Setting) -> tuple[Any, Endless | None]:
     """With the program's settings but for workers and prefetching; over all epochs, where it has indices."""
     if pipeline.kind not in (MAP, ITERABLE):
-        raise CannotRead("there is no loader that could be started a second time")
+        raise CannotRead("no loader can be started a second time")
     if pipeline.kind == ITERABLE and pipeline.note:
-        raise CannotRead(f"{pipeline.note}: a second reading would take samples away from the training")
+        raise CannotRead(f"{pipeline.note}: reading it again would take samples away from training")
     original = pipeline.loader
     loader = _made_up(pipeline) if original is None else pipeline.bare_loader(**_settings(original, setting))
     if original is None:

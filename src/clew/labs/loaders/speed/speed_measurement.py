@@ -1,7 +1,7 @@
 """A pipeline measured: how fast, what is slow in it, what it weighs, what would be faster.
 
     for found in measure(pipelines, subject=subject, seconds=20, sweep=True):
-        found.facts()        # clew.records.loader_speed.Measured
+        measured_facts(found)   # clew.records.facts.loader_facts
 
 The caller sees to it that nothing watches meanwhile. The program's loaders, datasets, samplers and
 generators are as before; a part that can't be measured is missing, with the reason in `notes`.
@@ -35,7 +35,7 @@ LATE = 2.0  # times the time that was given, from which on nothing more is begun
 KEPT = 32  # batches that are looked at for padding
 WORTH_A_LINE = 0.2  # share of the user's own code from which on its lines are looked for
 SLOW = 100e-6  # seconds of a sample below which nothing in it is slow
-WHOLE = "the dataset makes its batches itself: these are a batch's numbers, not a sample's"
+WHOLE = "the dataset creates its own batches: these numbers are per batch, not per sample"
 NO_ACCELERATOR = "pinning was not timed: there is no accelerator here"
 
 Progress = Callable[[str], None]
@@ -103,7 +103,7 @@ class _Measuring:
     def _part(self, name: str, measured: Callable[[], Any], *, at_once: bool = False) -> Any:
         """A part that fails is missing; the others are not. So is one for which there is no time."""
         if not at_once and perf_counter() - self._began > LATE * self._seconds:
-            self._notes[name] = "the time was over: samples take long, or --time-limit is short"
+            self._notes[name] = "out of time: samples are slow, or --time-limit is short"
             return None
         self._say(name)
         try:
@@ -168,8 +168,10 @@ class _Measuring:
         for batch in pipeline.delivered:
             weights.add(batch)
         if not pipeline.delivered:
-            raise CannotRead("there are no samples to weigh")
-        return weights.result(pipeline.workers, ("whole batches were weighed: single samples can't be had",))
+            raise CannotRead("there are no samples to measure")
+        return weights.result(
+            pipeline.workers, ("measured on whole batches, because single samples are not available",)
+        )
 
     def _made_whole(self) -> tuple[str, ...]:
         return (WHOLE,) if self._pipeline.collate is None else ()
@@ -236,4 +238,4 @@ def _failures(failed: int, error: str, what: str) -> tuple[str, ...]:
     if not failed:
         return ()
     many = f"1 {what}" if failed == 1 else f"{failed} {'batches' if what == 'batch' else 'samples'}"
-    return (f"{many} raised and {'was' if failed == 1 else 'were'} left out: {error}",)
+    return (f"{many} raised an error and {'was' if failed == 1 else 'were'} skipped: {error}",)

@@ -149,7 +149,7 @@ def look(pipeline: Pipeline, seconds: float) -> Looked:
     Raises CannotRead where there are no samples to be had.
     """
     if pipeline.kind not in (MAP, ITERABLE):
-        raise CannotRead("there is no dataset to take single samples from")
+        raise CannotRead("single samples are not available because there is no dataset")
     times = Times({stage.name: (stage.file, stage.line) for stage in pipeline.stages})
     found, began = Looked(times), perf_counter()
     with pipeline.following(times.left, times.entering):

@@ -40,7 +40,7 @@ def working(pipeline: Pipeline, subject: Subject | None, model: nn.Module | None
 
 def _of_model(model: nn.Module | None) -> Subject:
     if model is None:
-        raise CannotJudge("no model was seen", "clew.data(loader, model=model)")
+        raise CannotJudge("no model was found", "clew.data(loader, model=model)")
     return Subject({"model": model})
 
 
@@ -73,7 +73,7 @@ def _forward(subject: Subject, pipeline: Pipeline) -> Work:
             parts = split(model, batch, has_loss=has_loss)
             called(model, parts)
             return Work(_calling(model, [(parts, samples_in(batch))]), FORWARD)
-    raise CannotJudge("how the model is called with a batch can't be told")
+    raise CannotJudge("it is unknown how the model is called with a batch")
 
 
 def _calling(model: nn.Module, batches: list[tuple[Split, int]]) -> Callable[[], int]:

@@ -14,7 +14,7 @@ DEPTH = 3  # of functions that call each other
 SHARDING = "get_worker_info"
 SPLIT_HINT = (
     "the dataset does not split itself among workers (torch.utils.data.get_worker_info): "
-    "with more than one, every sample would come more than once"
+    "with more than one worker, every sample would be read more than once"
 )
 
 

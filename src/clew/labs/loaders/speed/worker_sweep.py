@@ -184,10 +184,10 @@ class _Search:
     def _try(self, setting: Setting, seconds: float) -> None:
         trial = self._trials.setdefault(setting, _Trial(setting))
         if trial.error or not self._affordable(setting):
-            trial.error = trial.error or "left out: its workers might not fit into memory"
+            trial.error = trial.error or "skipped: its workers might not fit in memory"
             return
         if self._progress is not None:
-            self._progress(f"{setting.workers} workers, {setting.prefetch} ahead")
+            self._progress(f"{setting.workers} workers, prefetch {setting.prefetch}")
         try:
             found = deliver(self._pipeline, setting, seconds, work=self._work, look=memory_of)
         except CannotRead:
@@ -208,7 +208,7 @@ class _Search:
     def _note(self, trial: _Trial, found: Delivered) -> None:
         rate = found.rate
         if rate is None:
-            trial.error = found.error or "no batch came"
+            trial.error = found.error or "no batch was loaded"
             return
         trial.rates.append(rate)
         trial.waits.append(found.wait or 0.0)

@@ -40,7 +40,7 @@ def within(kept: Sketches, looked: int, total: int | None, meant: str) -> tuple[
 
 def _near_within(kept: Sketches, share: float, total: int, meant: str) -> Duplicates:
     if len(kept.sketched) < 2:
-        return Duplicates(reason="no samples that can be compared")
+        return Duplicates(reason="no comparable samples")
     matches, reason = near_pairs(kept)
     later = {b for _, b, _ in matches}
     return Duplicates(
@@ -64,7 +64,7 @@ def between(first: Sketches, second: Sketches, coverage: float) -> tuple[Duplica
     pairs = [(known[second.hashes[n]], n, 0.0) for n in rich if second.hashes[n] in known]
     exact = _compared("content", pairs, first, second, len(rich), coverage)
     if len(first.sketched) < 2 or len(second.sketched) < 2:
-        return exact, Duplicates(reason="no samples that can be compared")
+        return exact, Duplicates(reason="no comparable samples")
     matches, reason = near_pairs(first, second)
     seen = {n for _, n, _ in pairs}
     matches = sorted((m for m in matches if m[1] not in seen), key=lambda m: m[2])
@@ -165,7 +165,7 @@ def meant_copies(dataset: Any) -> str:
         if isinstance(dataset, ConcatDataset):
             parts = [id(part) for part in dataset.datasets]
             if len(set(parts)) < len(parts):
-                return "a ConcatDataset holds the same dataset several times"
+                return "a ConcatDataset contains the same dataset several times"
         if isinstance(dataset, Subset) and len(set(map(str, dataset.indices))) < len(dataset.indices):
             return "a Subset lists the same indices several times"
         inner = getattr(dataset, "__dict__", {}).get("dataset")

@@ -58,7 +58,7 @@ def near_pairs(sketches: Sketches, others: Sketches | None = None) -> tuple[list
     With `others` the first position of a pair is in `sketches`, the second in `others`.
     """
     if sketches.method == "" or (others is not None and others.method != sketches.method):
-        return [], "the samples are of no kind that can be compared"
+        return [], "samples of this kind can't be compared"
     if sketches.method == "shingles":
         return _near_texts(sketches, others), ""
     return _near_points(sketches, others)
@@ -101,7 +101,11 @@ def _near_points(sketches: Sketches, others: Sketches | None) -> tuple[list[Matc
         return [], f"needs {3 * NEIGHBOUR} samples, has {len(points)}"
     usual = _Usual(points)
     if usual.dimensions < FEWEST_DIMENSIONS:
-        return [], f"the data has about {usual.dimensions:.0f} dimensions: samples lie close by chance"
+        return (
+            [],
+            f"the data has about {usual.dimensions:.0f} dimensions: samples are close to each "
+            "other by chance",
+        )
     found: dict[tuple[int, int], float] = {}
     for a, b in _candidates(_bands_of_points(points), len(sketches.sketched) if others is not None else None):
         apart = np.linalg.norm(points[a] - points[b], axis=1)

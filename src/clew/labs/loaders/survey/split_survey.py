@@ -97,7 +97,7 @@ def _between(first: Pipeline, second: Pipeline, one: Pass, other: Pass) -> Betwe
     readers = [p.reader for p in (one, other) if p.reader is not None]
     reason = next((r.reason for r in readers if r.reason), "")
     if not reason and len(readers) == 2 and not readers[0].is_comparable(readers[1]):
-        reason = "they are augmented at random, or in different ways, and it can't be set aside"
+        reason = "they are augmented randomly or differently, and the augmentation can't be switched off"
     if reason:
         nothing = replace(made.exact, reason=reason)
         return replace(made, exact=nothing, near=nothing)

@@ -77,7 +77,7 @@ class Pass:
         if self.pipeline.kind == ITERABLE:
             return
         if not self.total:
-            self.stopped = "the length of the dataset is not known" if self.total is None else "it is empty"
+            self.stopped = "the length of the dataset is unknown" if self.total is None else "it is empty"
             return
         with self.pipeline.reading():
             self.reader = reader(self.pipeline, spread(self.total, PROBES))

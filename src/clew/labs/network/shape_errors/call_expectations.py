@@ -95,14 +95,14 @@ def matmul(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None
     (left, a), (right, b) = ((o.name, o.value) for o in pair)
     inner = b.shape[-2] if b.dim() > 1 else b.shape[0]
     if a.shape[-1] != inner:
-        fix = "the sizes that meet must be equal"
+        fix = "the inner sizes must be equal"
         if b.dim() > 1 and a.shape[-1] == b.shape[-1] and not _clash(a.shape[:-2], b.shape[:-2]):
             fix = f"transpose the second: {right}.transpose(-2, -1)"
         return Mismatch("shape", f"… × {a.shape[-1]} @ {a.shape[-1]} × …", _listed(pair), fix)
     clash = _clash(a.shape[:-2], b.shape[:-2])
     if clash is None:
         return None
-    text = f"{left} is {clash[1]} matrices there, {right} {clash[2]}"
+    text = f"{left} has {clash[1]} matrices there, {right} has {clash[2]}"
     return Mismatch("shape", f"equal sizes, or 1, in dimension -{clash[0] + 2}", _listed(pair), text)
 
 
@@ -132,7 +132,7 @@ def _of_rank(rank: int, expected: str, operands: list[Operand]) -> Mismatch | No
 
 
 def _product(pair: tuple[Operand, Operand]) -> str:
-    return f"{pair[0].name} @ {pair[1].name} takes any number"
+    return f"{pair[0].name} @ {pair[1].name} takes any number of dimensions"
 
 
 def _cat(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
@@ -163,7 +163,7 @@ def _cat_pair(first: Operand, other: Operand, dim: int, alone: bool) -> Mismatch
         return None
     text = "they differ in " + ", ".join(f"dimension {n}: {sizes[n][0]} against {sizes[n][1]}" for n in wrong)
     if alone and len(differ) == 1:
-        text += f"; along that one they can be joined: dim={wrong[0]}"
+        text += f"; they can be joined along that one: dim={wrong[0]}"
     return Mismatch("shape", f"equal sizes except in dimension {dim}", _listed((first, other)), text)
 
 
@@ -171,7 +171,7 @@ def _stack(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None
     tensors = _tensors(operands)
     for one, other in pairwise(tensors):
         if one.value.shape != other.value.shape:
-            text = "stack makes a new dimension, so all others must be equal"
+            text = "stack adds a new dimension, so all others must be equal"
             return Mismatch("shape", "tensors of the same shape", _listed((one, other)), text)
     return None
 
@@ -196,7 +196,7 @@ def view_mismatch(sizes: Sequence[int], elements: int, x: Tensor | None = None) 
         text = f"{elements} is not a multiple of {fixed}"
         if x is not None and x.dim() > 1 and len(sizes) == 2 and sizes[0] == -1:
             rows = sizes_text((x.shape[0], elements // x.shape[0])) if x.shape[0] else ""
-            text += f"; x.flatten(1), a row for each sample, gives {rows}" if rows else ""
+            text += f"; x.flatten(1), one row per sample, gives {rows}" if rows else ""
         return Mismatch("shape", f"a multiple of {fixed} elements", given, text)
     if fixed == elements:
         return None
@@ -211,14 +211,14 @@ def _attention(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | 
     query, key, value = known[:3]
     q, k, v = query.value.shape, key.value.shape, value.value.shape
     if q[-1] != k[-1]:
-        text = f"queries and keys are compared by their last size: {q[-1]} against {k[-1]}"
+        text = f"queries and keys must have the same last size: {q[-1]} against {k[-1]}"
         return Mismatch("shape", f"keys of … × {q[-1]}", _listed((query, key)), text)
     if k[-2] != v[-2]:
-        text = f"there is a value for each key: {k[-2]} keys, {v[-2]} values"
+        text = f"each key needs one value: {k[-2]} keys, {v[-2]} values"
         return Mismatch("shape", f"values of … × {k[-2]} × …", _listed((key, value)), text)
     mask = keywords.get("attn_mask", known[3].value if len(known) > 3 else None)
     if isinstance(mask, Tensor) and _clash(mask.shape, (q[-2], k[-2])) is not None:
-        text = "the mask has a row for each query and a column for each key"
+        text = "the mask needs one row per query and one column per key"
         return Mismatch("shape", f"a mask of … × {q[-2]} × {k[-2]}", shape_text(mask), text)
     clash = _clash(q[:-2], k[:-2])
     if clash is None:

@@ -62,15 +62,16 @@ def _one_sample(layer: _ConvNd, x: Tensor) -> Mismatch | None:
     if got == wanted:
         return None
     text = (
-        f"{type(layer).__name__}(in_channels={wanted}) takes {shape_text(x)} for one sample of {got} channels"
+        f"{type(layer).__name__}(in_channels={wanted}) reads {shape_text(x)} as one sample with {got} "
+        "channels"
     )
     if _are_last(wanted, x.shape):
         text += f": they are last; {channels_second(x, batched=False)}"
     elif wanted == 1:
         batch = "×".join(map(str, (got, 1, *x.shape[1:])))
-        text += f": add the channel of a batch, x.unsqueeze(1) gives {batch}"
+        text += f": add a channel dimension, x.unsqueeze(1) gives {batch}"
     else:
-        text += "; a batch has one dimension more"
+        text += "; a batch has one more dimension"
     return Mismatch("shape", " × ".join(["batch", str(wanted), "…"]), shape_text(x), text)
 
 
@@ -78,7 +79,7 @@ def _missing(layer: _ConvNd, x: Tensor) -> str:
     """What would give the tensor the right number of dimensions."""
     spatial, wanted = len(layer.kernel_size), layer.in_channels
     if x.dim() == spatial + 3 and x.shape[2] == wanted:
-        return ": x.flatten(0, 1) makes one batch of the first two"
+        return ": x.flatten(0, 1) merges the first two into one batch"
     if x.dim() != spatial:
         return ""
     ways = ["x[None, None] for one sample without batch and channel"] if wanted == 1 else []
@@ -100,7 +101,8 @@ def _too_small(layer: _ConvNd, x: Tensor) -> Mismatch | None:
             what = "sequence" if spatial == 1 else "image"
             size = "×".join(map(str, x.shape[-spatial:]))
             text = (
-                f"the {what} is {size} by now, smaller than the kernel: fewer poolings or strides, or padding"
+                f"the {what} is down to {size} here, smaller than the kernel: use fewer poolings or "
+                "strides, or padding"
             )
             return Mismatch("shape", f"at least {'×'.join(map(str, layer.kernel_size))}", shape_text(x), text)
     return None

@@ -44,14 +44,14 @@ def _shape(layer: nn.Module, x: Tensor, before: Maker | None) -> Mismatch | None
 
 
 def _device(x: Tensor, weight: Tensor) -> Mismatch:
-    expected, given = f"input on {weight.device}, where the weights are", f"input on {x.device}"
+    expected, given = f"input on {weight.device}, like the weights", f"input on {x.device}"
     if weight.device.type == "meta":
         text = (
             "weights on the meta device have no values: load them, load_state_dict(…, assign=True), "
             "or model.to_empty(device=…) and initialise them"
         )
     elif x.device.type == "meta":
-        text = "an input on the meta device has no values: make it on the device of the model"
+        text = "an input on the meta device has no values: create it on the model's device"
     else:
         home, there = str(weight.device), str(x.device)
         text = f"move the batch: x = x.to({home!r}), or the model: model.to({there!r})"
@@ -64,8 +64,8 @@ def _dtype(x: Tensor, weight: Tensor) -> Mismatch | None:
     wanted, got = dtype_name(weight.dtype), dtype_name(x.dtype)
     fix = f"convert the input: x.to(torch.{wanted})"
     if got == "float64":
-        fix += "; numpy arrays are float64 unless made with dtype=np.float32"
-    return Mismatch("dtype", f"{wanted}, as the weights are", got, fix)
+        fix += "; NumPy arrays are float64 unless created with dtype=np.float32"
+    return Mismatch("dtype", f"{wanted}, like the weights", got, fix)
 
 
 def _linear(layer: nn.Linear, x: Tensor, before: Maker | None) -> Mismatch | None:
@@ -109,7 +109,9 @@ def _layer_norm(layer: nn.LayerNorm, x: Tensor, before: Maker | None) -> Mismatc
     sizes = " × ".join(map(str, wanted))
     text = f"LayerNorm({sizes}) got {shape_text(x)}{last_size_source(x.shape[-1], before) if x.dim() else ''}"
     if len(wanted) == 1 and wanted[0] in x.shape[1:]:
-        text += f"; dimension {list(x.shape).index(wanted[0], 1)} has that size, and the last is normalised"
+        text += (
+            f"; dimension {list(x.shape).index(wanted[0], 1)} has that size, but the last one is normalised"
+        )
     return Mismatch("shape", f"… × {sizes}", shape_text(x), text)
 
 
@@ -117,16 +119,14 @@ def embedding(weight: Tensor, x: Tensor) -> Mismatch | None:
     """Ids against the rows of the table."""
     rows = weight.shape[0]
     if x.dtype.is_floating_point:
-        text = (
-            "an embedding takes the numbers of its rows: pass ids, as x.long() if they are stored as floats"
-        )
+        text = "an embedding takes integer ids: pass x.long() if they are stored as floats"
         return Mismatch("dtype", "int64 or int32", dtype_name(x.dtype), text)
     if x.device != weight.device:
         return _device(x, weight)
     if x.numel() and x.device.type == "cpu" and type(x) in (Tensor, nn.Parameter):
         low, high = int(x.min()), int(x.max())
         if low < 0 or high >= rows:
-            text = f"Embedding has {rows} rows, and the ids reach from {low} to {high}"
+            text = f"Embedding has {rows} rows, but the ids range from {low} to {high}"
             fix = "; is the vocabulary larger, or is the padding id outside it?"
             return Mismatch("index", f"ids from 0 to {rows - 1}", f"{low} … {high}", text + fix)
     return None

@@ -40,12 +40,12 @@ def _classes(x: Tensor, target: Tensor, names: Names, ignore: int) -> Mismatch |
     if x.dim() > 2 and tuple(target.shape) == tuple(x.shape[:-1]) != wanted:
         return _classes_last(x, target, names)
     if tuple(target.shape) != wanted:
-        text = f"one class number belongs to each sample of an output of {shape_text(x)}"
+        text = f"an output of {shape_text(x)} needs one class index per sample"
         fix = _reshaping(x, target, wanted, names)
         text += f": {fix}" if fix else f", so {sizes_text(wanted)}" if wanted else ""
         return Mismatch("shape", sizes_text(wanted), shape_text(target), text)
     if target.dtype not in (torch.int64, torch.uint8):
-        return Mismatch("dtype", "int64 class numbers", dtype_name(target.dtype), f"{names[1]}.long()")
+        return Mismatch("dtype", "int64 class indices", dtype_name(target.dtype), f"{names[1]}.long()")
     return _range(x, target, ignore)
 
 
@@ -58,9 +58,9 @@ def _floating(x: Tensor, target: Tensor, names: Names) -> Mismatch | None:
         return Mismatch("dtype", dtype_name(x.dtype), dtype_name(target.dtype), fix)
     wanted = (x.shape[0], *x.shape[2:]) if x.dim() > 1 else ()
     shape = "" if tuple(target.shape) == wanted else f", of shape {sizes_text(wanted)}"
-    text = f"class numbers must be integers{shape}: {names[1]}.long()"
+    text = f"class indices must be integers{shape}: {names[1]}.long()"
     given = dtype_name(target.dtype) + (f" {shape_text(target)}" if shape else "")
-    return Mismatch("dtype", f"int64 class numbers{shape}", given, text)
+    return Mismatch("dtype", f"int64 class indices{shape}", given, text)
 
 
 def _classes_last(x: Tensor, target: Tensor, names: Names) -> Mismatch:
@@ -69,7 +69,7 @@ def _classes_last(x: Tensor, target: Tensor, names: Names) -> Mismatch:
     wanted = (x.shape[0], x.shape[-1], *x.shape[1:-1])
     move = "transpose(1, 2)" if x.dim() == 3 else "movedim(-1, 1)"
     text = (
-        f"the classes come second: {output}.{move}; "
+        f"the class dimension must come second: {output}.{move}; "
         f"or flatten both: {output}.flatten(0, -2), {classes}.flatten()"
     )
     given = f"{output} {shape_text(x)}, {classes} {shape_text(target)}"
@@ -98,7 +98,7 @@ def _range(x: Tensor, target: Tensor, ignore: int) -> Mismatch | None:
     if known.numel():
         low, high, classes = int(known.min()), int(known.max()), x.shape[1 if x.dim() > 1 else 0]
         if low < 0 or high >= classes:
-            text = f"the output has {classes} classes, and the targets reach from {low} to {high}"
+            text = f"the output has {classes} classes, but the targets range from {low} to {high}"
             return Mismatch("index", f"targets from 0 to {classes - 1}", f"{low} … {high}", text)
     return None
 
@@ -107,7 +107,7 @@ def _element_by_element(loss: str, x: Tensor, target: Tensor, names: Names) -> M
     fits = x.shape == target.shape or (loss not in _EXACT and _broadcast(x, target))
     if fits:
         if loss in _EXACT and not target.dtype.is_floating_point:
-            text = f"the target is a probability, so a float: {names[1]}.float()"
+            text = f"the target is a probability and must be a float: {names[1]}.float()"
             return Mismatch("dtype", dtype_name(x.dtype), dtype_name(target.dtype), text)
         return None
     text = f"{loss} compares element by element"

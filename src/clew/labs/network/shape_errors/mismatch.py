@@ -49,13 +49,13 @@ def shape_text(tensor: Tensor) -> str:
 def last_size_source(size: int, before: Maker | None) -> str:
     """Where the last size comes from; nothing of a layer that counts its features elsewhere."""
     if before is None:
-        return f": what comes before it outputs {size}"
+        return f": the layer before it outputs {size}"
     return f": {before.path} before it outputs {size}" if before.puts_out in (None, size) else ""
 
 
 def channels_source(size: int, x: Tensor, before: Maker | None) -> str:
     """Where the channels come from; of a layer that may count them elsewhere, the whole shape."""
     if before is None:
-        return f": what comes before it outputs {shape_text(x)}"
+        return f": the layer before it outputs {shape_text(x)}"
     made = str(size) if before.puts_out == size else shape_text(x)
     return f": {before.path} before it outputs {made}"

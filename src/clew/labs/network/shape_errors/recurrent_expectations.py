@@ -38,15 +38,15 @@ def wrong_state(layer: nn.RNNBase, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 def _state_words(layer: nn.RNNBase, x: Tensor, state: Tensor, wanted: tuple[int, ...]) -> str:
     shape = tuple(state.shape)
-    text = f"{type(layer).__name__} wants its state as layers × batch × hidden"
+    text = f"{type(layer).__name__} takes its state as layers × batch × hidden"
     if len(wanted) < 3:
-        return f"{text}; of a single sequence, without the batch"
+        return f"{text}; for a single sequence, without the batch"
     if layer.batch_first:
         text += ", also with batch_first=True"
     if shape == (wanted[1], wanted[0], wanted[2]):
-        return f"{text}: transpose(0, 1) puts it right"
+        return f"{text}: transpose(0, 1) fixes it"
     other = x.shape[1 if layer.batch_first else 0]
     if shape == (wanted[0], other, wanted[2]):
         order = "batch × time" if layer.batch_first else "time × batch"
-        return f"{text}; x is read as {order}, a batch of {wanted[1]}, and the state is for {other}"
+        return f"{text}; x is read as {order}, a batch of {wanted[1]}, but the state is for {other}"
     return text

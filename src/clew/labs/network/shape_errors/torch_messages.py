@@ -23,7 +23,7 @@ def message_mismatch(error: BaseException) -> Mismatch | None:
 
 def _product(found: Found) -> Mismatch:
     n, m, k, p = found.groups()
-    text = f"the sizes that meet must be equal: {m} against {k}"
+    text = f"the inner sizes must be equal: {m} against {k}"
     return Mismatch("shape", f"… × {m} @ {m} × …", f"{n}×{m} @ {k}×{p}", text)
 
 
@@ -38,12 +38,12 @@ def _joined(found: Found) -> Mismatch:
 
 
 def _ranks(found: Found) -> Mismatch:
-    return Mismatch("shape", f"{found[1]} dimensions, as the first", found[2])
+    return Mismatch("shape", f"{found[1]} dimensions, like the first", found[2])
 
 
 def _stacked(found: Found) -> Mismatch:
     first, other, number = found[1], found[2], found[3]
-    return Mismatch("shape", f"{_sizes(first)}, as the first", f"{_sizes(other)} at place {number}")
+    return Mismatch("shape", f"{_sizes(first)}, like the first", f"{_sizes(other)} at index {number}")
 
 
 def _batches(found: Found) -> Mismatch:
@@ -56,12 +56,15 @@ def _viewed(found: Found) -> Mismatch | None:
 
 def _expanded(found: Found) -> Mismatch:
     expected = f"{found[2]}, or a size of 1, in dimension {found[3]}"
-    return Mismatch("shape", expected, f"a wish for {found[1]}")
+    return Mismatch("shape", expected, f"a requested size of {found[1]}")
 
 
 def _strided(found: Found) -> Mismatch:
-    text = "a transposed tensor can't be viewed otherwise without a copy: .reshape(…) in place of .view(…)"
-    return Mismatch("shape", "memory in the order of the dimensions", "a transposed or cut tensor", text)
+    text = (
+        "a transposed tensor can't be viewed in another shape without a copy: use .reshape(…) "
+        "instead of .view(…)"
+    )
+    return Mismatch("shape", "contiguous memory", "a transposed or sliced tensor", text)
 
 
 def _place(found: Found) -> Mismatch:

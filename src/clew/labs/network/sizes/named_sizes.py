@@ -54,7 +54,9 @@ class Naming:
         self._sizes = _checked(trials, sizes, list(symbols.formulas()))
         if trials.fixed:
             names = ", ".join(trials.fixed)
-            self.reason = f"the model fixes {names}: it works for one size only, and fails at others tried"
+            self.reason = (
+                f"the model fixes {names}: it works with only one size, and failed with the others tried"
+            )
 
     def _settle_for(self, symbols: Symbols, lost: list[str]) -> None:
         """What torch has found by itself."""

@@ -344,7 +344,7 @@ class Tracer(OpRecorder):
 def _must_be_here(device: torch.device) -> None:
     """A fake tensor may be on a device that is not here; autograd then aborts the whole process."""
     if device.type not in ("cpu", "meta") and not getattr(torch, device.type, _Nowhere).is_available():
-        raise RuntimeError(f"this forward asks for a tensor on {device}, and there is no such device here")
+        raise RuntimeError(f"this forward needs a tensor on {device}, which is not available here")
 
 
 class _Nowhere:

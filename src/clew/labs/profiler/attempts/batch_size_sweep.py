@@ -22,6 +22,7 @@ from clew.labs.profiler.attempts.trainee import SLOW, Trainee, trainee
 from clew.labs.snapshot.step_batch import Batch, joined
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
+from clew.records.facts.document_facts import BatchSizesFact
 from clew.records.tried_changes import BatchSizes, SizeRow
 
 TIME_LIMIT = 60.0  # seconds in all
@@ -29,7 +30,7 @@ ROUNDS = 9
 FEW_ROUNDS = 3  # that must do where a step takes seconds
 GAIN = 0.10  # more samples per second that twice the batch must give to be worth it
 MEMORY = 0.8  # of what is available that a step may take
-NO_SAMPLES = "along which dimension a batch holds its samples was not found"
+NO_SAMPLES = "it is unknown which dimension of a batch holds the samples"
 SEVERAL = "training is spread over several processes"
 NO_TIME = "no time left"
 
@@ -53,7 +54,7 @@ def sweep(
         found = BatchSizes(reason=error.reason, hint=error.hint)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code may fail in any way
         found = BatchSizes(reason=f"running your step again failed: {_said(error)}")
-    record("batch_sizes", found.to_json())
+    record(BatchSizesFact.fact_kind, BatchSizesFact(found).to_json())
     return found
 
 
@@ -145,7 +146,7 @@ class _Sweep:
         known = [(t.size, t.held.activations) for t in tried[:-1] if t.held.activations]
         needed = foreseen(known, size)
         if needed is not None and needed > MEMORY * available():
-            return f"it would need about {_gigabytes(needed)} of {_gigabytes(available())} that are free"
+            return f"it would need about {_gigabytes(needed)}, and {_gigabytes(available())} are free"
         before = [t for t in tried[:-1] if t.seconds]
         step = before[-1].seconds * size / before[-1].size if before else 0.0
         return NO_TIME if (2 + FEW_ROUNDS) * step > self._left else ""
@@ -218,7 +219,7 @@ def find_knee(rows: Sequence[SizeRow]) -> tuple[int | None, str]:
             more = best.throughput / row.throughput - 1.0
             return row.size, _beyond(more, best.size)
     last = known[-1]
-    return None, f"the largest one measured ({last.size}) still gains: try larger ones"
+    return None, f"the largest one measured ({last.size}) is still faster: try larger ones"
 
 
 def _beyond(more: float, size: int) -> str:

@@ -42,7 +42,7 @@ def impossible() -> str:
     except Exception as error:  # noqa: BLE001 - an optional part of torch may fail in any way
         return f"torch.compile does not run here: {_first_line(error)}"
     if not torch.cuda.is_available() and not _has_compiler():
-        return "torch.compile needs a C++ compiler on a CPU, and none was found (g++, clang++)"
+        return "torch.compile needs a C++ compiler on a CPU, but none was found (g++, clang++)"
     return ""
 
 

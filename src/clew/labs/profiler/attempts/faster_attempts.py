@@ -33,6 +33,7 @@ from clew.labs.profiler.attempts.trainee import SLOW, Trainee, Way, trainee
 from clew.labs.snapshot.step_batch import Batch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge
+from clew.records.facts.document_facts import AttemptFact
 from clew.records.tried_changes import COMPILE, NO_GRADIENTS, Attempt
 
 TIME_LIMIT = 60.0  # seconds in all
@@ -99,7 +100,7 @@ class _Trial:
         self._snapshot = snapshot
         self._own = as_it_is(snapshot.subject)
         self._batches: Sequence[Batch] = snapshot.subject.batches
-        self._tell("the step as it is", 0, 1)
+        self._tell("the unchanged step", 0, 1)
         snapshot.half(self._own, self._batches, 1, warm=False)  # the first one of a process is slow
         self._seconds = snapshot.half(self._own, self._batches, 1, warm=False)
         self._steps = steps_of_half(self._seconds)
@@ -133,7 +134,7 @@ class _Trial:
 
     def done(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
-        self.record("attempt", attempt.to_json())
+        self.record(AttemptFact.fact_kind, AttemptFact(attempt).to_json())
 
     # -- the kinds of attempts --
 

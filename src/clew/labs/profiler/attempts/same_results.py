@@ -24,8 +24,8 @@ REACH = 20.0  # times the difference that the last bit makes
 ALWAYS_SAME = 1e-5  # relative differences below this are rounding, whatever the network
 
 
-IN_EVALUATION = "compared in evaluation mode, as the step draws random numbers"
-NOT_COMPARED = "not compared, as the step draws random numbers"
+IN_EVALUATION = "compared in evaluation mode, because the step uses random numbers"
+NOT_COMPARED = "not compared, because the step uses random numbers"
 
 
 class Comparison:

@@ -18,6 +18,7 @@ from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.patches import Patches
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.hooks.steps.watcher import Watcher
+from clew.records.facts.profile_facts import BuiltTensorsFact
 
 FUNCTIONS = ("tensor", "as_tensor")
 SMALL = 64  # elements up to which a list is as good as anything
@@ -81,20 +82,20 @@ class BuiltTensors:
             line.elements, line.slowest = result.numel(), seconds
             line.faster = min(_from_array(given, result) for _ in range(2))
 
-    def facts(self, steps: int) -> list[dict[str, Any]]:
+    def facts(self, steps: int) -> list[BuiltTensorsFact]:
         """Per step; the line that costs most first."""
         ordered = sorted(self._lines.items(), key=lambda item: -item[1].seconds)
         return [
-            {
-                "file": file,
-                "line": number,
-                "of": kind,
-                "function": name,
-                "calls": line.calls / steps,
-                "seconds": line.seconds / steps,
-                "needed": line.seconds / steps * min(line.faster / max(line.slowest, 1e-9), 1.0),
-                "elements": line.elements,
-            }
+            BuiltTensorsFact(
+                file=file,
+                line=number,
+                of=kind,
+                function=name,
+                calls=line.calls / steps,
+                seconds=line.seconds / steps,
+                needed=line.seconds / steps * min(line.faster / max(line.slowest, 1e-9), 1.0),
+                elements=line.elements,
+            )
             for (file, number, kind, name), line in ordered
         ]
 

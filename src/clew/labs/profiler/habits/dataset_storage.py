@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -15,34 +16,35 @@ import torch
 from torch import Tensor
 
 from clew.hooks.collect_loop.dataset_contents import innermost
+from clew.records.facts.profile_facts import KeptDataFact
 
 MANY = 256  # items from which on a list is data and not a setting
 TRIED = 8  # items that are made into tensors to see how long that takes
 LARGE = 1 << 16  # elements from which on an array's width matters
 
 
-def kept_data(loaders: Mapping[int, weakref.ref[Any]]) -> list[dict[str, Any]]:
+def kept_data(loaders: Mapping[int, weakref.ref[Any]]) -> list[KeptDataFact]:
     """The facts `profile.kept`: attributes of the datasets of these loaders."""
-    found = []
+    found: list[KeptDataFact] = []
     for number, reference in loaders.items():
         loader = reference()
         dataset = innermost(loader.dataset) if loader is not None else None
         if hasattr(dataset, "__dict__"):
-            found += [{"loader": number, **entry} for entry in _entries(dataset)]
+            found += [replace(entry, loader=number) for entry in _entries(dataset)]
     return found
 
 
-def _entries(dataset: Any) -> Iterator[dict[str, Any]]:
+def _entries(dataset: Any) -> Iterator[KeptDataFact]:
     for name, value in list(vars(dataset).items()):
         if type(value) is list and len(value) >= MANY:
             yield from _list(name, value)
         for position, array in enumerate(value) if isinstance(value, tuple) else ((-1, value),):
             if _is_wide(array):
                 label = name if position < 0 else f"{name}[{position}]"
-                yield {"attribute": label, "of": "float64", "items": len(array), "numbers": _size(array)}
+                yield KeptDataFact(attribute=label, of="float64", items=len(array), numbers=_size(array))
 
 
-def _list(name: str, value: list[Any]) -> Iterator[dict[str, Any]]:
+def _list(name: str, value: list[Any]) -> Iterator[KeptDataFact]:
     """A list of lists of numbers; one of single numbers is no worse than an array of them."""
     items = [value[n * (len(value) - 1) // (TRIED - 1)] for n in range(TRIED)]
     if not all(_is_numbers(item) for item in items):
@@ -56,14 +58,14 @@ def _list(name: str, value: list[Any]) -> Iterator[dict[str, Any]]:
     for tensor in tensors:
         tensor.clone()
     ended = perf_counter()
-    yield {
-        "attribute": name,
-        "of": "list",
-        "items": len(value),
-        "numbers": int(np.mean([t.numel() for t in tensors])),
-        "seconds": (made - began) / TRIED,
-        "needed": (ended - made) / TRIED,
-    }
+    yield KeptDataFact(
+        attribute=name,
+        of="list",
+        items=len(value),
+        numbers=int(np.mean([t.numel() for t in tensors])),
+        seconds=(made - began) / TRIED,
+        needed=(ended - made) / TRIED,
+    )
 
 
 def _is_numbers(item: Any) -> bool:

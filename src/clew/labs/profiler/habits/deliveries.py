@@ -21,6 +21,7 @@ from clew.hooks.entry.guard import Guard
 from clew.hooks.entry.patches import Patches
 from clew.hooks.steps.watcher import Watcher
 from clew.measure.nested_tensors import instances_in
+from clew.records.facts.profile_facts import LoadingFact
 
 LOOKED_AT = 1 << 22  # elements of a batch whose range is looked at
 COPIED = 1 << 26  # bytes that are moved to see how long moving takes
@@ -117,24 +118,24 @@ class Deliveries:
             workers = getattr(loader() if loader is not None else None, "num_workers", 0)
             describe(delivery, batch, moved=workers > 0)
 
-    def facts(self, steps: int) -> Iterator[dict[str, Any]]:
+    def facts(self, steps: int) -> Iterator[LoadingFact]:
         """One for each loader that was seen at work, or started."""
         self.settle()
         for number in sorted({*self._by_loader, *self._starts}):
             delivery = self._by_loader.get(number, Delivery())
             calls, starts = max(delivery.calls, 1), self._starts.get(number, [])
-            yield {
-                "loader": number,
-                "batches": delivery.calls / steps,
-                "seconds": delivery.seconds / calls,
-                "cpu": delivery.cpu / calls,
-                "samples": delivery.samples,
-                "parts": delivery.parts,
-                "move": delivery.move,
-                "narrow_move": delivery.narrow_move,
-                "starts": len(starts),
-                "starting": sum(starts) / len(starts) if starts else 0.0,
-            }
+            yield LoadingFact(
+                loader=number,
+                batches=delivery.calls / steps,
+                seconds=delivery.seconds / calls,
+                cpu=delivery.cpu / calls,
+                samples=delivery.samples,
+                parts=tuple(delivery.parts),
+                move=delivery.move,
+                narrow_move=delivery.narrow_move,
+                starts=len(starts),
+                starting=sum(starts) / len(starts) if starts else 0.0,
+            )
 
 
 def describe(delivery: Delivery, batch: Any, *, moved: bool) -> None:

@@ -19,6 +19,7 @@ from clew.hooks.entry.user_line import user_line
 from clew.hooks.steps.trained_models import Root
 from clew.hooks.steps.watcher import Watcher
 from clew.measure.nested_tensors import tensors_in
+from clew.records.facts.profile_facts import EvaluationGraphFact
 
 
 @dataclass
@@ -79,7 +80,7 @@ class GraphsInEvaluation:
             total.wanted += section.wanted
             total.seconds += (perf_counter() if ended is None else ended) - section.began
 
-    def facts(self) -> list[dict[str, Any]]:
+    def facts(self) -> list[EvaluationGraphFact]:
         """Those that nobody asked for gradients. One that is still open ended some time ago: it counts
         as no time."""
         for root in self._watcher.models.roots:
@@ -87,14 +88,7 @@ class GraphsInEvaluation:
             self._close(root, section.began if section is not None else None)
         run = perf_counter() - self._began
         return [
-            {
-                "root": root,
-                "file": file,
-                "line": line,
-                "sections": total.sections,
-                "seconds": total.seconds,
-                "run": run,
-            }
+            EvaluationGraphFact(root, file, line, total.sections, total.seconds, run)
             for (root, file, line), total in self._totals.items()
             if not total.wanted
         ]

@@ -7,6 +7,7 @@ checks in `checks/speed` judge it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from clew.labs.profiler.habits.built_tensors import BuiltTensors
 from clew.labs.profiler.habits.dataset_storage import kept_data
 from clew.labs.profiler.habits.deliveries import Deliveries
 from clew.labs.profiler.habits.graphs_in_evaluation import GraphsInEvaluation
+from clew.records.facts.profile_facts import KeptDataFact
 
 PROBE = "observing"
 
@@ -32,7 +34,7 @@ class Observer:
         self._seconds = 0.0  # that these took
         self._began_at = 0.0
         self._began: int | None = None
-        self._kept: list[dict[str, object]] | None = None
+        self._kept: list[KeptDataFact] | None = None
         self._built = BuiltTensors(watcher, guard)
         self._deliveries = Deliveries(watcher, guard)
         self._evaluations = GraphsInEvaluation(watcher)
@@ -79,11 +81,11 @@ class Observer:
         if self._listener in self._watcher.observers:
             self._watcher.observers.remove(self._listener)
         steps, sink, step = max(self._steps, 1), self._watcher.sink, self._watcher.step
-        for data in self._deliveries.facts(steps):
-            sink.fact("profile.loading", step, data)
-        for data in self._built.facts(steps):
-            sink.fact("profile.tensors", step, {**data, "step": self._seconds / steps})
-        for data in self._evaluations.facts():
-            sink.fact("profile.evaluation", step, data)
-        for data in self._kept or ():
-            sink.fact("profile.kept", step, data)
+        for loading in self._deliveries.facts(steps):
+            loading.write(sink, step)
+        for built in self._built.facts(steps):
+            replace(built, step_seconds=self._seconds / steps).write(sink, step)
+        for evaluation in self._evaluations.facts():
+            evaluation.write(sink, step)
+        for kept in self._kept or ():
+            kept.write(sink, step)

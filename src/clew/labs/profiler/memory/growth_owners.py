@@ -56,7 +56,7 @@ class Owner:
         if self.container == "tensor":
             held = "its graph reaches back over all steps"
         elif self.container == "hooks":
-            return f"hooks of `{self.name}`{place}: one more in each step"
+            return f"hooks of `{self.name}`{place}: one more per step"
         return f"{self.container} `{self.name}`{place}: {held}"
 
 

@@ -18,6 +18,7 @@ from clew.labs.profiler.memory.growth_owners import Owner, owner_of_growth
 from clew.labs.profiler.memory.growth_slope import Slope, steady_slope
 from clew.labs.profiler.memory.named_objects import Survey, take_survey
 from clew.labs.profiler.memory.private_memory import own_memory
+from clew.records.facts.step_facts import GrowthFact
 from clew.records.step_costs import Growth, ProcessMemory
 
 if TYPE_CHECKING:
@@ -170,24 +171,24 @@ class GrowthWatch:
         )
         if growth != self.growth:
             self.growth = growth
-            self._watcher.sink.fact("growth", step, self._fact(growth))
+            self._fact(growth).write(self._watcher.sink, step)
 
-    def _fact(self, growth: Growth) -> dict[str, Any]:
+    def _fact(self, growth: Growth) -> GrowthFact:
         owner, slope = self._owner, self._slope
-        return {
-            "slope": growth.slope,
-            "measured": slope is not None,
-            "error": slope.error if slope is not None else None,
-            "rise": slope.rise if slope is not None else None,
-            "steps": [slope.first, slope.last] if slope is not None else None,
-            "owner": growth.owner,
-            "name": owner.name if owner is not None else "",
-            "container": owner.container if owner is not None else "",
-            "file": growth.file,
-            "line": growth.line,
-            "kind": growth.kind,
-            "objects": growth.objects,
-        }
+        return GrowthFact(
+            slope=growth.slope,
+            measured=slope is not None,
+            error=slope.error if slope is not None else None,
+            rise=slope.rise if slope is not None else None,
+            steps=(slope.first, slope.last) if slope is not None else None,
+            owner=growth.owner,
+            name=owner.name if owner is not None else "",
+            container=owner.container if owner is not None else "",
+            file=growth.file,
+            line=growth.line,
+            kind=growth.kind,
+            objects=growth.objects,
+        )
 
 
 def _length(thing: Any) -> int | None:

@@ -85,7 +85,7 @@ class MemoryWindow:
             self.note = THEIRS.format("its memory is")
             return
         if not self._quiet.possible and not torch.cuda.is_available():
-            self.note = "the memory of tensors was not looked at: this torch would print warnings meanwhile"
+            self.note = "tensor memory was not recorded: this version of torch would print warnings"
             return
         self._step = step
         self._before = holdings(self._models, self._optimizers, everything=True)
@@ -135,14 +135,14 @@ class MemoryWindow:
         self._end_early(THEIRS.format("its memory is"))
 
     def _overflow(self) -> None:
-        self._end_early("the memory of a step was not read: too much happened in it (an evaluation?)")
+        self._end_early("the memory of a step was not recorded: the step was too long (an evaluation?)")
 
     def _end_early(self, note: str) -> None:
         self.note = note
         try:
             self._close()
         except Exception as error:  # noqa: BLE001 - called in the midst of the user's own code
-            self.note = f"the memory of a step could not be read: {type(error).__name__}: {error}"
+            self.note = f"the memory of a step could not be recorded: {type(error).__name__}: {error}"
 
 
 # -- what it was for --

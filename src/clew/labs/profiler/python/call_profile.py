@@ -47,7 +47,7 @@ class CallProfile:
         if sys.version_info >= (3, 12) or sys.getprofile() is self._profile:
             self._profile.disable()
         else:
-            self.note = "another profiler was started in the steps whose calls were counted"
+            self.note = "another profiler was started while calls were counted"
 
     def write(self, path: Path) -> bool:
         """Write `python.prof`; False if nothing was profiled."""

@@ -114,7 +114,7 @@ class Sampler:
     def _take_off(self) -> None:
         """Leave what another profiler has put in our place meanwhile."""
         if sys.getprofile() is not self._ours:
-            self.note = "another profiler was started in the steps that Python was sampled in"
+            self.note = "another profiler was started while Python was sampled"
         else:
             stat_profiler()(None)
         self._ours = None
@@ -157,12 +157,12 @@ def who_profiles() -> str | None:
     for watching, what in ((sys.getprofile(), "profiler"), (sys.gettrace(), "tracer")):
         if watching is not None:
             name = getattr(type(watching), "__module__", "") or "?"
-            return f"Python was not sampled: the program has a {what} of its own ({_tool(name, watching)})"
+            return f"Python was not sampled: the program uses its own {what} ({_tool(name, watching)})"
     monitoring: Any = getattr(sys, "monitoring", None)
     for number in range(6) if monitoring is not None else ():
         name = monitoring.get_tool(number)
         if name is not None:
-            return f"Python was not sampled: the program is watched by another tool ({name})"
+            return f"Python was not sampled: another tool is monitoring the program ({name})"
     return None
 
 

@@ -39,7 +39,7 @@ _METHODS = {
 # They warn, once in a process, of a tensor that has a graph; a warning must name the user's line.
 _WARNING = {"__float__": "float()", "__int__": "int()", "__index__": "int()"}
 _ABSENT = object()
-_COMPILED = "host synchronisations were not counted: wrappers would be compiled with the program"
+_COMPILED = "host synchronisations were not counted: torch.compile would compile Clew's wrappers too"
 
 
 class SyncWatch:

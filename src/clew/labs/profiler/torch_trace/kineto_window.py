@@ -17,7 +17,7 @@ from clew.labs.profiler.torch_trace.module_scopes import Scope, Scopes
 from clew.labs.profiler.torch_trace.profiler_stderr import quiet_start
 from clew.labs.profiler.torch_trace.trace_ranges import STEP, named, profiler_is_on
 
-THEIRS = "the program uses torch.profiler itself: {} left to it"
+THEIRS = "the program uses torch.profiler itself, so {} not profiled"
 
 
 class CannotOpen(Exception):  # noqa: N818 - says what the matter is
@@ -144,7 +144,7 @@ class KinetoWindow:
         self._end_early()
 
     def _overflow(self) -> None:
-        self.note = "a window was ended early: too much happened in one of its steps (an evaluation?)"
+        self.note = "a window was ended early: one of its steps was too long (an evaluation?)"
         self._end_early()
 
     def _end_early(self) -> None:

@@ -214,8 +214,12 @@ def not_shown(data: dict[str, Any]) -> str | None:
     shown = data["shown"]
     if shown["seen"]:
         return None
-    then = "it is not known whether they ever were not" if shown["seen"] is None else "as when it was saved"
-    return f"not covered: the values are finite here, {then} ({shown['reason']})"
+    then = (
+        "it is unknown whether they were non-finite before"
+        if shown["seen"] is None
+        else "as when it was saved"
+    )
+    return f"not reproduced: the values are finite here, {then} ({shown['reason']})"
 
 
 def main(run: Callable[[], Again]) -> int:

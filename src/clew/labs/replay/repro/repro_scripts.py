@@ -20,7 +20,7 @@ def script(data: dict[str, Any]) -> str:
     compute = _compute(data)
     return f'''"""{_heading(data)}
 
-    python repro.py         shows it: exit code 1 while it is so, 0 once it is fixed
+    python repro.py         shows it: exit code 1 while it fails, 0 once it is fixed
     pytest test_repro.py    fails until it is fixed
 
 {_wrapped(_about(data))}
@@ -32,7 +32,7 @@ from pathlib import Path
 from rebuild import SavedStep, main
 
 {compute or NEWLINE}def run():
-    """The saved step, run again."""
+    """Replay the saved step."""
     return SavedStep(Path(__file__).parent).run({"compute" if compute else ""})
 
 
@@ -96,15 +96,15 @@ def _wrapped(text: str) -> str:
 
 def _about(data: dict[str, Any]) -> str:
     text = (
-        "It needs torch, safetensors and the program's own source, as classes and functions come from there."
+        "It needs torch, safetensors and the program's own source, which defines its classes and functions."
     )
     if data["shown"]["seen"] is False:
         return f"{text} It does NOT show the failure: {data['shown']['reason']}."
     if data["culprit"].get("phase") in ("batch", "parameter"):
-        return f"{text} What went in was bad already and is saved so: no change of the code makes it finite."
+        return f"{text} The saved input was already non-finite: no change to the code makes it finite."
     if data["recipe"] is None:
-        return f"{text} The code of the loss could not be saved: only the models are run."
-    return f"{text} A fix there is seen here; `compute` is a copy, to be fixed here too."
+        return f"{text} The code of the loss could not be saved: only the models are replayed."
+    return f"{text} A fix in the program takes effect here; `compute` is a copy, so fix it here too."
 
 
 def _compute(data: dict[str, Any]) -> str:

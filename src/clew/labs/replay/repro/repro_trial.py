@@ -19,7 +19,7 @@ from clew.labs.snapshot.inplace_writes import WriteJournal
 from clew.labs.snapshot.op_recorder import OpCall, OpRecorder
 from clew.labs.snapshot.snapshot import snapshot
 
-_FINITE = "run from what was saved, the values are finite"
+_FINITE = "replayed from the saved state, the values are finite"
 
 
 def tried(
@@ -92,7 +92,7 @@ def _why_not(held: HeldStep) -> str | None:
     from clew.hooks.steps.pause import distributed
 
     if distributed():
-        return "it was one of several processes, and the others would have waited"
+        return "it was one of several processes, and the others would wait"
     if any(p.device.type != "cpu" for p, _ in held.parameters):
         return "it ran on an accelerator"
     return None

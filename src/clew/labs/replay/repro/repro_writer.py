@@ -58,7 +58,7 @@ class ReproWriter:
             self._note({"written": True, "path": str(folder), **write(folder, held, found, self._limit)})
         except TooLargeError:
             shutil.rmtree(folder, ignore_errors=True)
-            self._note({"written": False, "reason": f"it would hold more than {self._limit:,} bytes"})
+            self._note({"written": False, "reason": f"it would take more than {self._limit:,} bytes"})
         except NothingToRunError as error:
             self._note({"written": False, "reason": str(error)})
         except OSError as error:

@@ -30,7 +30,7 @@ def replay_saved(folder: Path, models: dict[str, nn.Module] | None = None) -> tu
     found = suspects(scope, bad, _batch_size(saved) or scope.batch)
     # Made anew for each trial: a run leaves its mark on buffers.
     culprit = guilty(found, lambda mended: bool(_once(_opened(folder, models), mended)[1].bad))
-    return again, Answer(culprit, "no operation was seen to make it")
+    return again, Answer(culprit, "the operation that produced it was not found")
 
 
 def _once(saved: SavedStep, mended: Mended) -> tuple[Microscope, Again]:
@@ -102,11 +102,11 @@ def make_model(spec: str) -> nn.Module:
     """What `train.py:Net(32, deep=True)` or `package.models:make()` stands for."""
     place, _, call = spec.rpartition(":")
     if not place or not call:
-        raise CannotRebuild(f"{spec!r} is no model; write file.py:Class(…) or module:function()")
+        raise CannotRebuild(f"{spec!r} is not a model; write file.py:Class(…) or module:function()")
     try:
         node = ast.parse(call, mode="eval").body
     except SyntaxError as error:
-        raise CannotRebuild(f"{call!r} is no Python expression") from error
+        raise CannotRebuild(f"{call!r} is not a Python expression") from error
     name = node.func if isinstance(node, ast.Call) else node
     if not isinstance(name, ast.Name):
         raise CannotRebuild(f"{call!r} is neither a class nor a function")
@@ -122,7 +122,7 @@ def make_model(spec: str) -> nn.Module:
     except Exception as error:
         raise CannotRebuild(f"{spec} failed: {type(error).__name__}: {error}") from error
     if not isinstance(model, nn.Module):
-        raise CannotRebuild(f"{spec} gives a {type(model).__name__}, not a model")
+        raise CannotRebuild(f"{spec} returns a {type(model).__name__}, not a model")
     return model
 
 

@@ -203,14 +203,14 @@ class Values:
         first, own = _own_tensors(model), _own_tensors(model, every_name=True)
         wrong = sorted((set(first) - set(saved)) | (set(saved) - set(own)))
         if wrong:
-            raise CannotRebuild(f"the model given has other parameters than the saved one: {wrong[0]}")
+            raise CannotRebuild(f"the given model has different parameters than the saved one: {wrong[0]}")
         with torch.no_grad():
             for name, item in saved.items():
                 kept = self.tensors[item["key"]]
                 if own[name].shape != kept.shape:
                     sizes = f"{tuple(own[name].shape)} instead of {tuple(kept.shape)}"
                     raise CannotRebuild(
-                        f"the model given has another size than the saved one: {name} {sizes}"
+                        f"the given model has a different size than the saved one: {name} {sizes}"
                     )
                 own[name].copy_(kept)
                 own[name].requires_grad_(item["requires_grad"])

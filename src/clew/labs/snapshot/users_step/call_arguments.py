@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from clew.records.errors import CannotExamine
 
 TARGET_NAMES = ("labels", "label", "targets", "target", "y")
-ASK_FOR_STEP = "give the step itself: clew.examine(model, step=lambda batch: loss, batch_or_loader=…)"
+ASK_FOR_STEP = "pass the step itself: clew.examine(model, step=lambda batch: loss, batch_or_loader=…)"
 
 
 @dataclass(frozen=True)

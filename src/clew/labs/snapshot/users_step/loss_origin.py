@@ -21,7 +21,7 @@ from clew.labs.snapshot.users_step.purity import UNKNOWN, ImpureError, Purity, d
 from clew.labs.snapshot.users_step.replay_lines import Line
 
 BACKWARDS = ("backward", "manual_backward")
-ELSEWHERE = "the loss was made in another function"
+ELSEWHERE = "the loss was computed in another function"
 _CALLERS = ("autograd", "self", "accelerator", "fabric", "engine", "model_engine")  # they are given the loss
 _DEEPEST = 6  # functions that hand a loss on to one another
 
@@ -144,7 +144,7 @@ def loss_expression(statement: ast.stmt) -> ast.expr:
             if scaled and isinstance(loss, ast.Call) and loss.func.attr == "scale" and loss.args:  # type: ignore[attr-defined]
                 return loss.args[0]
             return loss
-    raise ImpureError("backward() is not called on something named there")
+    raise ImpureError("backward() is not called on a named variable")
 
 
 # -- from a function to the one that gave it the loss --

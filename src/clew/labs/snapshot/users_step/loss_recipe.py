@@ -150,7 +150,7 @@ class _Builder:
             n for n in sorted(names) if "." not in n and n not in self._scope and not hasattr(builtins, n)
         ]
         if gone and self._made.place.frame is None:
-            raise ImpureError(f"what {gone[0]} was is not known any more")
+            raise ImpureError(f"the value of {gone[0]} is no longer available")
 
     def _from_first_model(self, kept: list[ast.stmt]) -> int:
         """Without what came before the first model ran, unless the value of a name would be lost."""

@@ -123,7 +123,7 @@ class Purity:
                 self.expression(item.context_expr)
             self._bodies(node.body)
         elif not isinstance(node, (ast.Pass, ast.Break, ast.Continue, ast.Raise)):
-            raise ImpureError(f"a {type(node).__name__} statement in line {node.lineno}")
+            raise ImpureError(f"a {type(node).__name__} statement on line {node.lineno}")
 
     def _bodies(self, *bodies: list[ast.stmt]) -> None:
         for body in bodies:
@@ -138,7 +138,7 @@ class Purity:
             self._target(node.value)
         elif isinstance(node, ast.Subscript):
             if not self._is_made(node.value) and not self._keeps_contents(node.value):
-                raise ImpureError(f"line {node.lineno} writes into something that was there before")
+                raise ImpureError(f"line {node.lineno} modifies an existing object")
             self.expression(node.slice)
         elif isinstance(node, ast.Attribute):
             if not self._keeps_attribute(node, changes):
@@ -178,7 +178,7 @@ class Purity:
         ):
             self._arguments(node)
             return
-        raise ImpureError(f"line {node.lineno} has an effect of its own")
+        raise ImpureError(f"line {node.lineno} has a side effect")
 
     def _is_made(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and node.id in self._made
@@ -189,9 +189,9 @@ class Purity:
             self._call(node)
             return
         if not isinstance(node, _EXPRESSIONS):
-            raise ImpureError(f"a {type(node).__name__} in line {getattr(node, 'lineno', '?')}")
+            raise ImpureError(f"a {type(node).__name__} on line {getattr(node, 'lineno', '?')}")
         if isinstance(node, (ast.Name, ast.Attribute)) and _is_consumed(self.resolve(node)):
-            raise ImpureError(f"line {node.lineno} takes from an iterator or loader")
+            raise ImpureError(f"line {node.lineno} reads from an iterator or loader")
         for child in ast.iter_child_nodes(node):
             self.expression(child)
 
@@ -207,13 +207,13 @@ class Purity:
             if isinstance(node.func, ast.Attribute) and node.func.attr in known:
                 self.expression(node.func.value)
                 return
-            raise ImpureError(f"what line {node.lineno} calls is not known before it runs")
+            raise ImpureError(f"what line {node.lineno} calls is unknown before it runs")
         self._object(target, node)
 
     def _object(self, target: Any, node: ast.Call) -> None:
         if isinstance(target, nn.Module):
             if type(target).__name__ in _WRAPPERS:
-                raise ImpureError("a wrapped model talks to other processes")
+                raise ImpureError("a wrapped model communicates with other processes")
             self.calls_module |= next(target.parameters(), None) is not None
             return
         if isinstance(target, functools.partial):
@@ -224,7 +224,7 @@ class Purity:
             return
         if isinstance(owner, Tensor):
             if getattr(target, "__name__", "") not in _TENSOR_METHODS:
-                raise ImpureError(f"line {node.lineno} changes a tensor's nature")
+                raise ImpureError(f"line {node.lineno} changes a tensor's properties")
             return
         if _is_safe(target, owner):
             return

@@ -43,7 +43,7 @@ MOST_FORWARDS = 64  # of models in one step
 SAME = 1e-4  # relative difference up to which two losses are the same: other kernels round differently
 SEVERAL = "training is spread over several processes"
 IN_TURN = "{number} losses are trained in turn ({places})"
-HINT = "examine the step itself: clew.examine(model, step=lambda batch: loss, batch_or_loader=loader)"
+HINT = "pass the step itself: clew.examine(model, step=lambda batch: loss, batch_or_loader=loader)"
 
 
 @dataclass
@@ -158,16 +158,16 @@ class Capture:
             if not reason:
                 return
             reasons.append(reason)
-        self._refused = reasons[0] if reasons else "the code that made the loss was not found"
+        self._refused = reasons[0] if reasons else "the code that computes the loss was not found"
 
     def _try(self, step: Step) -> str:
         """Run it once more: why it is of no use, or nothing."""
         values = step.read(self._happened)
         if values is None:
-            return "what it reads was not found"
+            return "its inputs were not found"
         bare = self._bare(values)
         if bare:
-            return f"{bare} is trained outside any module and optimizer"
+            return f"{bare} is trained, but is in no module or optimizer"
         taken = self._copied(values)
         holding = self.watcher.holding
         enabled, dtype = holding.autocast
@@ -194,9 +194,9 @@ class Capture:
         except Exception as error:  # noqa: BLE001 - the user's code may fail in any way the second time
             return failure(error)
         if value is None:
-            return "what it gives is not one number with gradients"
+            return "its result is not a scalar with gradients"
         if not same(value, self.losses[-1]):
-            return f"run a second time, it gives {value:.6g} instead of {self.losses[-1]:.6g}"
+            return f"the second time, it gives {value:.6g} instead of {self.losses[-1]:.6g}"
         self._roles, self._shape = flow.roles(), _shape(taken.values)
         return ""
 

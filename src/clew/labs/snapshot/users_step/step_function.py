@@ -26,7 +26,7 @@ from clew.labs.snapshot.users_step.step_slots import Reading
 from clew.measure.nested_tensors import tensors_in
 
 MOST_FRAMES = 12  # of the user's that are looked at above `backward()`
-ELSEWHERE = "the loss was made in another function"
+ELSEWHERE = "the loss was computed in another function"
 
 
 @dataclass
@@ -174,7 +174,7 @@ def _attempt(
     except ImpureError as error:
         return error
     except Exception as error:  # noqa: BLE001 - source that is out of the ordinary is a reason, no failure
-        return ImpureError(f"its source is not understood ({type(error).__name__})")
+        return ImpureError(f"its source could not be analysed ({type(error).__name__})")
 
 
 def _maker(frame: FrameType, name: str | None, happened: Happened) -> Callable[[], Recipe]:
@@ -222,7 +222,7 @@ def _recorded(loss: Tensor, happened: Happened) -> Step | ImpureError:
     if position is None or factor is None or not isinstance(target, Tensor) or len(given) > 2:
         return ImpureError(ELSEWHERE)
     if has_graph(args) or has_graph((kwargs or {}).values()) or has_graph((target,)):
-        return ImpureError("what the model was given was itself computed with gradients")
+        return ImpureError("the model's input was itself computed with gradients")
     options = {k: v for k, v in named.items() if k not in ("input", "target")}
     return Recorded(module, function, position, options, len(args), tuple(kwargs or {}), factor)
 

@@ -41,10 +41,10 @@ def subject_of(
 ) -> Subject:
     """`step(batch)` where it is given, else the loss function, or the model's own loss; CannotExamine."""
     if not isinstance(model, nn.Module):
-        raise CannotExamine(f"a model (nn.Module) is needed, not {type(model).__name__}")
+        raise CannotExamine(f"expected a model (nn.Module), not {type(model).__name__}")
     raw, loader = _batches(data)
     if not raw or not tensors_in(raw[0]):
-        raise CannotExamine("the data holds no batch of tensors")
+        raise CannotExamine("the data contains no batch of tensors")
     device = _device(model)
     raw = [moved(batch, device) for batch in raw]
     subject = Subject(
@@ -85,7 +85,7 @@ def _made_step(model: nn.Module, loss_fn: Any) -> Callable[[Any], Tensor]:
 def _needed(loss: Tensor | None) -> Tensor:
     if loss is None:
         raise CannotExamine(
-            f"neither a loss function nor a step was given, and the model makes no loss; {ASK_FOR_STEP}"
+            f"neither a loss function nor a step was given, and the model returns no loss; {ASK_FOR_STEP}"
         )
     return loss
 
@@ -121,10 +121,12 @@ def _tried(subject: Subject, batch: Batch) -> Seen:
 
 def _must_be_a_loss(loss: Any) -> None:
     if not isinstance(loss, Tensor):
-        raise CannotExamine(f"the loss is a {type(loss).__name__}, not a tensor: without .item() or float()")
+        raise CannotExamine(f"the loss is a {type(loss).__name__}, not a tensor: remove .item() or float()")
     if loss.numel() != 1:
         shape = tuple(loss.shape)
-        raise CannotExamine(f"the loss has shape {shape}, not one number: take its mean, or reduction='mean'")
+        raise CannotExamine(
+            f"the loss has shape {shape}, not a scalar: take its mean, or use reduction='mean'"
+        )
     if not loss.requires_grad:
         raise CannotExamine(
             "the loss does not depend on any parameter that can be trained: is the graph cut by detach(), "
@@ -134,18 +136,18 @@ def _must_be_a_loss(loss: Any) -> None:
 
 def _batches(data: Any) -> tuple[list[Any], DataLoader[Any] | None]:
     if data is None:
-        raise CannotExamine("a batch or a loader is needed: clew.examine(model, loss_fn, batch)")
+        raise CannotExamine("expected a batch or a loader: clew.examine(model, loss_fn, batch)")
     if isinstance(data, DataLoader):
         return _drawn(data), data
     if isinstance(data, Dataset):
         raise CannotExamine(
-            "a batch or a loader is needed, not a dataset: DataLoader(dataset, batch_size=32)"
+            "expected a batch or a loader, not a dataset: use DataLoader(dataset, batch_size=32)"
         )
     if isinstance(data, (Tensor, Mapping)) or _is_batch(data):
         return [data], None
     if isinstance(data, Iterable) and not isinstance(data, str):
         return _drawn(data), None
-    raise CannotExamine(f"a batch or a loader is needed, not {type(data).__name__}")
+    raise CannotExamine(f"expected a batch or a loader, not {type(data).__name__}")
 
 
 def _drawn(data: Iterable[Any]) -> list[Any]:
