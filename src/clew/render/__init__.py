@@ -2,9 +2,9 @@
 
 Enter at `verdict/verdict_terminal.py`. May import: records, store, checks.
 
-- `bundle`: the built page of the browser as one file, with style, code and data inlined
+- `bundle`: the built page of the browser as one file, with style, code and data inlined: it needs no
+  network
 - `columns`: A table on a screen: the columns that fit, one of them as wide as the rest leaves it
-- `cost_text`: times, shares and rates of a profile as a person reads them
 - `images`: pixels as they were recorded: checked, made smaller or larger, and put into a PNG file
 - `number_text`: numbers as a person reads them
 - `plot_line`: A line to look at: its points, what they mean, and where the ends of the axes lie

@@ -4,15 +4,11 @@ Enter at `session.py`. May import: everything but api, cli and web.
 
 - `active_session`: the one session of this process, and what a forked child does with it
 - `incidents`: what failed inside Clew: recorded, reported once, and never the program's problem
-- `live_judge`: the checks at work while a run goes on, on the writer's thread and within a share of its
-  time
-- `live_pace`: when to look at a run that is going on: by its steps while it is young, later by what
-  looking costs
-- `loader_errors`: after an exception that came out of a DataLoader: which sample it was, said and
-  recorded
+- `live_judge`: runs the checks during a run, on the writer's thread and within a share of its time
+- `loader_errors`: after an exception from a DataLoader: finds, reports and records which sample caused it
 - `project_settings`: what `pyproject.toml` says about Clew:
-- `run_meta`: who, what, when: what is known of a run before it does anything
-- `run_options`: what `clew run` was asked to do: read from the command line, handed to the session
+- `run_meta`: who, what, when: the metadata of a run before it starts
+- `run_options`: the options of `clew run`: read from the command line, passed to the session
 - `run_report`: what a run says of itself on stderr: a line when it starts, the verdict when it is over,
   the exit code
 - `script_errors`: the exception that ended the script: recorded, and explained after the program's own
@@ -22,7 +18,7 @@ Enter at `session.py`. May import: everything but api, cli and web.
   machine
 - `start_facts`: what is written into the log when a run starts: arguments, the project's settings, the
   state of git
-- `torch_attachment`: a session's hold on torch: waits until torch is imported, attaches the watcher and
+- `torch_attachment`: A session's hold on torch: waits until torch is imported, attaches the watcher and
   wires the activities
 - `user_notes`: what the program itself tells a run: `clew.log`, `clew.config` and `clew.ignore`
 - `activities/`: what a run may do besides being recorded and judged

@@ -12,20 +12,18 @@ Enter at `loss_calls.py`. May import: records, measure, hooks.entry.
 - `evaluation_sections`: forwards without gradient: in which mode the model was, section by section
 - `fed_samples`: what a program feeds its models, sample by sample: in training on sampled steps, in
   evaluation a little
-- `grad_scaler`: steps that a `GradScaler` skips
 - `gradient_use`: what becomes of the gradients of each backward: used by an optimizer, or cleared before
 - `label_signal`: do the labels have anything to do with the inputs? Two cheap looks at the first samples
   of a run
-- `loader_settings`: how a DataLoader is set up
 - `loss_calls`: what goes into the loss: the calls of torch's loss functions, and losses written by hand
-- `loss_errors`: loss calls that torch refuses: what they were given, kept before the script dies of it
 - `loss_terms`: what each loss call contributes to the loss that `backward()` is called on
 - `model_outputs`: what a model's outputs look like where they meet the loss, on sampled steps
 - `optimizer_upkeep`: which optimizers do their work: how often each stepped, and whose parameters they
   hold
 - `optimizers`: the optimizers of a program: what they update, and whether the gradients they use are
   sound
+- `parameter_inventory`: which parameters are trained, by whom, and which are still as they were
+  initialised
 - `schedulers`: learning-rate schedulers: whose they are, how often they were stepped, and whether too
   early
-- `train_modes`: in which mode models run, and who put them into it
 """

@@ -7,8 +7,6 @@ Enter at `launcher.py` for scripts, `probes.py` for wrapped functions. May impor
 - `launcher`: run the user's program in this process, so that it sees what it would see under plain
   `python`
 - `patches`: replacing a function in someone else's module, invisibly and reversibly
-- `probes`: how seams are made: wrapped functions and hooks that call the watcher, in order and under
-  guard
 - `sink`: where attached code puts what it saw. The store's writer has this shape; tests use a list
 - `tracebacks`: take Clew's own frames out of an uncaught exception, so that it reads as it would without
   us

@@ -2,14 +2,12 @@
 
 Enter at `torch_hooks.py`. May import: records, measure, hooks.entry, hooks.steps, the collectors.
 
-- `activation_functions`: sees the activation functions that are called inside a training forward:
-  `F.relu(self.fc1(x))`
 - `loader_seam`: the seams around training: loaders, checkpoints, and compilers that must not meet us
 - `loss_backward_seam`: the seams of losses and of `backward()`
 - `module_seam`: the seams of modules: their calls, where they are made, and their modes
 - `optimizer_seam`: the seams of optimizers: steps, zeroing, schedulers, clipping, scaling
-- `output_functions`: functions that are called inside a sampled forward and that tell something about
-  outputs
+- `probes`: how seams are made: wrapped functions and hooks that call the watcher, in order and under
+  guard
 - `root_forward`: following known models between samples, without a hook on every layer
 - `sample_indices`: which samples are in which batch: the indices that a loader's iterator draws,
   remembered for a while

@@ -8,7 +8,8 @@ labs.network.
   first
 - `fix_trials`: the fixes of what was found, tried one after the other while there is time
 - `run`: asks a subject one question after another, within one time limit, and records what came out
-- `user_experiments`: experiments of the user's own: registered in the process, or installed with a package
+- `user_experiments`: experiments of the user's own: registered in the process, or installed with a
+  package
 - `data/`: experiments on samples, labels and loaders
 - `learning/`: experiments that train for a few steps
 - `network/`: experiments on the forward and backward of a network

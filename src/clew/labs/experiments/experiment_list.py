@@ -14,6 +14,7 @@ from clew.labs.experiments.learning.growing_subsets import GrowingSubsets
 from clew.labs.experiments.learning.other_optimizers import OtherOptimizers
 from clew.labs.experiments.learning.overfit_batch import OverfitBatch
 from clew.labs.experiments.learning.range_test import RangeTest
+from clew.labs.experiments.learning.rate_races import HigherRates, LowerRates
 from clew.labs.experiments.learning.redrawn_weights import RedrawnWeights
 from clew.labs.experiments.learning.regularisation_off import RegularisationOff
 from clew.labs.experiments.learning.toy_ladder import ToyLadder
@@ -28,7 +29,6 @@ from clew.labs.experiments.network.other_batch_sizes import OtherBatchSizes
 from clew.labs.experiments.network.padding_influence import PaddingInfluence
 from clew.labs.experiments.network.repeated_step import RepeatedStep
 from clew.labs.experiments.network.swapped_inputs import SwappedInputs
-from clew.labs.experiments.tools.rate_races import HigherRates, LowerRates
 
 EXPERIMENTS: tuple[type[Experiment], ...] = (
     RereadSamples,

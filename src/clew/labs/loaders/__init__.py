@@ -6,8 +6,6 @@ Enter at `run.py`. May import: records, hooks, labs.snapshot.
   functions, and collate
 - `failing_sample`: A loader's exception traced back to the sample: which index, in which stage, at which
   of the user's lines
-- `fatal_sample`: which sample kills the process that reads it: tried in a child, as this one is still
-  needed
 - `field_values`: A sample taken apart into fields, each as an array or a text, whatever a dataset may
   return
 - `loader_copy`: reading a pipeline without the program noticing: on a copy if there can be one, else all

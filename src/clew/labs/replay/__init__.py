@@ -9,10 +9,8 @@ Enter at `replay_alarm.py`. May import: records, measure, hooks, labs.snapshot.
 - `loss_gradients`: the gradients of a loss, without leaving any of them behind
 - `microscope`: every operation of a step, forward and backward, checked as it runs
 - `nan_reasons`: why an operation gives NaN or infinity, in a plain sentence, and what people do about it
-- `nested_calls`: the calls of modules inside each other, and which of them is to blame for a gradient
 - `numerics_report`: every operation or layer checked on purpose, and the report of what was not finite
-- `numerics_window`: `clew run --trace-numerics`: the trace is on from one step to another, and what it
-  finds is recorded
+- `numerics_window`: tracing numerics from one step to another: what is found is recorded
 - `replay_alarm`: from a sentinel's alarm to a culprit: holds the step, runs it again, records what was
   found
 - `replayed_calls`: the models of a replay are called as they were: with the held arguments and random

@@ -1,20 +1,21 @@
 """Running the user's code again without leaving a trace: state, random numbers, batches, datasets.
 
-Enter at `snapshot.py`, or at `subject.py`, what an experiment works on. May import: records, measure, hooks.
+Enter at `subject.py`, what an experiment works on. May import: records, measure, hooks.
 
 - `dataset_copy`: A map-style dataset read as its loader reads it, on a copy: the program's own is not
   touched
 - `failure`: an exception of the user's code, run a second time, in one line
 - `finite_values`: looking at tensors without leaving a trace: are they finite, and where not?
 - `held_step`: what is kept of a step so that it can be run again, and what running it again may find
-- `inplace_writes`: which arguments an op writes to, and a journal that undoes what was written
+- `inplace_writes`: in-place writes: which arguments an op writes to, and a journal that undoes what was
+  written
 - `module_state`: the attributes of an object, as they are now: to be put back, or compared
 - `op_names`: what operations are called: torch's inner names turned into the ones that users write
-- `op_recorder`: every op that runs, in which modules, what it reads, writes and gives
+- `op_recorder`: the one recorder of ops: what runs, in which modules, what it reads, writes and gives
 - `plain_state`: state that no `state_dict` knows: plain tensors and arrays in attributes, and generators
   of one's own
-- `quiet`: running code of the user's without output, warnings and hooks of theirs
-- `replaced_inputs`: other inputs for the models while the rest of the step stays as it is
+- `quiet`: running code of the user's so that nobody hears of it: no output, no warnings, no hooks of
+  theirs
 - `sample_exhibits`: samples of a batch as a person can look at them: pictures, text, waves or rows of
   numbers
 - `sample_fields`: the fields of a sample, and what became of each in a batch

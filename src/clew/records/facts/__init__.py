@@ -1,16 +1,22 @@
-"""One frozen dataclass for each kind of fact. Enter at `fact_register`, which lists them all.
+"""One frozen dataclass for each kind of fact: what collectors write and checks read.
 
-- `fact`: the base class: reading that never raises, and writing
-- `fact_register`: every kind by its name in the log
-- `model_facts`: a model, its parameters, what the loss depends on
-- `step_facts`: optimizers, schedulers, modes, loaders, the order of events
-- `loss_facts`: loss calls, their inputs, labels and answers
-- `nan_facts`: values that are not finite, and what made them
-- `run_facts`: settings, versions, the user's own checks, trials of fixes
-- `experiment_facts`: what experiments found
-- `profile_facts`: habits that cost time
-- `loader_facts`: how fast a loader is
-- `document_facts`: profiles, surveys and trials, whose content has dataclasses of its own
+Enter at `fact.py`. May import: records.
 
-It imports only `records`.
+- `document_facts`: facts whose content has its own dataclasses, as it is written to files too: profiles,
+  surveys, trials
+- `experiment_facts`: facts that experiments leave: one kind for each, with the same fields. Each says
+  what its `data` holds
+- `fact`: what a fact is: something known once in a run. There is one frozen dataclass for each kind
+- `fact_register`: the register of facts: every kind that Clew records, in the order of the documentation
+- `loader_facts`: facts of `clew data` about one loader: how fast it is, and what that depends on
+- `loss_facts`: facts about loss calls: what they are given, where they fail, how answers and labels meet
+- `model_facts`: facts about a model: its layers and parameters, what the loss depends on, how layers
+  follow each other
+- `nan_facts`: facts about values that are not finite: the alarm, what running the step again has found,
+  the repro
+- `profile_facts`: facts of `clew profile`: habits that cost time. The profile itself is
+  `step_costs.Profile`
+- `run_facts`: facts about the run: settings, versions, the user's own checks, trials of fixes, failures
+  inside Clew
+- `step_facts`: facts about the training loop: optimizers, schedulers, modes, loaders, the order of events
 """

@@ -14,11 +14,8 @@ Enter at `data_terminal.py`. May import: as render.
 - `loader_screen`: one loader on the screen: what it is, its samples beside the same samples as the model
   gets them
 - `loader_text`: what was measured of a loader in words: the same on the terminal and in HTML
-- `sample_path`: one sample through every stage: what came in, what went out, and what there is to see of
-  it
 - `speed_report`: how fast a loader is and why: what limits first, then stages, sizes, padding and
   settings
 - `survey_report`: what a look through the datasets found: a table of fields, labels as bars, and the rest
   in words
-- `survey_text`: A survey in sentences: the same on the terminal and in HTML
 """

@@ -2,7 +2,7 @@
 
 Enter at `activity_list.py`. May import: as session.
 
-- `activity`: the one interface of all activities: the moments of a run at which they are called
+- `activity`: what a run may do besides being watched and judged: the one interface of all activities
 - `activity_list`: which activities a run has, by what was asked for
 - `data_inspection`: `clew data` in a recorded run: the first steps are watched, and the pipelines looked
   at
@@ -14,12 +14,12 @@ Enter at `activity_list.py`. May import: as session.
   a snapshot
 - `framework_adapters`: adapters of training frameworks: each is attached when the program imports its
   framework
-- `graph_activity`: `--graph`: the models are drawn in the first steps, one more forward each
-- `graph_recording`: `clew run --graph`: the graph of a model, from its first training forward run again
-  on the side
+- `graph_recorder`: `clew run --graph`: the graph of a model, from its first training forward run again on
+  the side
+- `graph_recording`: `--graph`: the models are drawn in the first steps, with one more forward each
 - `leak_watch`: whether the memory of the run grows, and who holds what grows: in every run, and closely
   in a profile
-- `nan_replay`: a loss or gradient that is not finite: its step is run again to find the cause, and saved
+- `nan_replay`: A loss or gradient that is not finite: its step is run again to find the cause, and saved
   as a repro
 - `numerics_trace`: `--trace-numerics`: some steps in which every operation is looked at
 - `preflight_experiments`: `clew check` in a recorded run: the first steps are captured and experimented

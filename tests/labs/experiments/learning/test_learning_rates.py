@@ -23,7 +23,7 @@ from clew.checks.opt.learning_rate_too_high import LowerRates as HighCheck
 from clew.checks.opt.learning_rate_too_low import HigherRates as LowCheck
 from clew.labs.experiments.base import Result
 from clew.labs.experiments.learning.range_test import RangeTest
-from clew.labs.experiments.tools.rate_races import HigherRates, LowerRates
+from clew.labs.experiments.learning.rate_races import HigherRates, LowerRates
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of
 from clew.records.finding import Severity

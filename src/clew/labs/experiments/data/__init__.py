@@ -2,13 +2,13 @@
 
 Enter at the experiment's file. May import: as labs.experiments.
 
-- `augmentation_off`: does augmentation leave enough to learn? Short trainings with the random
+- `augmentation_off`: does augmentation leave something to learn? Short trainings with the random
   transforms on and off
 - `label_pairs`: do the labels belong to the inputs? Pairs as training gets them against those that the
   dataset returns
-- `loader_against_dataset`: does the loader return the dataset's data? The same indices both ways,
+- `loader_against_dataset`: does the loader deliver what the dataset returns? The same indices both ways,
   on two copies
-- `permuted_labels`: do the inputs predict the labels? Cheap learners try, with the real labels
+- `permuted_labels`: do the inputs say anything about the labels? Cheap learners try, with the real labels
   and permuted ones
 - `reread_samples`: does a sample stay what it is? Every index is read several times under the same random
   numbers

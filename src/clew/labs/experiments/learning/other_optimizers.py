@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from torch.optim import Optimizer
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.rate_races import SEEDS, Races
+from clew.labs.experiments.learning.rate_races import SEEDS, Races
 from clew.labs.experiments.tools.short_training import OWN
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.rate_races import Races
+from clew.labs.experiments.learning.rate_races import Races
 from clew.labs.experiments.tools.short_training import look
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from clew.labs.experiments.base import Experiment, Plot, Result
-from clew.labs.experiments.tools.rate_races import SEEDS, Races, level
+from clew.labs.experiments.learning.rate_races import SEEDS, Races, level
 from clew.labs.experiments.tools.short_training import TrainingSetting, train
 from clew.labs.snapshot.step_snapshot import StepSnapshot
 from clew.labs.snapshot.subject import Subject

@@ -8,8 +8,6 @@ Enter at `loader_view.py`. May import: records, hooks, labs.snapshot, labs.loade
   changed by reading
 - `stage_path`: one sample through every stage: what each was given, what it made of it, and how long it
   took
-- `value_remarks`: what matters about the values that reach the model: scale, order of the channels, what
-  batching changed
 - `value_view`: any value of a pipeline as a person can look at it: what it is, its range, and a picture,
   text or wave
 """

@@ -15,10 +15,6 @@ Enter at `speed_measurement.py`. May import: records, hooks, labs.snapshot, labs
   faster
 - `stage_times`: how long a sample takes in each stage, in one process: reading, decoding, every
   transform, collate
-- `step_rate`: the model at work on a batch that it already has: the program's own step on a snapshot, or
-  a forward
-- `worker_shards`: whether an iterable dataset gives each worker a part of its own: if not, all deliver
-  the same samples
 - `worker_sweep`: workers and prefetching, tried one setting after the other: from coarse to fine, several
   rounds of each
 - `worker_transfer`: what it takes to bring a batch from a worker to the parent: a real worker, with

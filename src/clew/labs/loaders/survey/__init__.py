@@ -18,5 +18,4 @@ Enter at `split_survey.py`. May import: records, hooks, labs.snapshot, labs.load
 - `split_survey`: the datasets of a program looked through, split by split, and compared with each other
 - `survey_exhibits`: the samples that a survey speaks of, to be looked at: a pair of copies, an outlier
 - `survey_pass`: one split read through: every sample once, of which hashes, sketches and counts are kept
-- `survey_plan`: which samples of a dataset are read, and in which order
 """

@@ -2,15 +2,10 @@
 
 Enter at `op_tracer.py`. May import: records, hooks, labs.snapshot, labs.network.
 
-- `autograd_walk`: walk back from a computed tensor through its autograd graph, then give it in forward
-  order
 - `dtype_rules`: what torch refuses when it computes and lets pass on fake tensors: types that do not go
   together
 - `flops`: FLOPs of one op, by torch's own counter; a multiply-add is two
-- `forward_lines`: lines of a network are those of its own forward, not of whatever called Clew
 - `layer_lines`: the line on which a layer was made, read from the source of the class that holds it
-- `measured_values`: the numbers in a tensor of any kind, and what there is to say of them without taking
-  long
 - `module_kinds`: which modules are alike: same type, settings and shapes, all the way down
 - `op_tracer`: one forward, watched: every op under a dispatch mode, every module call through global
   hooks

@@ -6,8 +6,6 @@ Enter at `faster_attempts.py`. May import: records, hooks, labs.snapshot, labs.p
   snapshot
 - `compiled_step`: torch.compile of the models, for the time of an attempt: with the places where it gives
   up
-- `evaluation_step`: evaluation with gradients against evaluation in `inference_mode`: the models'
-  forwards alone
 - `faster_attempts`: `--try`: the user's step as it is against the step with one change, on a snapshot, in
   turn
 - `paired_rounds`: two ways of doing the same, timed in turn: what disturbs the machine disturbs both

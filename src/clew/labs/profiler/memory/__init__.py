@@ -14,8 +14,6 @@ Enter at `growth_watch.py`. May import: records, hooks, labs.profiler.
   state, the rest
 - `named_objects`: what a program holds by a name, and how much of it there is: two surveys tell what
   grows
-- `private_memory`: the memory that a process has for itself: what it maps from files, or shares, comes
-  with the data
 - `process_memory`: the memory of the training process and of those it has started, read now and then
 - `source_mentions`: where the user's source makes a thing grow: `losses.append(loss)`, `total += loss`,
   `kept[key] = value`

@@ -6,7 +6,6 @@ Enter at `stack_sampler.py`. May import: records, hooks, labs.profiler.
   (`--cprofile`)
 - `python_time`: how much of a step is Python itself, and on which of the user's lines: the fact
   `profile.python`
-- `sampler_engine`: pyinstrument's sampling engine, without what importing the package does besides
 - `stack_flames`: from samples to what is shown of them: a flame of calls, the cost of source lines, the
   kinds of work
 - `stack_kinds`: what a stack was doing, in the words of `costs.PARTS`: told by the first landmark below

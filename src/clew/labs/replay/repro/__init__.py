@@ -9,7 +9,6 @@ labs.replay.
 - `rebuilt_step`: makes the objects of a saved step again, and runs it: models, batch, random state. Loads
   no pickle
 - `repro_scripts`: the text of the files in a repro folder
-- `repro_trial`: A step that was saved is run from what was saved, before anybody is told that it can be
 - `repro_writer`: A step that went wrong, written to a folder from which it can be run again, alone
 - `saved_description`: models, batches and what else a step needs, as JSON and tensors: the counterpart of
   `values`

@@ -4,8 +4,6 @@ Enter at `profile_exports.py`. May import: as render.
 
 - `chrome_trace`: the trace of the steps looked at, in the format that Perfetto, chrome://tracing and
   TensorBoard open
-- `op_csv`: the ops of a profile as a table for spreadsheets and scripts: a row for each op, shapes and
-  module
 - `profile_exports`: A profile as files that other tools open: a table, traces, stacks, and a page
 - `pstats_file`: Python's stacks as a `.prof` file, which pstats and snakeviz read
 - `speedscope`: the flames of a profile in the file format of speedscope: time, Python's stacks, memory
