@@ -1,4 +1,4 @@
-"""What an experiment is: a question, and one method that tries it and returns plain numbers.
+"""The base class of all experiments: a question, and one method that tries it and returns plain numbers.
 
 It judges nothing. What it found is written to the run as the fact `experiment.<name>`, and the
 check of the same name reads it there; so a verdict read back later is the same.

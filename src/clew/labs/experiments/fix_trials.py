@@ -1,4 +1,4 @@
-"""The fixes of what was found, tried one after the other while there is time."""
+"""Tries the fixes of the findings, one after the other, within a time limit."""
 
 from __future__ import annotations
 

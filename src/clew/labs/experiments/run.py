@@ -1,4 +1,4 @@
-"""Asks a subject one question after another, within one time limit, and records what came out.
+"""Runs the experiments on a subject one after the other, within one time limit, and records the results.
 
 Whatever goes wrong in an experiment, the user's own code included, is an answer too: it could not
 be judged, and why, in one line.

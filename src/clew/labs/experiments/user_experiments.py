@@ -1,4 +1,4 @@
-"""Experiments of the user's own: registered in the process, or installed with a package."""
+"""The user's own experiments: registered in the process or installed as a package."""
 
 from __future__ import annotations
 

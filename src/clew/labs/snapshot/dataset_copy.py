@@ -1,4 +1,4 @@
-"""A map-style dataset read as its loader reads it, on a copy: the program's own is not touched.
+"""Reads a copy of a map-style dataset the way its loader does; the program's dataset is not touched.
 
 A dataset may change when it is read (a cache, a generator, a transform in place), so nothing here
 reads the user's object.

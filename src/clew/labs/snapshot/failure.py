@@ -1,4 +1,4 @@
-"""An exception of the user's code, run a second time, in one line."""
+"""Describes an exception of replayed user code in one line."""
 
 from __future__ import annotations
 

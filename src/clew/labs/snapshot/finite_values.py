@@ -1,4 +1,4 @@
-"""Looking at tensors without leaving a trace: are they finite, and where not?"""
+"""Are a tensor's values finite, and where not? Leaves no trace in the program."""
 
 from __future__ import annotations
 

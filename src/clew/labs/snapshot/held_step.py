@@ -1,4 +1,4 @@
-"""What is kept of a step so that it can be run again, and what running it again may find.
+"""What is kept of a step so that it can be run again, and what a replay can find.
 
 `HeldStep` holds references, not copies: it is valid only while the parameters are intact, that is
 until the optimizer steps. `clew.labs.replay.step_replay.replay(held)` gives a `Culprit`, or None.

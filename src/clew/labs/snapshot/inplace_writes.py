@@ -1,4 +1,4 @@
-"""In-place writes: which arguments an op writes to, and a journal that undoes what was written."""
+"""In-place writes: which arguments an op writes to, and a journal that undoes the writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The attributes of an object, as they are now: to be put back, or compared.
+"""The attributes of an object at one moment: to restore them or to compare them.
 
 Of a module (a cache, a counter, the `training` flag) the containers and arrays inside are copied too, at
 any depth, and the attributes of objects that it holds. Of other objects, which may be a dataset of a

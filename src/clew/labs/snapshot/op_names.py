@@ -1,4 +1,4 @@
-"""What operations are called: torch's inner names turned into the ones that users write."""
+"""Names of operations: torch's internal names mapped to the ones that users write."""
 
 from __future__ import annotations
 

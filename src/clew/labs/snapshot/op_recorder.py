@@ -1,4 +1,4 @@
-"""The one recorder of ops: what runs, in which modules, what it reads, writes and gives.
+"""The one recorder of ops: what runs, in which modules, what it reads, writes and returns.
 
 A dispatch mode sees every op, global hooks see every module call, so control flow, reuse and functional
 calls come out in the program's own order. What to make of it is up to a subclass: `Tracer` describes a

@@ -1,4 +1,4 @@
-"""State that no `state_dict` knows: plain tensors and arrays in attributes, and generators of one's own.
+"""State that no `state_dict` contains: tensors and arrays in plain attributes, and the user's generators.
 
 They are changed in place by running a step, so that holding on to the attribute is not enough.
 """

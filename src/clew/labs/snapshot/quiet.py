@@ -1,4 +1,4 @@
-"""Running code of the user's so that nobody hears of it: no output, no warnings, no hooks of theirs."""
+"""Runs user code silently: no output, no warnings, and none of the user's hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of a batch as a person can look at them: pictures, text, waves or rows of numbers."""
+"""Samples of a batch in a form people can look at: images, text, waveforms or rows of numbers."""
 
 from __future__ import annotations
 

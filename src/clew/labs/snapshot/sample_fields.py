@@ -1,4 +1,4 @@
-"""The fields of a sample, and what became of each in a batch."""
+"""The fields of a sample, and the field of a batch that each one ends up in."""
 
 from __future__ import annotations
 

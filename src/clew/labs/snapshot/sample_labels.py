@@ -1,4 +1,4 @@
-"""What the samples are labelled with, as far as one label (or row of numbers) goes with each sample."""
+"""The labels of samples, where each sample has exactly one label or row of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More samples than training has seen so far: drawn from the dataset, in the form of the step's batches."""
+"""Draws more samples from the dataset than training has seen, in the form of the step's batches."""
 
 from __future__ import annotations
 

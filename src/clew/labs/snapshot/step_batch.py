@@ -1,4 +1,4 @@
-"""What one training step reads: its tensors by role, to be cut, joined and replaced."""
+"""The batch of one training step: its tensors by role, to be cut, joined and replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training steps of the program on a snapshot: from the first state, with clones of the optimizers.
+"""Runs the program's training steps on a snapshot: from the initial state, with cloned optimizers.
 
 `snapshot.py` saves and puts back; here the program's own modules are set to their first state, the
 optimizers are cloned, and the user's step is run: once, looked into, or as a short training.

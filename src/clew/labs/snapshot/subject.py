@@ -1,4 +1,4 @@
-"""What an experiment is made on: the user's models, step, optimizer and data, as they were at first.
+"""The subject of an experiment: the user's models, step, optimizer and data, in their initial state.
 
 Everything in it is the program's own. Experiments work inside `snapshot()` (see `step_snapshot.py`), which
 puts the first state in place and afterwards leaves all as it was.

@@ -1,4 +1,4 @@
-"""Time limits for what runs the user's code again, and why something can't be tried at all."""
+"""Time limits for running the user's code again, and the exception that says why something can't be tried."""
 
 from __future__ import annotations
 

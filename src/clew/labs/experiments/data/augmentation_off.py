@@ -1,4 +1,4 @@
-"""Does augmentation leave something to learn? Short trainings with the random transforms on and off."""
+"""Does augmentation leave anything to learn? Short trainings with the random transforms on and off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the labels belong to the inputs? Pairs as training gets them against those that the dataset returns.
+"""Do labels belong to their inputs? Compares pairs from training with pairs from the dataset.
 
 A sample that is collated alone can't be given the label of another one: that is what the pairs are
 compared with.

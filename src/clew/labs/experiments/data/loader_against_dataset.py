@@ -1,4 +1,4 @@
-"""Does the loader deliver what the dataset returns? The same indices both ways, on two copies."""
+"""Does the loader deliver what the dataset returns? Reads the same indices both ways, on two copies."""
 
 from __future__ import annotations
 

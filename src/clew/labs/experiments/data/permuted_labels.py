@@ -1,4 +1,4 @@
-"""Do the inputs say anything about the labels? Cheap learners try, with the real labels and permuted ones."""
+"""Do the inputs predict the labels? Fits cheap learners to the real labels and to permuted ones."""
 
 from __future__ import annotations
 

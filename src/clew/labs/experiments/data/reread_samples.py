@@ -1,4 +1,4 @@
-"""Does a sample stay what it is? Every index is read several times under the same random numbers."""
+"""Does a sample stay the same? Reads every index several times with the same random seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which labels look wrong? Cheap learners predict each sample from others, and are sure of another label.
+"""Which labels look wrong? Finds samples for which cheap learners confidently predict another label.
 
 As in confident learning, what counts are predictions for samples that were not learned from. Wrong
 labels are found where the learners are surest; hard samples where they are not.

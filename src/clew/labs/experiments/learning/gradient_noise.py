@@ -1,4 +1,4 @@
-"""How much do the gradients of single batches differ? The gradient noise scale."""
+"""How much do the gradients of single batches differ? Measures the gradient noise scale."""
 
 from __future__ import annotations
 

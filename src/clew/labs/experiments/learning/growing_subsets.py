@@ -1,4 +1,4 @@
-"""Would more samples help? The program's own model is trained on a quarter, a half and all of them."""
+"""Would more samples help? Trains the user's model on a quarter, a half and all of the samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does another optimizer get much further, whatever the learning rate?"""
+"""Does another optimizer get much further at any learning rate?"""
 
 from __future__ import annotations
 

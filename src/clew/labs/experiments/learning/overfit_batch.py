@@ -1,4 +1,4 @@
-"""Can it learn a few samples by heart?"""
+"""Can the model memorise a few samples?"""
 
 from __future__ import annotations
 

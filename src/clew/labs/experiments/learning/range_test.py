@@ -1,4 +1,4 @@
-"""At which learning rates does the loss fall? The range test."""
+"""At which learning rates does the loss fall? The learning-rate range test."""
 
 from __future__ import annotations
 

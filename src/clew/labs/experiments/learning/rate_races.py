@@ -1,4 +1,4 @@
-"""The user's learning rate beside others: the same start, the same batches, other orders of them."""
+"""Compares the user's learning rate with others: same initial state, same batches, several orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the first weights carry signals through, and would newly drawn ones learn better?"""
+"""Do the initial weights carry signals through, and would newly drawn weights learn better?"""
 
 from __future__ import annotations
 

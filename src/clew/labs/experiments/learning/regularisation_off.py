@@ -1,4 +1,4 @@
-"""Does it learn only once dropout and weight decay are off?"""
+"""Does the model learn only when dropout and weight decay are off?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which is the first of ever harder toy tasks that it can't learn?"""
+"""Which is the first in a series of harder and harder toy tasks that the model can't learn?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can a wider copy learn what this network can't?"""
+"""Can a wider copy of the network learn what the network itself can't?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does one sample's output depend on the other samples of its batch?"""
+"""Does one sample's output depend on the other samples in its batch?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what backward() computes the gradient of the loss? Against finite differences, in double precision."""
+"""Does backward() compute the gradient of the loss? Checks against finite differences in float64."""
 
 from __future__ import annotations
 

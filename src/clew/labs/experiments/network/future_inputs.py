@@ -1,4 +1,4 @@
-"""Does a causal model's output at one place depend on inputs after it?"""
+"""Does a causal model's output at one position depend on later inputs?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the loss lowest where the prediction is right? The output is replaced, the loss is the program's own."""
+"""Is the loss lowest at the correct prediction? Calls the user's loss with replaced model outputs."""
 
 from __future__ import annotations
 

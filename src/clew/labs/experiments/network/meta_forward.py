@@ -1,4 +1,4 @@
-"""Does a forward make tensors on a fixed device or of a fixed type? On the meta device, and in float64."""
+"""Does a forward create tensors with a fixed device or dtype? Runs it on the meta device and in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does each module that the user wrote hold what a module must hold, tried alone?"""
+"""Does each user-defined module behave as an nn.Module must? Tests each one alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the model tell the dimensions apart? Other batch sizes, and the same samples in another order."""
+"""Does the model mix up dimensions? Tries other batch sizes, and the same samples in another order."""
 
 from __future__ import annotations
 

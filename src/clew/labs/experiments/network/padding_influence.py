@@ -1,4 +1,4 @@
-"""Does the model read the words, or the padding? What it reads of each is shaken, and the output watched."""
+"""Does the model read tokens or padding? Adds noise to the embeddings of each and measures the output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the same step from the same state and random numbers give the same twice?"""
+"""Does the same step give the same result twice from the same state and random seed?"""
 
 from __future__ import annotations
 

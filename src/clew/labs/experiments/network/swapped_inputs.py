@@ -1,4 +1,4 @@
-"""Does the model make use of its input? Trained briefly, it is given the inputs of other samples."""
+"""Does the model use its input? Trains it briefly, then swaps in the inputs of other samples."""
 
 from __future__ import annotations
 

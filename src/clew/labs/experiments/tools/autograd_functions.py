@@ -1,4 +1,4 @@
-"""Autograd functions that the user wrote, each tried alone with the inputs it really got."""
+"""Tests the user's own autograd functions, each alone, with the inputs it received in the step."""
 
 from __future__ import annotations
 

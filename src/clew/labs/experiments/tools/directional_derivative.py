@@ -1,4 +1,4 @@
-"""Autograd's directional derivative against finite differences, at shrinking step sizes.
+"""Compares autograd's directional derivative with finite differences at shrinking step sizes.
 
 Near kinks the differences come closer to the derivative as the steps shrink, or disagree with each
 other: then nothing is said. Where they settle, and autograd gives something else, autograd is wrong.

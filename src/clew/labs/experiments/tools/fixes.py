@@ -1,4 +1,4 @@
-"""The fixes that can be tried without the user: for each, what is changed in the loop.
+"""The fixes that can be tried without the user, and what each one changes in the training loop.
 
 A repair gets the loop as the program runs it and gives the same with this one thing put right.
 """

@@ -1,4 +1,4 @@
-"""The user's step in double precision, where finite differences are sharp.
+"""Runs the user's step in double precision, where finite differences are accurate.
 
 Parameters and buffers are replaced in their modules by double copies; what else the code brings along
 (constants, class weights, a cast to float32) is cast as it comes. Nothing of the user's is changed.

@@ -1,4 +1,4 @@
-"""Samples with features and labels, as the experiments on data need them."""
+"""Samples with features and labels, in the form the data experiments need."""
 
 from __future__ import annotations
 

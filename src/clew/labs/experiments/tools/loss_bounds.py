@@ -1,4 +1,4 @@
-"""How low a loss can come, and how low one comes without looking at the input.
+"""The lowest loss that is possible, and the lowest that is possible without using the input.
 
 Both are asked of torch's loss function itself, with the user's options: for the prediction that fits
 the targets best, and for the one best constant prediction.

@@ -1,4 +1,4 @@
-"""One forward, op by op: what is kept of each result, in which module it was made and on which line.
+"""Records one forward op by op: what is kept of each result, and the module and line it came from.
 
 Two tapes of the same forward with something changed show where the change first appears.
 """

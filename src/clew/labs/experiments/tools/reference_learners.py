@@ -1,4 +1,4 @@
-"""Cheap learners to compare with: ridge regression, straight and bent, and nearest neighbours.
+"""Cheap learners to compare with: linear and kernel ridge regression, and nearest neighbours.
 
 All of them predict by weights that do not depend on the labels, so that one fit serves hundreds of
 permutations of these. Inputs are taken as plain features, tokens as a bag of words.

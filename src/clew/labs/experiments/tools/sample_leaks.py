@@ -1,4 +1,4 @@
-"""Does what a model says of one sample depend on the other samples of the batch?"""
+"""Finds leaks between samples: a model's output for one sample that depends on the rest of the batch."""
 
 from __future__ import annotations
 

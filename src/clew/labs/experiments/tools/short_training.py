@@ -1,4 +1,4 @@
-"""Short trainings on a snapshot: with other rates, other optimizers, and without what disturbs learning."""
+"""Short trainings on a snapshot: other learning rates, other optimizers, regularisation switched off."""
 
 from __future__ import annotations
 

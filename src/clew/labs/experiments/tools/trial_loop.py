@@ -1,4 +1,4 @@
-"""A training loop as the program runs it, or with one thing changed: what a trial of a fix compares."""
+"""The training loop that a fix is tried in: as the program runs it, or with one thing changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is handed over in a call, read as the user means it: what goes into the model, what into the loss.
+"""Reads the arguments of a Clew call: which go into the model and which into the loss.
 
 Only readings that leave no choice are made. Where there is one, the user is asked for the step
 itself, so that no loss is judged that is not theirs.

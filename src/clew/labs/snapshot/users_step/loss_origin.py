@@ -1,4 +1,4 @@
-"""Where a loss was made: in the function that calls `backward()`, or in one that gave it the loss.
+"""Finds where a loss was computed: in the function that calls `backward()`, or in one that passed it.
 
 A trainer often has a method that only calls `loss.backward()`. Then the loss is looked for in the
 caller; and where that method has returned by now, in the function that is still running.

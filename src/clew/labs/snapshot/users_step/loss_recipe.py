@@ -1,4 +1,4 @@
-"""The statements of the user's own that made the loss, taken from the frame that called `backward()`.
+"""The user's statements that computed the loss, taken from the frame that called `backward()`.
 
 Going back from the loss, the statements that define what it depends on are kept, as far as the
 first call of a model; names from before that are taken as they are, unless they are not finite: then

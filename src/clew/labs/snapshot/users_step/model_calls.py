@@ -1,4 +1,4 @@
-"""Calls of the models as the user's step made them, to be made again with other inputs.
+"""The model calls of the user's step, to be repeated with other inputs.
 
 The step is run on few samples whose number occurs nowhere else in model and data, so that the
 dimension which holds the samples can be told in every tensor.

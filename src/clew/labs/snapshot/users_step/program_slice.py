@@ -1,4 +1,4 @@
-"""Which statements a value depends on, and from which of them on it can be computed again."""
+"""Program slicing: the statements a value depends on, and where recomputing it can start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May a piece of the user's code be run a second time? Only if it does nothing but compute.
+"""Can a piece of the user's code be run a second time? Only if it does nothing but compute.
 
 What is read from the source must be known: arithmetic, torch, numpy and math functions, modules,
 methods of tensors, and functions of the user's own for which the same holds. Anything else

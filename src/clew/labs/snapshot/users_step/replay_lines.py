@@ -1,4 +1,4 @@
-"""Which line of the user's source an operation comes from, up to where a replay began."""
+"""The line of the user's source that an operation comes from, up to where a replay began."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Along which dimension each tensor of a batch holds the samples."""
+"""The batch dimension of each tensor in a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a running program to a subject: its first training steps, their data and how they made the loss.
+"""Captures a subject from a running program: its first steps, their data and how the loss is computed.
 
 An observer of the watcher. Before the first update it keeps the state of models and optimizers,
 finds a way to compute the loss again, and convinces itself that the same loss comes out; then it

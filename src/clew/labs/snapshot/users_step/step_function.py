@@ -1,4 +1,4 @@
-"""The user's step, from model to loss, as something that can be run again on other data.
+"""The user's step, from model to loss, as a function that can be run again on other data.
 
 The statements that made the loss are looked for where `backward()` was called, in the functions
 around it, and in the one that called the model. Failing these, a single call of a model and one of

@@ -1,4 +1,4 @@
-"""What the user's step reads: the names in it that stand for data, taken anew for every batch.
+"""The inputs of the user's step: the names in it that stand for data, replaced for every batch.
 
 `x`, `batch["ids"]` and `data[i:i + 32]` alike become places that another value can be put into.
 """

@@ -1,4 +1,4 @@
-"""A subject from what the user hands over: a model, a loss function, and a batch or a loader."""
+"""Builds a subject from what the user passes: a model, a loss function, and a batch or a loader."""
 
 from __future__ import annotations
 

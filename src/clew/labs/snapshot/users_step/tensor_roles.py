@@ -1,4 +1,4 @@
-"""Which tensors of a batch go into a model and which into the loss: followed through one run of the step.
+"""Which tensors of a batch go into a model and which into the loss: traced through one run of the step.
 
 A tensor of the batch is followed through views, casts and arithmetic until it meets something that
 gradients flow through. Where that happens tells its role: inside a model, as the target of a loss
