@@ -41,7 +41,7 @@ _PLAIN = {
 
 
 def plain_name(name: str) -> str:
-    """`_log_softmax` as people know it."""
+    """`_log_softmax` under the name people know."""
     name = _PLAIN.get(name, name)
     return _PLAIN.get(name.rstrip("_"), name.rstrip("_") if not name.endswith("__") else name)
 
