@@ -1,9 +1,9 @@
 """Finds tensors that stay on the CPU when the model moves; uses the meta device, so no GPU is needed.
 
-All of the model's state and its inputs are put there; what `torch.arange(n)` then makes, or a module
-holds as a plain attribute, is on the CPU. Every such tensor is followed to where an op joins it with
-the others, which fails on a GPU. What only meets its like (sizes, lists, indices) is computed and
-does no harm.
+All of the model's state and its inputs are moved there; what `torch.arange(n)` then creates, or a module
+has as a plain attribute, is on the CPU. Every such tensor is traced to where an op combines it with
+the others, which fails on a GPU. CPU tensors that only meet each other (sizes, lists, indices) do
+no harm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from clew.labs.snapshot.op_recorder import ModulePaths, OpCall, OpRecorder
 from clew.labs.snapshot.snapshot import network_snapshot
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
-# What takes tensors of two devices also on a GPU: indices and lengths may be on the CPU.
+# Ops that accept tensors of two devices on a GPU too: indices and lengths may be on the CPU.
 _MAY_MIX = {
     "index",
     "index_put",
@@ -44,11 +44,11 @@ _HOLDERS = (list, tuple, dict)
 
 @dataclass(frozen=True)
 class Literal:
-    """A tensor on the CPU: the op that made it, or the attribute that holds it."""
+    """A tensor on the CPU: the op that created it, or the attribute it is stored in."""
 
-    path: str  # of the module that was running, or that holds it
-    op: str  # "arange"; "" if it is held
-    held: str  # name of the attribute; "" if it is made in the forward
+    path: str  # of the module that was running, or that has the attribute
+    op: str  # "arange"; "" if it is an attribute
+    held: str  # name of the attribute; "" if created in the forward
     file: str | None = None
     line: int | None = None
 
@@ -66,22 +66,22 @@ def place_of(literal: Literal, root: str) -> dict[str, Any]:
 
 
 class Unfollowed(Exception):  # noqa: N818 - reads as what it is
-    """The forward can't be followed on the meta device; the message says why."""
+    """The forward can't be traced on the meta device; the message says why."""
 
 
 def may_be_bound(model: nn.Module, trace: ForwardTrace) -> bool:
-    """Whether there is any tensor that could stay behind: no need to look if there is none."""
+    """Whether any tensor could stay on the CPU: if not, there is nothing to test."""
     return any(map(_creates, trace.ops)) or any(True for _ in _held(model))
 
 
 def _creates(op: Op) -> bool:
-    """Whether an op makes a tensor of more than one number out of nothing, or of Python's numbers."""
+    """Whether an op creates a tensor of several numbers from nothing, or from Python numbers."""
     fresh = not op.inputs or op_name(op) == "lift_fresh"
     return fresh and any(t.shape and t.bytes for t in op.outputs)
 
 
 def device_literal(model: nn.Module, given: Feed) -> Literal | None:
-    """The first tensor that met others on another device; raises Unfollowed if it can't be told."""
+    """The first tensor that met tensors of another device; raises Unfollowed if that is undecided."""
     held = list(_held(model))
     inputs = tensors_in((given.args, given.kwargs))
     followed = _Followed(held)
@@ -113,7 +113,7 @@ class _Followed:
         self.modules: list[str] = []
         self.calling: list[str] = []
         self._known = {storage_key(t): literal for t, literal in held}
-        self._alive: list[Tensor] = []  # so that no address is given out twice
+        self._alive: list[Tensor] = []  # so that no address is reused
 
     def note(self, tensor: Tensor, literal: Literal) -> None:
         self._known.setdefault(storage_key(tensor), literal)
@@ -123,14 +123,14 @@ class _Followed:
         return self._known.get(storage_key(tensor)) if _counts(tensor) else None
 
     def meeting(self, name: str, read: list[Tensor]) -> None:
-        """Tensors go into one op: a fault if one of ours is among the model's."""
+        """Tensors enter one op: a fault if a CPU tensor meets the model's."""
         elsewhere = any(t.device.type == "meta" and t.dim() for t in read)
         if self.found is None and elsewhere and name not in _MAY_MIX:
             self.found = next((known for t in read if (known := self.of(t)) is not None), None)
 
 
 class _Made(OpRecorder):
-    """Notes what is made on the CPU, and what it meets."""
+    """Records what is created on the CPU, and what it meets."""
 
     def __init__(self, model: nn.Module, followed: _Followed, journal: WriteJournal) -> None:
         super().__init__(journal.before_write)
@@ -146,14 +146,14 @@ class _Made(OpRecorder):
                 self._note(tensor, _plain(op.func), op.inputs)
 
     def _module(self) -> str:
-        """The path of the module that is running; of one that is not the model's, its class."""
+        """The path of the running module; for one outside the model, its class."""
         if not self.modules:
             return ""
         path = self._paths.of(self.modules[-1])[1]
         return type(self.modules[-1]).__name__ if path is None else path
 
     def _note(self, tensor: Tensor, name: str, read: list[Tensor]) -> None:
-        """Made of one that is followed already, or out of nothing."""
+        """Created from a tensor that is already tracked, or from nothing."""
         followed = self._followed
         source = next((known for t in read if (known := followed.of(t)) is not None), None)
         if source is None and (not read or name == "lift_fresh"):
@@ -165,7 +165,7 @@ class _Made(OpRecorder):
 
 
 class _Called(TorchFunctionMode):
-    """Knows the function that is being called, and looks at its arguments if it refuses them itself."""
+    """Knows the function being called, and checks its arguments if it rejects them itself."""
 
     def __init__(self, followed: _Followed) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ class _Called(TorchFunctionMode):
 
 
 def _moved(model: nn.Module, given: Feed) -> tuple[Any, Any]:
-    """The model's state in its places (the snapshot puts it back) and the inputs, on the meta device."""
+    """The model's state in place (the snapshot restores it) and the inputs, on the meta device."""
     known: dict[int, tuple[Tensor, Tensor]] = {}
 
     def move(tensor: Tensor) -> Tensor:
@@ -200,7 +200,7 @@ def _moved(model: nn.Module, given: Feed) -> tuple[Any, Any]:
         places: list[dict[str, Any]] = [module._parameters, module._buffers]
         for place in places:
             place.update({n: move(t) for n, t in place.items() if t is not None})
-        for value in module.__dict__.values():  # an RNN keeps its weights in a list, too
+        for value in module.__dict__.values():  # an RNN also keeps its weights in a list
             if isinstance(value, list):
                 value[:] = [move(t) if isinstance(t, Tensor) and id(t) in state else t for t in value]
     return map_tensors(given.args, move), map_tensors(given.kwargs, move)
@@ -214,7 +214,7 @@ def _on_meta(tensor: Tensor) -> Tensor:
 
 
 def _held(model: nn.Module) -> Iterator[tuple[Tensor, Literal]]:
-    """Plain tensors in the attributes of modules, which `.to()` leaves where they are."""
+    """Plain tensors in the attributes of modules, which `.to()` does not move."""
     state = {storage_key(t) for t in state_of(model)}
     for path, module in model.named_modules():
         if type(module)._apply not in _MOVERS:
@@ -232,7 +232,7 @@ _OWN = set(nn.Module().__dict__)
 
 
 def _counts(tensor: Tensor) -> bool:
-    """On the CPU, and more than a single number: that may come from any device."""
+    """On the CPU, and more than one number: a single number may come from any device."""
     return tensor.device.type == "cpu" and tensor.dim() > 0 and tensor.numel() > 0
 
 

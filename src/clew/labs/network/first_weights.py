@@ -20,7 +20,7 @@ from clew.measure.nested_tensors import tensors_in
 from clew.records.facts.model_facts import InitialWeightsFact
 from clew.records.network import INPUT
 
-ROWS = 64  # of a weight, from which its size is estimated
+ROWS = 64  # rows of a weight from which its norm is estimated
 WEIGHTED = (*AFFINE, nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)
 
 
@@ -30,12 +30,12 @@ def weight_norms(trace: ForwardTrace) -> dict[str, float]:
 
 
 def largest_gain(trace: ForwardTrace, norms: dict[str, float]) -> float:
-    """How much a layer amplifies at most: root mean square of its weights times the root of the fan-in."""
+    """The largest gain of any layer: root mean square of its weights times the root of the fan-in."""
     return max((norms[call.path] / math.sqrt(w.shape[0]) for call, w in _layers(trace)), default=0.0)
 
 
 def _layers(trace: ForwardTrace) -> Iterator[tuple[ModuleCall, nn.Parameter]]:
-    """The first call of every linear and convolution layer with a weight that is trained."""
+    """The first call of every linear and convolution layer with a trainable weight."""
     for call in trace.calls:
         if call.number == 1 and isinstance(call.module, AFFINE):
             weight = call.module._parameters.get("weight")  # a parametrised one would be computed
@@ -63,9 +63,9 @@ def output_spreads(model: nn.Module, given: Feed) -> dict[str, float]:
 
 
 def start_fact(trace: ForwardTrace, root: str) -> InitialWeightsFact:
-    """The `initial_weights` fact: layers whose units all start alike and that have layers behind them.
+    """The `initial_weights` fact: layers whose units all start equal and that feed further layers.
 
-    A weight of zeros is told only where nothing goes around it: residual branches, adapters, gates and
+    A weight of zeros is reported only if nothing bypasses it: residual branches, adapters, gates and
     the last layers of a network start at zero on purpose.
     """
     found = []
@@ -80,7 +80,7 @@ def start_fact(trace: ForwardTrace, root: str) -> InitialWeightsFact:
 
 
 def _has_units(module: nn.Module, weight: Tensor) -> bool:
-    """Several units that see the same input; a depthwise convolution's see one channel each."""
+    """Several units that get the same input; those of a depthwise convolution get one channel each."""
     alone = isinstance(module, _ConvNd) and (module.groups > 1 or module.transposed)
     return weight.dim() > 1 and weight.shape[0] > 1 and not alone
 
@@ -90,7 +90,7 @@ def _calls_of(trace: ForwardTrace, call: ModuleCall) -> list[ModuleCall]:
 
 
 def _below(trace: ForwardTrace, call: ModuleCall) -> set[int]:
-    """The ops that depend on what a layer put out."""
+    """The ops that depend on a layer's output."""
     found = set(call.makes)
     for op in trace.ops[min(call.makes, default=0) :]:
         if not makes_afresh(op) and any(s in found for s in op.sources):
@@ -99,14 +99,14 @@ def _below(trace: ForwardTrace, call: ModuleCall) -> set[int]:
 
 
 def _behind(trace: ForwardTrace, call: ModuleCall) -> str:
-    """The next layer with weights that gets what came of this one's output; empty if it is the last."""
+    """The next layer with weights that depends on this one's output; empty if this is the last."""
     below = _below(trace, call)
     after = (c for c in trace.calls[call.index + 1 :] if isinstance(c.module, WEIGHTED))
     return next((c.path for c in after if any(r in below for r in c.reads)), "")
 
 
 def _is_only_way(trace: ForwardTrace, call: ModuleCall) -> bool:
-    """Whether everything that the result has of the inputs comes through this call."""
+    """Whether everything that the result has from the inputs passes through this call."""
     below, fed = _below(trace, call), set[int]()
     for op in trace.ops:
         if not makes_afresh(op) and (op.given or any(s in fed for s in op.sources)):

@@ -23,7 +23,7 @@ from clew.labs.network.network_inputs import BadInputError
 
 
 def located(text: str, *, meta: bool = False) -> nn.Module:
-    """The model itself; a class or function is called, on the meta device if asked for."""
+    """The model itself; a class or function is called, on the meta device if requested."""
     place, expression = _split(text)
     module: ModuleType = _loaded(place)
     expression = expression or _only_model(module, place)
@@ -62,13 +62,13 @@ def _loaded(place: str) -> ModuleType:
     try:
         _running(place, lambda: loader.exec_module(module))
     except BadInputError:
-        sys.modules.pop(name, None)  # as Python does: half of a module is none
+        sys.modules.pop(name, None)  # as Python does: a half-executed module is not kept
         raise
     return module
 
 
 def _running(what: str, action: Any) -> Any:
-    """The user's code; what goes wrong there is told in one line, with the line of theirs."""
+    """Runs the user's code; an error is reported in one line, with the user's line."""
     try:
         return action()
     except SystemExit as error:
@@ -81,7 +81,7 @@ def _running(what: str, action: Any) -> Any:
 
 
 def _where(error: Exception) -> str:
-    """The user's own line, if one of theirs is on the way; a file that can't be compiled has not run."""
+    """The user's own line, if the traceback has one; a file that can't be compiled has not run."""
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({Path(error.filename).name}:{error.lineno})"
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
@@ -93,7 +93,7 @@ def _where(error: Exception) -> str:
 
 
 def _only_model(module: ModuleType, place: str) -> str:
-    """The name to take where none was given: the only model, or the only class that no other uses."""
+    """The name to use if none was given: the only model, or the only class that no other uses."""
     models = [n for n, v in vars(module).items() if isinstance(v, nn.Module)]
     classes = [n for n, v in vars(module).items() if _is_own_model_class(module, v)]
     for found in (models, classes):
@@ -130,7 +130,7 @@ def _made(module: ModuleType, expression: str, place: str) -> nn.Module:
 
 
 def _call_text(expression: str, function: Any) -> str:
-    """`Net()`, or a call with what it needs and was not given."""
+    """`Net()`, or a call with the arguments it needs and was not given."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

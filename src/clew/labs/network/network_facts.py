@@ -24,7 +24,7 @@ from clew.records.facts.fact import TypedFact
 from clew.records.facts.model_facts import LayerRow, ModelFact, ParameterRow, ParametersFact, WeightRow
 from clew.records.site import Site
 
-LARGE = 3.0  # gain of a layer above which it is worth a forward with values; the usual ones are 0.6 to 1.4
+LARGE = 3.0  # gain of a layer above which a forward with values is worthwhile; usually 0.6 to 1.4
 CHEAP = 2e10  # FLOPs of that forward: about a second on one core
 
 NO_VALUES = "the weights have no values"
@@ -34,7 +34,7 @@ EVALUATING = "in evaluation mode: parameters used only in training are not seen"
 
 @dataclass(frozen=True)
 class ForwardLook:
-    """A network and what was seen of one forward."""
+    """A network and the trace of one forward."""
 
     model: nn.Module
     given: Feed
@@ -58,7 +58,7 @@ class NetworkFacts:
     last_step: int = -1
     end: dict[str, Any] | None = None
     signals: dict[str, dict[Site, float]] = field(default_factory=dict)
-    unjudged: dict[str, str] = field(default_factory=dict)  # by name of the check, why it can't say anything
+    unjudged: dict[str, str] = field(default_factory=dict)  # by name of the check, why it can't judge
 
     def signal_names(self) -> list[str]:
         return list(self.signals)
@@ -76,7 +76,7 @@ class NetworkFacts:
 
 
 def notes_of(look: ForwardLook) -> NetworkFacts:
-    """All that is known, without the lines that made the layers: `add_places` reads those."""
+    """All that is known, without the lines that created the layers: `add_places` reads those."""
     notes = NetworkFacts(type(look.model).__name__)
     notes.add(_model(look, notes.root))
     notes.add(_parameters(look.model, notes.root))
@@ -88,7 +88,7 @@ def notes_of(look: ForwardLook) -> NetworkFacts:
 
 
 def add_places(notes: NetworkFacts, model: nn.Module) -> None:
-    """The lines that made the model and its layers, from their source."""
+    """The lines that created the model and its layers, from their source."""
     found = places(model)
     for note in notes.facts:
         if note.kind == ModelFact.fact_kind:
@@ -108,7 +108,7 @@ def _try(
     note: Callable[[NetworkFacts, ForwardLook], None],
     look: ForwardLook,
 ) -> None:
-    """A network that is stranger than we thought is still shown."""
+    """A network that surprises Clew is still shown."""
     try:
         note(notes, look)
     except Exception as error:  # noqa: BLE001 - what can't be told is not judged
@@ -140,7 +140,7 @@ def _weight(name: str, parameter: nn.Parameter) -> WeightRow:
 
 
 def _parameters(model: nn.Module, root: str) -> ParametersFact:
-    """Of gradients, optimizers and how the weights were made nothing is known."""
+    """Gradients, optimizers and how the weights were initialised are not known."""
     items = tuple(
         ParameterRow(**_named(name), ndim=p.dim(), requires_grad=p.requires_grad)
         for name, p in model.named_parameters()

@@ -27,7 +27,7 @@ from clew.records.network import INPUT, Edge, Graph, Node, TensorInfo
 
 Ways = dict[tuple[int, int], str]  # a size here and at other sizes: how it is written
 
-_BOOKKEEPING = {"detach", "empty", "empty_like", "t", "lift_fresh", "device"}  # no step of the network's own
+_BOOKKEEPING = {"detach", "empty", "empty_like", "t", "lift_fresh", "device"}  # not steps of the network
 
 
 def graph(
@@ -38,7 +38,7 @@ def graph(
     dtype: Any = None,
     compute: bool | None = None,
 ) -> Graph:
-    """The graph of one forward; inputs as for `summary`. A model that torch.export can't take is fine."""
+    """The graph of one forward; inputs as for `summary`. Also works for models that torch.export rejects."""
     model = unwrapped(target) if isinstance(target, nn.Module) else target
     module = model if isinstance(model, nn.Module) else None
     given, trace = _traced(model, module, inputs, {"dims": dims, "dtype": dtype}, compute)
@@ -56,7 +56,7 @@ def _traced(
     sizes: dict[str, Any],
     compute: bool | None,
 ) -> tuple[Feed, ForwardTrace]:
-    """As for the table: sizes that nobody gave are made even if the model can't take odd ones."""
+    """As for the table: made-up sizes become even if the model can't take odd ones."""
     found: tuple[Feed, ForwardTrace] | None = None
     for factor in (1, *EVEN):
         given = feed(module if module is not None else nn.Identity(), inputs, factor=factor, **sizes)
@@ -71,7 +71,7 @@ def _traced(
 
 
 def graph_of_call(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Graph:
-    """The graph of one call with real values, as a program makes it."""
+    """The graph of one call with real values, as the program makes it."""
     trace = for_real(model, args, kwargs)
     if trace.error is not None:
         raise ForwardError(explain(trace.error, model, trace))
@@ -159,7 +159,7 @@ class _Builder:
         return [e for e in edges if e is not None]
 
     def _edge(self, source: int, target: int) -> Edge | None:
-        """From the op that really made it, over those that are no step of their own."""
+        """From the op that really produced it, skipping ops that are not steps of the network."""
         step = self._through[source]
         while step is not None:
             if step == INPUT:
@@ -173,26 +173,26 @@ class _Builder:
         return [Edge(self._first_input + n, target, self._inputs[n][1]) for n in op.given]
 
     def _folded(self, nodes: list[Node]) -> list[Node]:
-        """In the order of execution: blocks between which something else runs are not in a row."""
+        """In execution order: blocks with something else running between them are not consecutive."""
         by_time = sorted(nodes, key=self._began)
         marked = {n.id: n for n in _folded(by_time)}
         return [marked[n.id] for n in nodes]
 
     def _began(self, node: Node) -> tuple[int, int, int]:
-        """The op with which it begins; what holds an op comes before it."""
+        """The op it begins with; a container comes before its ops."""
         if node.kind == "module":
             return self._trace.calls[node.id].first_op, 0, node.id
         return node.id - self._calls, 1, node.id
 
 
 def _label(call: ModuleCall) -> str:
-    """Its path below that of the module which called it."""
+    """Its path below that of the calling module."""
     above = call.parent.path if call.parent is not None else ""
     return (call.path.removeprefix(f"{above}.") if above else call.path) or type(call.module).__name__
 
 
 def _step_over(op: Op) -> int | None:
-    """The source that stands for an op without a meaning of its own; None for all others."""
+    """The source that replaces an op without a meaning of its own; None for all others."""
     if op_name(op) not in _BOOKKEEPING or op.given:
         return None
     return max(op.sources, default=INPUT)
@@ -223,7 +223,7 @@ def _folded(nodes: list[Node]) -> list[Node]:
 
 
 def name_sizes(trace: ForwardTrace, model: nn.Module, given: Feed) -> None:
-    """Write names into the trace; where it can't be told which size is meant, numbers stay."""
+    """Write names into the trace; a size that may mean several names stays a number."""
     if not given.sizes:
         return
     naming = Naming(model, given, trace)
@@ -251,7 +251,7 @@ def _other_sizes(given: Feed) -> Sizes:
 
 
 def _elsewhere(trace: ForwardTrace, model: nn.Module, given: Feed, sizes: Sizes) -> ForwardTrace | None:
-    """The same ops at other sizes of all names; None if that is not to be had, or they are not the same."""
+    """The same ops at other sizes of all names; None if not available, or if the ops differ."""
     try:
         other = without_computing(model, *resized(given, sizes))
     except (RuntimeError, IndexError):  # an input that can't be resized
@@ -261,7 +261,7 @@ def _elsewhere(trace: ForwardTrace, model: nn.Module, given: Feed, sizes: Sizes)
 
 
 def _unmistakable(trace: ForwardTrace, other: ForwardTrace, names: dict[str, tuple[int, int]]) -> Ways:
-    """How a size that is so here and so there is written, if it is everywhere written alike.
+    """How a size with these values here and there is written, if it is written the same everywhere.
 
     As modules write it; a name by itself, and two that an op has merged.
     """

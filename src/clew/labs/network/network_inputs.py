@@ -16,7 +16,7 @@ from clew.measure.nested_tensors import named_tensors, tensors_in
 from clew.records.network import TensorInfo
 
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71)
-EVEN = (2, 8, 32)  # what made-up sizes are multiples of where odd ones fail: a U-Net halves a few times
+EVEN = (2, 8, 32)  # made-up sizes are multiples of this if odd ones fail: a U-Net halves a few times
 _DENSE = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase)
 
 
@@ -26,7 +26,7 @@ class BadInputError(ValueError):
 
 @dataclass(frozen=True)
 class Shape:
-    """A tensor to be made up. Sizes may be names."""
+    """A tensor to be created. Sizes may be names."""
 
     sizes: tuple[int | str, ...]
     dtype: torch.dtype | None = None
@@ -40,11 +40,11 @@ class Feed:
     kwargs: dict[str, Any] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)  # of the named dimensions
     names: dict[int, tuple[str | None, ...]] = field(default_factory=dict)  # by id of the tensor
-    invented: tuple[str, ...] = ()  # names whose sizes nobody gave
-    arguments: tuple[str, ...] = ()  # what the forward calls its positional arguments
+    invented: tuple[str, ...] = ()  # names whose sizes were not given
+    arguments: tuple[str, ...] = ()  # the forward's names for its positional arguments
 
     def name_of(self, size: int) -> str | None:
-        """A plain number that is the size the user gave to a name is meant to be it."""
+        """A plain number equal to the size that the user gave to a name counts as that name."""
         given = (n for n, known in self.sizes.items() if known == size and n not in self.invented)
         return next(given, None)
 
@@ -66,7 +66,7 @@ class Feed:
 
 
 def arguments_of(function: Any) -> tuple[str, ...]:
-    """The names of its positional arguments, as far as they can be known."""
+    """The names of its positional arguments, as far as known."""
     plain = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     return tuple(p.name for p in _parameters(function) if p.kind in plain)
 
@@ -86,9 +86,9 @@ def feed(
     dtype: torch.dtype | None = None,
     factor: int = 1,
 ) -> Feed:
-    """Arguments made of what the user gave: one input, several, or a dict of keyword inputs.
+    """Arguments from what the user gave: one input, several, or a dict of keyword inputs.
 
-    `factor` is what made-up sizes are multiples of.
+    Made-up sizes are multiples of `factor`.
     """
     sizes, invented = _sizes(model, inputs, dims, factor)
     made = Feed(sizes=sizes, invented=invented, arguments=arguments_of(model.forward))
@@ -142,7 +142,7 @@ def _literal_sizes(inputs: Any) -> Iterator[int]:
 
 
 def _sizes(model: nn.Module, inputs: Any, dims: Any, factor: int) -> tuple[dict[str, int], tuple[str, ...]]:
-    """A size for every name; unset ones get primes that the model has nowhere, so that mix-ups show."""
+    """A size for every name; unset ones get primes that the model does not use, so that mix-ups show."""
     wanted: dict[str, int | None] = dict(dims) if isinstance(dims, Mapping) else dict.fromkeys(dims or ())
     for shape in _shapes(inputs):
         wanted.update({s: None for s in shape.sizes if isinstance(s, str) and s not in wanted})
@@ -176,7 +176,7 @@ def _value(model: nn.Module, made: Feed, given: Any, dtype: torch.dtype | None) 
 
 
 def made_up(model: nn.Module, sizes: Sequence[int], dtype: torch.dtype | None) -> Tensor:
-    """Random values of the type that the model seems to want; the user's random numbers are not touched."""
+    """Random values of the dtype the model seems to expect; the user's generators are not touched."""
     device, floating = _home(model)
     dtype = dtype or (torch.int64 if takes_indices(model) else floating)
     if device.type == "meta":
@@ -198,7 +198,7 @@ def _home(model: nn.Module) -> tuple[torch.device, torch.dtype]:
 
 
 def takes_indices(model: nn.Module) -> bool:
-    """Whether an embedding comes before any layer that takes numbers."""
+    """Whether an embedding comes before any layer that takes floating-point input."""
     for module in model.modules():
         if isinstance(module, (nn.Embedding, nn.EmbeddingBag)):
             return True
@@ -231,7 +231,7 @@ def parsed(text: str) -> tuple[str | None, Any]:
 def arranged(model: nn.Module, parts: Sequence[tuple[str | None, Any]]) -> Any:
     """Positional inputs, then keyword ones, as `summary` takes them.
 
-    A file with several tensors is taken apart where all their names are arguments of the forward;
+    A file with several tensors is split if all their names are arguments of the forward;
     else it is one input, a dict.
     """
     positional: list[Any] = []
@@ -268,7 +268,7 @@ def _size(text: str) -> int | str:
 
 
 def from_file(path: Path) -> Any:
-    """A tensor from a `.npy` or `.safetensors` file: formats that can't hold code."""
+    """A tensor from a `.npy` or `.safetensors` file: formats that can't contain code."""
     if not path.is_file():
         raise BadInputError(f"no such file: {path}")
     try:

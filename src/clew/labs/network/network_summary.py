@@ -42,7 +42,7 @@ def summarise(
     compute: bool | None = None,
     keep_going: bool = False,
 ) -> tuple[Summary, ForwardLook]:
-    """`clew.summary` without what the checks say, and what they can be asked with."""
+    """`clew.summary` without the findings, and the facts that the checks need."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"summary takes a module, not {type(model).__name__}")
     if optimizer.lower() not in STATES:
@@ -120,7 +120,7 @@ def _run(
 def _gradients(
     trace: ForwardTrace, kept: list[tuple[int, Tensor]], loss: Loss | None
 ) -> dict[int, Statistics | None]:
-    """Of every output, without leaving a gradient anywhere."""
+    """The gradient of every output, without leaving a `.grad` anywhere."""
     if trace.error is not None or not kept:
         return {}
     value = (loss or half_mean_square)(trace.result)
@@ -131,7 +131,7 @@ def _gradients(
 
 
 def half_mean_square(result: Any) -> Tensor | None:
-    """A loss for any output: its gradient is the output itself, so it vanishes only where that does."""
+    """A loss for any output: its gradient is the output itself, so it is zero only where the output is."""
     parts = [t for t in tensors_in(result) if t.is_floating_point() and t.requires_grad]
     return torch.stack([t.double().square().mean() / 2 for t in parts]).sum() if parts else None
 
@@ -175,7 +175,7 @@ def _row(call: ModuleCall, parameters: list[nn.Parameter], counted: set[int], va
 
 
 def _never_ran(model: nn.Module, trace: ForwardTrace) -> list[ModuleRow]:
-    """Modules with parameters of their own that nothing has read; each by its outermost such."""
+    """Modules with parameters that no op has read; only the outermost of nested ones."""
     ran = {id(call.module) for call in trace.calls}
     read = {p for op in trace.ops for p in op.parameters}
     rows: list[ModuleRow] = []

@@ -18,11 +18,11 @@ from clew.records.network import Statistics
 
 BARS = "▁▂▃▄▅▆▇█"
 BINS = 12
-LARGE = 2_000_000  # elements; of more than that an even sample is looked at, which takes some 50 ms
+LARGE = 2_000_000  # elements; a larger tensor is sampled evenly, which takes about 50 ms
 VAST = 1e200
-CHUNK = 4_000_000  # elements that are looked at at once, so that a large tensor is not doubled
+CHUNK = 4_000_000  # elements that are read at once, so that a large tensor is not copied whole
 
-_plain: dict[str, Any] = {}  # torch's own, while ours are in their places
+_plain: dict[str, Any] = {}  # torch's own functions while ours are installed
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class TensorDescription:
     infs: int
     histogram: str  # of the finite values, from the smallest to the largest
     only: str | None = None  # the value, if there is one only
-    note: str = ""  # what the numbers are of, if not of the elements as they are
-    sampled: bool = False  # all but range, NaN and Inf are of an even sample
+    note: str = ""  # what the numbers describe, if not the elements themselves
+    sampled: bool = False  # all but range, NaN and Inf come from an even sample
 
     def __str__(self) -> str:
         return " ".join(part for part in (f"Tensor {self._kind()}", *self._parts()) if part)
@@ -97,7 +97,7 @@ def describe(tensor: Tensor) -> TensorDescription:
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:
-    """Of a nested tensor, how many it holds: their shapes differ."""
+    """For a nested tensor, how many tensors it has: their shapes differ."""
     return (tensor.size(0),) if tensor.is_nested else tuple(int(s) for s in tensor.shape)
 
 
@@ -108,7 +108,7 @@ def _only(tensor: Tensor) -> str | None:
 
 
 def describe_tensors(on: bool = True) -> None:
-    """Have tensors show themselves so in shells, notebooks and tracebacks, until switched off again."""
+    """Make tensors print this way in shells, notebooks and tracebacks, until switched off."""
     if on and not _plain:
         _plain["__repr__"] = Tensor.__repr__
         Tensor.__repr__ = _described_repr  # type: ignore[method-assign,assignment]
@@ -134,7 +134,7 @@ def _described_html(self: Tensor) -> str:
 
 @dataclass(frozen=True)
 class Measured:
-    """Range, NaN and Inf are of all elements, the rest is of the sample."""
+    """Range, NaN and Inf cover all elements, the rest the sample."""
 
     statistics: Statistics
     zeros: float  # share
@@ -145,7 +145,7 @@ class Measured:
 
 
 def read_values(tensor: Tensor) -> tuple[Tensor | None, str]:
-    """The numbers to look at, or None if there are none, and what they are if not the elements themselves."""
+    """The numbers to describe, or None if there are none, and what they are if not the elements."""
     if tensor.device.type == "meta" or type(tensor).__name__ == "FakeTensor":
         return None, ""
     if tensor.is_nested:
@@ -169,7 +169,7 @@ def _or_none(values: Tensor) -> Tensor | None:
 
 
 def measured(values: Tensor) -> Measured:
-    """Of a tensor with at least one element."""
+    """Statistics of a tensor with at least one element."""
     values, copies = _without_copies(values)
     sampled = values.numel() > LARGE
     sample = _numbers(_even_sample(values) if sampled else values).flatten()
@@ -183,7 +183,7 @@ def measured(values: Tensor) -> Measured:
 
 
 def _without_copies(values: Tensor) -> tuple[Tensor, int]:
-    """What `expand` repeats is looked at once; how often it stands there."""
+    """What `expand` repeats is read once; returns how often it is repeated."""
     copies = 1
     for dim, (size, stride) in enumerate(zip(values.shape, values.stride(), strict=True)):
         if stride == 0 and size > 1:
@@ -192,7 +192,7 @@ def _without_copies(values: Tensor) -> tuple[Tensor, int]:
 
 
 def _numbers(values: Tensor) -> Tensor:
-    """In a type that torch can calculate with: it can't with all of them."""
+    """In a dtype that torch can compute with: it can't with all of them."""
     if values.is_complex():
         return values.to(torch.complex128).abs()
     if values.dtype in (torch.float32, torch.float64):
@@ -202,7 +202,7 @@ def _numbers(values: Tensor) -> Tensor:
 
 
 def _even_sample(values: Tensor) -> Tensor:
-    """Every n-th element; n has no divisor in common with a size, else only some columns would be seen."""
+    """Every n-th element; n is coprime to the sizes, else only some columns would be sampled."""
     step = values.numel() // LARGE + 1
     while any(gcd(step, size) > 1 for size in values.shape):
         step += 1
@@ -245,7 +245,7 @@ def histogram(sample: Tensor) -> str:
     if finite.numel() == 0 or finite.min() == finite.max():
         return ""
     if float(finite.abs().max()) > VAST:
-        finite = finite / VAST  # else the range of the bins may leave that of float64
+        finite = finite / VAST  # else the bins may exceed the range of float64
     counts = torch.histc(finite, BINS)
     levels = (counts / counts.max() * (len(BARS) - 1)).round().int().tolist()
     return "".join(

@@ -16,7 +16,7 @@ from clew.records.network import TensorInfo
 
 
 def described(tensor: Tensor, requires_grad: bool | None = None) -> TensorInfo:
-    """A tensor without its values; sizes that are symbols are taken at their example."""
+    """A tensor without its values; symbolic sizes become their example numbers."""
     shape: tuple[int, ...] = tuple(tensor.shape)
     if any(type(s) is not int for s in shape):
         shape = tuple(map(size_of, shape))
@@ -30,7 +30,7 @@ def described(tensor: Tensor, requires_grad: bool | None = None) -> TensorInfo:
 
 
 def with_names(tensors: Sequence[TensorInfo], names: Sequence[tuple[str, ...]]) -> tuple[TensorInfo, ...]:
-    """The same tensors with their sizes written so, where there is a name for each of them."""
+    """The same tensors with these names for their sizes, if every size has one."""
     if len(names) != len(tensors):
         return tuple(tensors)
     return tuple(
@@ -42,17 +42,17 @@ def with_names(tensors: Sequence[TensorInfo], names: Sequence[tuple[str, ...]]) 
 
 
 def _device_of(tensor: Tensor) -> torch.device:
-    """A fake tensor is asked for what it stands for: its `device` is an op that goes through every mode."""
+    """A fake tensor's `device` is an op that passes through every mode, so read the device it stands for."""
     return tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device
 
 
 def size_of(size: Any) -> int:
-    """`int()` of a symbol would fix it to its example; this only looks."""
+    """`int()` would specialise a symbol to its example; this only reads it."""
     return size if type(size) is int else int(getattr(size.node, "hint", None) or 0)
 
 
 def storage_bytes(tensor: Tensor) -> int:
-    """Of all the memory that this tensor is a view of."""
+    """Bytes of the whole storage that this tensor is a view of."""
     try:
         return size_of(tensor.untyped_storage().nbytes())
     except (NotImplementedError, RuntimeError):  # of symbols, or of a layout without one

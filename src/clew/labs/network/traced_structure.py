@@ -1,6 +1,6 @@
 """How layers are connected in a traced forward: the `structure` fact without training.
 
-Nodes are the numbers of ops. A layer's ops are one step, however many it took.
+Nodes are the numbers of ops. All ops of a layer are one step.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def _note_dropped(flow: LayerFlow, op: Op, p: float | None) -> None:
 
 
 class TraceWay:
-    """Walks from op to op, and over a layer in one step."""
+    """Walks from op to op, skipping over each layer in one step."""
 
     def __init__(self, trace: ForwardTrace) -> None:
         self._trace = trace
-        self.layers: dict[int, ModuleCall] = {}  # the op that made a layer's output -> the layer's call
+        self.layers: dict[int, ModuleCall] = {}  # the op that produced a layer's output -> the layer's call
 
     def operand(self, node: Any) -> Any:
         layer = self.layers.get(node)
@@ -81,7 +81,7 @@ class TraceWay:
         return name if name in SQUASHING else None
 
     def users(self, wanted: set[Any]) -> dict[Any, int]:
-        """By how many ops and layers each is used on the way to the result."""
+        """How many ops and layers use each one on the way to the result."""
         found: dict[Any, set[Any]] = {node: set() for node in wanted}
         for op in self._trace.ops if wanted else ():
             if op.feeds_result and not makes_afresh(op):
@@ -93,7 +93,7 @@ class TraceWay:
         return {node: len(users) + ends.count(node) for node, users in found.items()}
 
     def _step(self, op: Op) -> Any:
-        """What an op is part of: the call of a layer, of dropout, or nothing but itself."""
+        """What an op is part of: the call of a layer, of dropout, or only itself."""
         if op.call is not None and role_of(op.call.module) is not None:
             return ("call", op.call.index)
         return self._dropping.get(op.index, op.index)
@@ -110,7 +110,7 @@ class TraceWay:
 
 
 def makes_afresh(op: Op) -> bool:
-    """`zeros_like`, `new_ones`: what it reads gives its shape, not its values."""
+    """`zeros_like`, `new_ones`: the input gives the shape, not the values."""
     name = op_name(op)
     return name.endswith("_like") or name.startswith("new_")
 
@@ -134,7 +134,7 @@ def _events(trace: ForwardTrace) -> Iterator[tuple[ModuleCall, bool]]:
 def _dropped(trace: ForwardTrace) -> Iterator[tuple[int, float]]:
     """Ops that end a dropout, and the share that it drops.
 
-    Where there is no kernel for it, torch draws a mask of zeros and ones, scales it and multiplies.
+    Without a kernel for it, torch draws a mask of zeros and ones, scales it and multiplies.
     """
     for op in trace.ops:
         if op_name(op) == "native_dropout":
@@ -147,7 +147,7 @@ def _dropped(trace: ForwardTrace) -> Iterator[tuple[int, float]]:
 
 
 def _mask_ops(trace: ForwardTrace, source: int) -> list[int]:
-    """The ops that made a mask of dropout, the draw last; none if that is not what it is."""
+    """The ops that computed a dropout mask, the draw last; none if it is not a mask."""
     if source == INPUT or op_name(trace.ops[source]) != "div":
         return []
     draw = max(trace.ops[source].sources, default=INPUT)

@@ -14,7 +14,7 @@ from clew.records.network import INPUT
 
 
 def graph_fact(model: nn.Module, trace: ForwardTrace, root: str) -> GraphFact:
-    """What was read and what was not (docs/signals.md); of gradients nothing is known."""
+    """What was read and what was not (docs/signals.md); nothing is known about gradients."""
     read = {p for op in trace.ops for p in op.parameters}
     given_back = {t.shape for t, op in zip(trace.outputs, trace.makers, strict=True) if op == INPUT}
     idle = [
@@ -35,12 +35,12 @@ def graph_fact(model: nn.Module, trace: ForwardTrace, root: str) -> GraphFact:
 
 
 def _scripted(model: nn.Module, name: str) -> bool:
-    """TorchScript reads the weights of its modules where nobody sees whose they are."""
+    """TorchScript reads its modules' weights where their owner is not visible."""
     return any(isinstance(m, torch.jit.ScriptModule) for m, _ in _way_to(model, name))
 
 
 def _named(model: nn.Module, trace: ForwardTrace, name: str) -> bool:
-    """Whether the code mentions what holds a parameter: a discriminator beside the forward, say."""
+    """Whether the code mentions the owner of a parameter: a discriminator beside the forward, say."""
     ran = {id(call.module) for call in trace.calls}
     holder, attribute = model, name
     for module, below in _way_to(model, name):
@@ -53,7 +53,7 @@ def _named(model: nn.Module, trace: ForwardTrace, name: str) -> bool:
 
 
 def _way_to(model: nn.Module, name: str) -> list[tuple[nn.Module, str]]:
-    """The modules on the way to a parameter, each with the attribute that leads on."""
+    """The modules on the path to a parameter, each with the attribute that leads on."""
     way: list[tuple[nn.Module, str]] = []
     module: Any = model
     for part in name.split("."):

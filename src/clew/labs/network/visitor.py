@@ -80,7 +80,7 @@ def _visited_op(op: Op) -> Visited:
 
 
 def op_name(op: Op) -> str:
-    """`add` of `aten.add_.Tensor`."""
+    """`add` for `aten.add_.Tensor`."""
     packet = getattr(op.function, "_overloadpacket", op.function)
     return str(getattr(packet, "__name__", packet)).rpartition(".")[2].strip("_")
 
@@ -123,7 +123,7 @@ def _visited_call(trace: ForwardTrace, call: ModuleCall) -> Visited:
 
 
 def feeds(trace: ForwardTrace, call: ModuleCall) -> bool:
-    """Whether the result needs this call; one without ops (Identity) feeds it if what it passes on does."""
+    """Whether the result needs this call; one without ops (Identity) feeds it if its output does."""
     ops = trace.ops[call.first_op : call.end_op]
     if ops:
         return any(op.feeds_result for op in ops)
@@ -147,7 +147,7 @@ def source_call(trace: ForwardTrace, call: ModuleCall, op: int) -> int:
 
 
 def walk_back(result: Tensor) -> list[Visited]:
-    """Nodes in forward order: each after all that it depends on. Nothing recurses, however deep the graph."""
+    """Nodes in forward order: each after all that it depends on. Iterative, so any depth works."""
     if result.grad_fn is None:
         return []
     order = _in_forward_order(result.grad_fn)
@@ -215,7 +215,7 @@ def _from_metadata(metadata: Any) -> TensorInfo:
 
 
 def _saved_arguments(node: Any) -> list[tuple[str, Any]]:
-    """What autograd kept of the call: its numbers, as they are; of tensors nothing, they may be gone."""
+    """What autograd saved of the call: its numbers; not its tensors, which may be freed."""
     found = []
     for name in dir(node):
         if name.startswith("_saved_"):

@@ -15,7 +15,7 @@ from clew.labs.network.shape_errors.mismatch import Mismatch, shape_text, sizes_
 
 @dataclass(frozen=True)
 class Operand:
-    """As the line names it, and its value; None where that is not known without evaluating."""
+    """Its name on the line, and its value; None if not known without evaluating."""
 
     name: str
     value: Any
@@ -85,7 +85,7 @@ def elementwise(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch |
 
 
 def matmul(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
-    """The last size of the first against the one before the last of the second; batches broadcast."""
+    """The last size of the first against the second-to-last of the second; batch dimensions broadcast."""
     pair = _first_two(operands)
     if pair is None or not all(o.value.dim() for o in pair):
         return None
@@ -177,7 +177,7 @@ def _stack(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None
 
 
 def _view(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
-    """As many elements before as after."""
+    """The number of elements must stay the same."""
     if not operands or not isinstance(operands[0].value, Tensor):
         return None
     x, sizes = operands[0].value, [o.value for o in operands[1:]]
@@ -187,7 +187,7 @@ def _view(operands: list[Operand], keywords: dict[str, Any]) -> Mismatch | None:
 
 
 def view_mismatch(sizes: Sequence[int], elements: int, x: Tensor | None = None) -> Mismatch | None:
-    """A shape that this many elements do not fill."""
+    """A shape that does not have this many elements."""
     fixed = prod(s for s in sizes if s != -1)
     given = f"{shape_text(x)}, {elements} elements" if x is not None else f"{elements} elements"
     if -1 in sizes:

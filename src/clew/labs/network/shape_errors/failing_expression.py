@@ -16,17 +16,17 @@ Position = tuple[int, int, int, int]  # line, column, and where it ends
 
 @dataclass(frozen=True)
 class FailingSpot:
-    """A line of the user's that was running, and what of it."""
+    """The user's running line, and the expression on it."""
 
     frame: FrameType
     line: int
     code: str
-    statement: ast.AST  # as much of it as could be read
-    exact: ast.AST | None = None  # the very expression, where Python knows it
+    statement: ast.AST  # as much of the source as could be read
+    exact: ast.AST | None = None  # the exact expression, where Python knows it
 
     @property
     def raises(self) -> bool:
-        """Whether the program itself said that something is wrong."""
+        """Whether the program itself raised the error."""
         return isinstance(self.statement, (ast.Raise, ast.Assert)) or self.code.startswith(
             ("raise ", "assert ")
         )
@@ -36,7 +36,7 @@ class FailingSpot:
         return self.frame.f_code.co_filename
 
     def expressions(self) -> Iterator[ast.AST]:
-        """Those that may have failed."""
+        """The expressions that may have failed."""
         if self.exact is not None:
             yield self.exact
         else:
@@ -48,12 +48,12 @@ def code_at(frame: FrameType, line: int) -> str:
 
 
 def spot(frame: FrameType, line: int, instruction: int) -> FailingSpot:
-    """Where a frame of a traceback stood (`tb_lineno`, `tb_lasti`)."""
+    """The position of a frame in a traceback (`tb_lineno`, `tb_lasti`)."""
     code = code_at(frame, line)
     tree = _tree(frame)
     position = _position(frame.f_code, instruction)
     exact = _expression(tree, position) if tree is not None and position is not None else None
-    # Without columns the statement around a lambda may hold others, which did not run.
+    # Without columns, the statement around a lambda may contain other lambdas, which did not run.
     known = tree is not None and (position is not None or frame.f_code.co_name != "<lambda>")
     statement = _statement(tree, line, position) if tree is not None and known else None
     return FailingSpot(frame, line, _written(exact or statement, code), statement or _parsed(code), exact)
@@ -67,7 +67,7 @@ def _tree(frame: FrameType) -> ast.AST | None:
 
 
 def _position(code: CodeType, instruction: int) -> Position | None:
-    """From Python 3.11 on every instruction knows where it stands."""
+    """Since Python 3.11 every instruction has a position."""
     if not hasattr(code, "co_positions"):
         return None
     line, end_line, column, end = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
@@ -89,7 +89,7 @@ def _expression(tree: ast.AST, position: Position) -> ast.AST | None:
 
 
 def _statement(tree: ast.AST, line: int, position: Position | None) -> ast.stmt | None:
-    """The simple statement that was running; of one with a body no more than the line is wanted."""
+    """The simple statement that was running; for one with a body, only its line."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.stmt) or hasattr(node, "body") or hasattr(node, "cases"):
             continue
@@ -101,7 +101,7 @@ def _statement(tree: ast.AST, line: int, position: Position | None) -> ast.stmt 
 
 
 def _written(node: ast.AST | None, code: str) -> str:
-    """The line as it is, unless what failed goes over several."""
+    """The line itself, unless the failing expression spans several lines."""
     if not isinstance(node, (ast.expr, ast.stmt)) or node.end_lineno == node.lineno:
         return code
     text = ast.unparse(node)

@@ -22,7 +22,7 @@ from clew.labs.network.tensor_info import dtype_name
 from clew.measure.nested_tensors import tensors_in
 
 _PLACES = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}
-# Dimensions of an input, by layer; a SyncBatchNorm takes any.
+# Number of input dimensions, by layer; a SyncBatchNorm accepts any.
 _NORM_DIMS = ((nn.BatchNorm1d, (2, 3)), (nn.BatchNorm2d, (4,)), (nn.BatchNorm3d, (5,)))
 
 
@@ -53,12 +53,12 @@ def _batched(layer: _ConvNd, x: Tensor, before: Maker | None) -> Mismatch | None
 
 
 def _are_last(wanted: int, sizes: Sequence[int]) -> bool:
-    """Nowhere else, that is: an image of 1×1 says nothing of where its one channel is."""
+    """Only there: an image of 1×1 does not show where its one channel is."""
     return sizes[-1] == wanted and list(sizes).count(wanted) == 1
 
 
 def channels_second(x: Tensor, batched: bool = True) -> str:
-    """The call that brings the last dimension where the channels belong."""
+    """The call that moves the last dimension to where the channels belong."""
     first = 1 if batched else 0
     if x.dim() - first == 2:
         return f"x.transpose({first}, {first + 1})"
@@ -177,7 +177,7 @@ def wrong_dimensions(layer: nn.RNNBase, x: Tensor) -> Mismatch | None:
 
 
 def wrong_state(layer: nn.RNNBase, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mismatch | None:
-    """The hidden state against the input; of a packed sequence the batch is not looked up."""
+    """The hidden state against the input; the batch of a packed sequence is not checked."""
     x, state = (args[0] if args else kwargs.get("input")), (args[1] if len(args) > 1 else kwargs.get("hx"))
     if not isinstance(x, Tensor) or state is None:
         return None
@@ -211,7 +211,7 @@ def _state_words(layer: nn.RNNBase, x: Tensor, state: Tensor, wanted: tuple[int,
 def expectation(
     layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], before: Maker | None
 ) -> Mismatch | None:
-    """The mismatch between a layer and its inputs; None if this layer's rules are not known, or are kept."""
+    """The mismatch between a layer and its inputs; None if the layer is unknown, or there is none."""
     given = tensors_in((args, kwargs))
     x = given[0] if given else None
     if x is None:

@@ -19,7 +19,7 @@ MOST_LISTED = 6  # tensors of a list that are shown
 
 
 def tensors_at(spot: FailingSpot) -> dict[str, Tensor]:
-    """Variables and attributes of what failed that are tensors, in order; nothing is evaluated."""
+    """Variables and attributes in the failing expression that are tensors, in order; nothing is evaluated."""
     found = _named_tensors(spot.frame, spot.exact) if spot.exact is not None else {}
     return found or _named_tensors(spot.frame, spot.statement)
 
@@ -35,7 +35,7 @@ def _named_tensors(frame: FrameType, within: ast.AST) -> dict[str, Tensor]:
 
 
 def judge(spot: FailingSpot, error: BaseException) -> Mismatch | None:
-    """Operands that don't fit each other, where the line is simple enough to know them."""
+    """Operands that don't match each other, if the line is simple enough to know them."""
     for node in spot.expressions():
         found = _judge_expression(spot.frame, node)
         if found is not None:
@@ -44,7 +44,7 @@ def judge(spot: FailingSpot, error: BaseException) -> Mismatch | None:
 
 
 def argument_names(spot: FailingSpot | None, default: tuple[str, str]) -> tuple[str, str]:
-    """What the user calls the first two arguments of the call that failed."""
+    """The user's names for the first two arguments of the call that failed."""
     call = spot.exact if spot is not None else None
     if not isinstance(call, ast.Call) or len(call.args) < 2:
         return default
@@ -78,7 +78,7 @@ def _judge_call(frame: FrameType, call: ast.Call) -> Mismatch | None:
 
 
 def _function(frame: FrameType, call: ast.Call) -> tuple[str, list[ast.expr]]:
-    """The function of torch's that is called, and on what; a method is called on its tensor first."""
+    """The torch function that is called, and its operands; a method's first operand is its tensor."""
     if isinstance(call.func, ast.Attribute) and isinstance(_look_up(frame, call.func.value), Tensor):
         return call.func.attr, [call.func.value, *call.args]
     called = _look_up(frame, call.func)
@@ -89,7 +89,7 @@ def _function(frame: FrameType, call: ast.Call) -> tuple[str, list[ast.expr]]:
 
 
 def _operands(frame: FrameType, node: ast.AST) -> list[Operand]:
-    """One, or those of a list, each by the name that it has on the line."""
+    """One operand, or those of a list, each by its name on the line."""
     if isinstance(node, (ast.List, ast.Tuple)):
         return [operand for part in node.elts for operand in _operands(frame, part)]
     value = _value(frame, node)
@@ -122,7 +122,7 @@ def _look_up(frame: FrameType, node: ast.AST) -> Any:
 
 
 def _odd_one_out(tensors: dict[str, Tensor], error: BaseException) -> Mismatch | None:
-    """Devices or types that are not all the same, if that is what torch complains of."""
+    """Devices or dtypes that are not all the same, if torch complains about that."""
     text = str(error)
     devices = {name: str(t.device) for name, t in tensors.items() if t.dim()}
     if "device" in text and len(set(devices.values())) > 1:

@@ -16,13 +16,13 @@ _ELEMENTWISE = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div",
 # The functions of torch.nn.functional; the modules call them.
 LOSSES = (*_CLASS_LOSSES, *_EXACT, *_ELEMENTWISE)
 
-Names = tuple[str, str]  # of the output and the target, as the user's line has them
+Names = tuple[str, str]  # names of the output and the target on the user's line
 
 
 def loss_mismatch(
     loss: str, x: Tensor, target: Tensor, names: Names = ("output", "target"), ignore: int = -100
 ) -> Mismatch | None:
-    """Why this function of torch.nn.functional can't compare the two; None if that is not seen."""
+    """Why this torch.nn.functional loss can't compare the two; None if no mismatch is found."""
     if x.device != target.device:
         fix = f"move it: {names[1]}.to({names[0]}.device)"
         return Mismatch("device", f"target on {x.device}", f"on {target.device}", fix)
@@ -50,7 +50,7 @@ def _classes(x: Tensor, target: Tensor, names: Names, ignore: int) -> Mismatch |
 
 
 def _floating(x: Tensor, target: Tensor, names: Names) -> Mismatch | None:
-    """Probabilities have the shape of the output; anything else is meant for class numbers."""
+    """Probabilities have the output's shape; any other shape means class indices."""
     if target.shape == x.shape:
         if target.dtype == x.dtype:
             return None
@@ -64,7 +64,7 @@ def _floating(x: Tensor, target: Tensor, names: Names) -> Mismatch | None:
 
 
 def _classes_last(x: Tensor, target: Tensor, names: Names) -> Mismatch:
-    """As a language model has them: batch × time × classes."""
+    """As in a language model: batch × time × classes."""
     output, classes = names
     wanted = (x.shape[0], x.shape[-1], *x.shape[1:-1])
     move = "transpose(1, 2)" if x.dim() == 3 else "movedim(-1, 1)"
@@ -77,7 +77,7 @@ def _classes_last(x: Tensor, target: Tensor, names: Names) -> Mismatch:
 
 
 def _reshaping(x: Tensor, target: Tensor, wanted: tuple[int, ...], names: Names) -> str:
-    """The call after which the two fit; nothing where none does for certain."""
+    """The call after which the two match; empty if no call is certain to work."""
     output, classes = names
     shape = tuple(target.shape)
     if shape == tuple(x.shape) and x.dim() > 1:
@@ -92,7 +92,7 @@ def _reshaping(x: Tensor, target: Tensor, wanted: tuple[int, ...], names: Names)
 
 
 def _range(x: Tensor, target: Tensor, ignore: int) -> Mismatch | None:
-    if target.device.type != "cpu" or type(target) is not Tensor:  # a look at values, where that is cheap
+    if target.device.type != "cpu" or type(target) is not Tensor:  # reads values, where that is cheap
         return None
     known = target[target != ignore]
     if known.numel():

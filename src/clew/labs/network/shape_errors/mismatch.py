@@ -11,7 +11,7 @@ from torch.nn.modules.conv import _ConvNd
 
 @dataclass(frozen=True)
 class Mismatch:
-    """In words that stand by themselves; no suggestion where none is certain to help."""
+    """In words that stand by themselves; no suggestion unless it is certain to help."""
 
     kind: str
     expected: str
@@ -21,14 +21,14 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Maker:
-    """The layer that made the failing one's input."""
+    """The layer that produced the failing layer's input."""
 
     path: str
     module: nn.Module | None = None
 
     @property
     def puts_out(self) -> int | None:
-        """Features that its output has by its own account."""
+        """The number of output features the layer declares."""
         if isinstance(self.module, nn.Linear):
             return self.module.out_features
         if isinstance(self.module, _ConvNd):
@@ -47,14 +47,14 @@ def shape_text(tensor: Tensor) -> str:
 
 
 def last_size_source(size: int, before: Maker | None) -> str:
-    """Where the last size comes from; nothing of a layer that counts its features elsewhere."""
+    """Where the last size comes from; empty for a layer whose features are in another dimension."""
     if before is None:
         return f": the layer before it outputs {size}"
     return f": {before.path} before it outputs {size}" if before.puts_out in (None, size) else ""
 
 
 def channels_source(size: int, x: Tensor, before: Maker | None) -> str:
-    """Where the channels come from; of a layer that may count them elsewhere, the whole shape."""
+    """Where the channels come from; the whole shape if the layer's channels may be elsewhere."""
     if before is None:
         return f": the layer before it outputs {shape_text(x)}"
     made = str(size) if before.puts_out == size else shape_text(x)

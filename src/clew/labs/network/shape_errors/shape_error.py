@@ -30,7 +30,7 @@ KINDS = (
     ("device", r"same device|device type|found at least two devices|on cpu, but|(?i:expected.*device)"),
     ("index", r"(?i:index out of range|out of bounds|class values must be)"),
     (
-        "dtype",  # names of types as torch writes them: in small letters they are parts of other words
+        "dtype",  # dtype names as torch writes them: in lower case they are parts of other words
         r"dtype|scalar type|[Ee]xpected .*(Long|Float|Double|Half|Int|Byte|Bool)|Input type|result type"
         r"|[Ee]xpected floating point|not implemented for",
     ),
@@ -42,11 +42,11 @@ KINDS = (
         r"|normalized_shape|target tensor expected|was expecting embedding)",
     ),
 )
-# Failures of another kind whose messages speak of sizes too.
+# Failures of another kind whose messages mention sizes too.
 _OTHER = re.compile(
     r"out of memory|inplace operation|version \d|state_dict|allocate|worker|pickle|checkpoint"
 )
-# Parts of torch in which the user's line says nothing of what failed: loaders, the backward, optimizers.
+# Parts of torch in which the user's line does not show what failed: loaders, backward, optimizers.
 _ELSEWHERE = re.compile(r"torch[/\\](utils[/\\]data|autograd[/\\](__init__|graph)|optim|distributed)")
 _TYPES = (RuntimeError, ValueError, IndexError, TypeError, AssertionError)
 
@@ -60,7 +60,7 @@ class ForwardError(RuntimeError):
 
 
 def mismatch(error: BaseException) -> Mishap | None:
-    """The explanation of an uncaught exception, if it is a mismatch of shapes, types or devices in torch."""
+    """The explanation of an uncaught exception, if it is a mismatch of shapes, dtypes or devices in torch."""
     if not isinstance(error, _TYPES) or kind_of_error(error) == "other" or not _raised_by_torch(error):
         return None
     mishap = explain(error)
@@ -68,7 +68,7 @@ def mismatch(error: BaseException) -> Mishap | None:
 
 
 class FailedStep(NamedTuple):
-    """A frame of the traceback, where it stood, and the module that is being called there."""
+    """A frame of the traceback, its position, and the module being called there."""
 
     frame: FrameType
     line: int
@@ -91,7 +91,7 @@ def explain(
     place = _last_line(walked)
     frames = [_frame(frame, module, paths, walked) for frame, module in calls]
     found = _judge_layer(calls, trace, paths) or _judge_function(walked, place)
-    if found is None and not _is_layer(calls):  # inside of a layer torch speaks of tensors of its own
+    if found is None and not _is_layer(calls):  # inside a layer torch's message is about its own tensors
         found = (judge(place, error) if place is not None else None) or message_mismatch(error)
     if place is not None and not _is_layer(calls):
         frames += _line_frame(place)
@@ -116,7 +116,7 @@ def kind_of_error(error: BaseException) -> str:
 
 
 def _raised_by_torch(error: BaseException) -> bool:
-    """Raised inside torch, or in the user's line itself by one of torch's compiled functions."""
+    """Raised inside torch, or on the user's line by one of torch's compiled functions."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         if _ELSEWHERE.search(last.tb_frame.f_code.co_filename):
@@ -141,7 +141,7 @@ def _walk(traceback: TracebackType | None) -> Iterator[FailedStep]:
 
 
 def _last_line(walked: list[FailedStep]) -> FailingSpot | None:
-    """The user's own innermost line; a library's, if there is none."""
+    """The user's innermost line; a library's if there is none."""
     for wanted in (USER, HIDDEN + 1):
         for step in reversed(walked):
             if kind_of(step.file) == wanted:
@@ -170,7 +170,7 @@ def _given(frame: FrameType, module: nn.Module) -> Iterator[tuple[str, TensorInf
 
 
 def _place_within(module: nn.Module, walked: Any) -> dict[str, Any]:
-    """The line of the module's own forward that was running, if it is the user's code."""
+    """The running line of the module's own forward, if it is user code."""
     for step in walked:
         own = step.frame.f_locals.get("self") is module and step.frame.f_code.co_name != "_call_impl"
         if own and kind_of(step.file) != HIDDEN:
@@ -191,7 +191,7 @@ def _judge_layer(calls: Any, trace: ForwardTrace | None, paths: dict[int, str]) 
 
 
 def _judge_function(walked: list[FailedStep], place: FailingSpot | None) -> Mismatch | None:
-    """A function of torch.nn.functional: its frame still holds what it was given."""
+    """A torch.nn.functional function: its frame still has its arguments."""
     for step in reversed(walked):
         if step.module is not None or kind_of(step.file) == USER:
             return None
@@ -211,7 +211,7 @@ def _judge_functional(name: str, given: dict[str, Any], place: FailingSpot | Non
 
 
 def _before(calls: Any, trace: ForwardTrace | None, paths: dict[int, str]) -> Maker | None:
-    """What made the failing layer's input, in the words of the user: `fc1`, or `relu`."""
+    """What produced the failing layer's input, in the user's words: `fc1`, or `relu`."""
     if trace is not None:
         maker = _maker(trace, calls[-1][1])
         if maker is not None:
@@ -226,7 +226,7 @@ def _before(calls: Any, trace: ForwardTrace | None, paths: dict[int, str]) -> Ma
 
 
 def _maker(trace: ForwardTrace, failing: nn.Module) -> Maker | None:
-    """The last layer before this one, through activations and views that keep the last size."""
+    """The last layer before this one, skipping activations and views that keep the last size."""
     failed = next((c for c in reversed(trace.calls) if c.module is failing), None)
     number = failed.reads[0] if failed is not None and failed.reads else INPUT
     while number != INPUT:
@@ -239,7 +239,7 @@ def _maker(trace: ForwardTrace, failing: nn.Module) -> Maker | None:
 
 
 def _line_frame(place: FailingSpot) -> list[ModuleFrame]:
-    """The tensors that the failing line of the user names."""
+    """The tensors that the user's failing line names."""
     tensors = tensors_at(place)
     if not tensors:
         return []

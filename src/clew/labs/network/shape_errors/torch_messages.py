@@ -12,7 +12,7 @@ Found = re.Match[str]
 
 
 def message_mismatch(error: BaseException) -> Mismatch | None:
-    """What torch says, in Clew's words; None for a message that is not known."""
+    """Torch's message in Clew's words; None for an unknown message."""
     text = str(error)
     for pattern, read in _MESSAGES:
         found = re.search(pattern, text)

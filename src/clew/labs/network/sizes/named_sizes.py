@@ -1,8 +1,8 @@
 """Runs the forward again with a symbol for each size that the user named.
 
-Torch can't follow a symbol through everything: an LSTM's kernel wants numbers, and Python's `int()`
-or `range()` fix a symbol to the number that it stands for. What such a forward does to a size is then
-found by running it, without computing, at a few others.
+Torch can't trace a symbol through everything: an LSTM's kernel needs numbers, and Python's `int()`
+or `range()` specialise a symbol to its example number. What such a forward does to a size is then
+found by running it on fake tensors at a few other sizes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Naming:
 
 
 class Symbols:
-    """One forward in which torch follows the names as symbols, as far as it can."""
+    """One forward in which torch tracks the names as symbols, as far as it can."""
 
     def __init__(self, model: nn.Module, feed: Feed) -> None:
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -109,15 +109,15 @@ class Symbols:
         self._raw[call.path, call.number] = [tuple(t.shape) for t in tensors_in(output)]
 
     def fixed(self) -> list[str]:
-        """Names of which nothing is left but the number that they stood for; a 1 is never more than that."""
+        """Names that were specialised to their example numbers; a 1 always is."""
         left = {n for s, n in self._names.items() if self._env.simplify(s).free_symbols}
         used = {name for names in self._feed.names.values() for name in names}
         return [n for n in self._feed.sizes if n in used and n not in left]
 
     def equated(self) -> list[str]:
-        """Names of which torch assumed an equation that other sizes break.
+        """Names for which torch assumed an equation that other sizes break.
 
-        It may be a layer's weight that demands it, or only that torch had to know a number.
+        A layer's weight may require it, or torch just needed to know a number.
         """
         return [name for name, size in self._feed.sizes.items() if self._breaks(name, size)]
 
@@ -133,7 +133,7 @@ class Symbols:
         return {s: symbol(n) for s, n in self._names.items()}
 
     def sizes(self, fixed: dict[str, int]) -> dict[Any, Sizes]:
-        """Of every call that torch got to, with numbers for the names that are fixed."""
+        """The sizes of every call that torch reached, with numbers for the names that are fixed."""
         return {
             key: [tuple(self._formula(size, fixed) for size in shape) for shape in shapes]
             for key, shapes in self._raw.items()
@@ -146,18 +146,18 @@ class Symbols:
         return formula if self._speaks_names(formula) else None
 
     def formulas(self) -> Iterator[Any]:
-        """All that were met before torch lost a name."""
+        """All formulas found before torch lost a name."""
         sizes = (s for shapes in self._raw.values() for shape in shapes for s in shape if type(s) is not int)
         met = {s.node._expr.xreplace(self._known()) for s in sizes}
         yield from sorted((f for f in met if f.free_symbols and self._speaks_names(f)), key=str)
 
     def _speaks_names(self, formula: Any) -> bool:
-        """And not of a size that depends on values, which torch gives a symbol of its own."""
+        """And not a size that depends on values, which torch gives its own symbol."""
         return {s.name for s in formula.free_symbols} <= set(self._feed.sizes)
 
 
 def _checked(trials: Trials, symbolic: dict[Any, Sizes], known: list[Any]) -> dict[Any, Sizes]:
-    """Formulas that hold at all sizes tried: torch's own, or else one that fits."""
+    """Formulas that hold at all sizes tried: torch's own, or else a fitted one."""
     fits: dict[tuple[int, ...], Any] = {}
 
     def formula(torchs: Any, values: tuple[int, ...]) -> Any:
@@ -185,7 +185,7 @@ def _holds(formula: Any, trials: Trials, values: tuple[int, ...]) -> bool:
 
 
 def _written(sizes: Sizes) -> Written:
-    """An empty text is a size that has no formula."""
+    """An empty text is a size without a formula."""
     return [in_a_shape(tuple(_word(size) for size in shape)) for shape in sizes]
 
 

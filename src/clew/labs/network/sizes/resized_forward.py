@@ -17,8 +17,8 @@ from clew.labs.network.trace.traced_forward import can_compute, for_real, withou
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
 ENOUGH = 2  # other sizes of a name: with the first they show whether a size follows it in a straight line
-MOST_TRIED = 10  # sizes per name; a model that fails at so many works for one only
-MOST_NAMES = 4  # so that all of it stays near forty forwards without computing, at the worst
+MOST_TRIED = 10  # sizes per name; a model that fails at this many works for one only
+MOST_NAMES = 4  # keeps the total near forty forwards on fake tensors, at worst
 CHEAP = 10**9  # FLOPs of a forward that may be repeated with real values: a tenth of a second on one core
 
 Shapes = list[tuple[int, ...]]
@@ -27,7 +27,7 @@ RESULT = None
 
 
 class Trials:
-    """What was tried: sizes, and the shapes seen there. The first is what the user asked for."""
+    """What was tried: sizes, and their output shapes. The first is what the user asked for."""
 
     def __init__(self, model: nn.Module, feed: Feed, trace: ForwardTrace) -> None:
         self._model = model
@@ -35,14 +35,14 @@ class Trials:
         self._run = self._runner(trace)
         self.tried: list[Sizes] = []
         self.seen: list[Seen] = []
-        self.fixed: list[str] = []  # names at whose other sizes the forward fails
+        self.fixed: list[str] = []  # names for which other sizes fail
 
     @property
     def possible(self) -> bool:
         return self._run is not None and len(self._feed.sizes) <= MOST_NAMES
 
     def vary(self, names: list[str]) -> None:
-        """Each by itself, then all of them together."""
+        """Each name alone, then all of them together."""
         base = self._feed.sizes
         if not self.tried:
             self._try(base)
@@ -59,7 +59,7 @@ class Trials:
             self._try({**base, **first})
 
     def shapes(self, key: Any) -> list[Shapes]:
-        """Of one call at all sizes tried; nothing where it did not run everywhere, or differently."""
+        """The shapes of one call at all sizes tried; empty if it did not run the same way everywhere."""
         found = [seen[key] for seen in self.seen if key in seen]
         ranks = {tuple(map(len, shapes)) for shapes in found}
         return found if len(found) == len(self.seen) and len(ranks) == 1 else []
@@ -68,7 +68,7 @@ class Trials:
         return {n for p in self._model.parameters() for n in p.shape} | set(self._feed.sizes.values())
 
     def _runner(self, trace: ForwardTrace) -> Callable[..., ForwardTrace] | None:
-        """Without computing where that works; with values where it does not and they cost little."""
+        """On fake tensors if that works; else with values if that is cheap."""
         model, given = self._model, (self._feed.args, self._feed.kwargs)
         if not trace.computed or without_computing(model, *given, ops=False).error is None:
             return without_computing
@@ -96,7 +96,7 @@ class Trials:
 
 
 def resized(feed: Feed, sizes: Sizes) -> tuple[Any, Any]:
-    """The inputs at other sizes; they grow by repeating what they hold, so that ids stay in their range."""
+    """The inputs at other sizes; they grow by repeating their contents, so that ids stay in range."""
 
     def resize(tensor: Tensor) -> Tensor:
         for dim, name in enumerate(feed.names.get(id(tensor), ())):
@@ -111,8 +111,8 @@ def resized(feed: Feed, sizes: Sizes) -> tuple[Any, Any]:
 def other_sizes(size: int, taken: set[int]) -> Iterator[int]:
     """In the order in which they are tried.
 
-    A prime and, at twice the size, an even number: neither a half that is rounded nor a quotient
-    that changes slowly can pass for a straight line then. Multiples for a network that must halve
+    A prime and, at twice the size, an even number: then neither a rounded half nor a quotient
+    that changes slowly can look like a straight line. Multiples for a network that must halve
     its input, smaller and near ones for one with a limit. Never 1: it would broadcast.
     """
     doubled = next(n for n in range(2 * size + 2, 4 * size + 64) if _even(n, size) and n not in taken)

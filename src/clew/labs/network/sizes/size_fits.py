@@ -9,13 +9,13 @@ from math import gcd
 from typing import Any
 
 Sizes = dict[str, int]  # of the names
-MOST_FORMS = 64  # combinations that are looked at for one size
+MOST_FORMS = 64  # combinations that are tried for one size
 
 
 def fitted(tried: Sequence[Sizes], values: Sequence[int], known: Sequence[Any]) -> Any | None:
-    """A formula that gives each of the values, the simplest first; None if no simple one does.
+    """The simplest formula that gives all of the values; None if no simple one does.
 
-    The first of the sizes tried is what the others are varied from. `known` are formulas that
+    The first of the sizes tried is the one that the others vary. `known` are formulas that
     this network is known to have somewhere.
     """
     from sympy import Integer
@@ -54,7 +54,7 @@ def _formulas(tried: Sequence[Sizes], values: Sequence[int], known: Sequence[Any
 
 
 def _along(name: str, tried: Sequence[Sizes], values: Sequence[int]) -> list[tuple[int, int]]:
-    """Size and value where nothing but this name was varied."""
+    """Size and value where only this name was varied."""
     base = tried[0]
     return [
         (sizes[name], value)
@@ -64,7 +64,7 @@ def _along(name: str, tried: Sequence[Sizes], values: Sequence[int]) -> list[tup
 
 
 def _factors(name: str, line: list[tuple[int, int]], known: Sequence[Any]) -> Iterator[Any]:
-    """What the values are proportional to, as this name alone is varied."""
+    """What the values are proportional to when only this name is varied."""
     n = symbol(name)
     forms = [n, *(k for k in known if k.free_symbols == {n}), n**2]
     slope = _slope(line)
@@ -83,7 +83,7 @@ def _factors(name: str, line: list[tuple[int, int]], known: Sequence[Any]) -> It
 
 
 def _slope(line: list[tuple[int, int]]) -> Fraction | None:
-    """Of a straight line through all points; two points alone say nothing."""
+    """The slope of a straight line through all points; two points alone prove nothing."""
     if len(line) < 3:
         return None
     (x, y), *others = line
@@ -93,7 +93,7 @@ def _slope(line: list[tuple[int, int]]) -> Fraction | None:
 
 
 def _fair(number: Any, lines: dict[str, list[tuple[int, int]]]) -> bool:
-    """A half of a size is believed only where no odd size could be tried."""
+    """Half of a size is accepted only if no odd size could be tried."""
     if number.q == 1:
         return True
     return any(all(size % number.q == 0 for size, _ in line) for line in lines.values())
@@ -106,7 +106,7 @@ def _rational(number: Fraction) -> Any:
 
 
 def symbol(name: str) -> Any:
-    """The same for the same name."""
+    """The same symbol for the same name."""
     from sympy import Symbol
 
     return Symbol(name, integer=True, positive=True)

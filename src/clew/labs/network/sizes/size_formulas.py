@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-_SUM, _PRODUCT, _ATOM = 1, 2, 3  # how tightly an expression holds together
+_SUM, _PRODUCT, _ATOM = 1, 2, 3  # operator precedence of an expression
 _DIVISIONS = ("FloorDiv", "CleanDiv", "PythonMod", "Mod")
 _SPELLED = {"Max": "max", "Min": "min", "TruncToInt": "int", "CeilToInt": "ceil", "FloorToInt": "floor"}
 
 
 def size_words(expression: Any) -> str:
-    """Multiplied out, or not, whichever is shorter."""
+    """Expanded or factored, whichever is shorter."""
     from sympy import expand
 
     rounded = expression.replace(_is_floor, _rounded_up)
@@ -18,7 +18,7 @@ def size_words(expression: Any) -> str:
 
 
 def in_a_shape(sizes: tuple[str, ...]) -> tuple[str, ...]:
-    """A sum gets brackets, so that it is not read across the `×` beside it."""
+    """A sum gets brackets, so that it is not read across the neighbouring `×`."""
     if len(sizes) < 2:
         return sizes
     return tuple(f"({s})" if _is_loose(s) else s for s in sizes)
@@ -88,7 +88,7 @@ def _sum(expression: Any) -> tuple[str, int]:
 
 
 def _product(expression: Any) -> tuple[str, int]:
-    """The number first; what is divided by last."""
+    """The number first; divisors last."""
     number, rest = expression.as_coeff_Mul()
     factors = [_factor(f) for f in (rest.as_ordered_factors() if rest.is_Mul else [rest])]
     if abs(number.p) != 1:

@@ -1,7 +1,7 @@
 """Dtype combinations that torch rejects for real but accepts on fake tensors.
 
-Where an op's tensors are of several types it is tried for real, on tensors of the same shapes and any
-content: torch itself then says no, in its own words.
+If an op's tensors have several dtypes it is tried for real, on tensors of the same shapes with arbitrary
+content: torch itself then rejects it, in its own words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from clew.measure.nested_tensors import map_tensors
 
-# Ops that take whole numbers from fake tensors and not from real ones.
+# Ops that accept integers as fake tensors but not as real ones.
 _FLOATS_ONLY = {
     "mm",
     "addmm",
@@ -32,12 +32,12 @@ _FLOATS_ONLY = {
     "native_batch_norm",
     "binary_cross_entropy",
 }
-_CLASSES = {"nll_loss_forward", "nll_loss2d_forward"}  # and these only one kind of whole number
-MOST = 2**24  # elements: with more a trial takes longer than it is worth
+_CLASSES = {"nll_loss_forward", "nll_loss2d_forward"}  # and these only one integer dtype
+MOST = 2**24  # elements: with more, trying the op takes too long
 
 
 def refuse_types(func: Any, args: Any, kwargs: Any) -> None:
-    """Raise what torch would raise, if these tensors are of types that it does not take together."""
+    """Raise what torch would raise if it does not accept these dtypes together."""
     tensors = [t for t in (*args, *kwargs.values()) if isinstance(t, Tensor)]
     kinds = {t.dtype for t in tensors}
     name = func._schema.name.removeprefix("aten::")
@@ -61,7 +61,7 @@ def _try(func: Any, args: Any, kwargs: Any) -> None:
 
 
 def _real(tensor: Tensor) -> Tensor:
-    """Somewhere in this machine's memory; zeros where they may stand for positions."""
+    """A real CPU tensor; zeros if it may contain indices."""
     make = torch.empty_strided if tensor.is_floating_point() else _zeros
     return make(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype)
 

@@ -21,11 +21,11 @@ def flops_of(func: Any, args: Any, kwargs: Any, out: Any) -> int:
     try:
         return size_of(formula(*args, **kwargs, out_val=out))
     except (TypeError, ValueError, AssertionError, IndexError):
-        return 0  # a form of the op that torch's formula does not know
+        return 0  # a variant of the op that torch's formula does not cover
 
 
 def _recurrent(inputs: Any, w_ih: Any, w_hh: Any, *rest: Any, out_val: Any = None, **_: Any) -> int:
-    """The fused recurrent layer of the CPU, which torch does not count: two products at each position."""
+    """The fused recurrent layer on the CPU, which torch does not count: two products per position."""
     positions = inputs.numel() // max(inputs.shape[-1], 1)
     return int(2 * positions * (w_ih.numel() + w_hh.numel()))
 

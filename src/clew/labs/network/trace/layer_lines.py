@@ -1,6 +1,6 @@
 """The line on which a layer was created, found in the source of the class that owns it.
 
-A run notes it as the layer is made. A model that is handed over was made before anybody looked.
+A run records it when the layer is created. A model that is passed to Clew was created earlier.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Place = tuple[str | None, int | None]
 
 
 def place_of_class(kind: type) -> Place:
-    """The file, and the line on which the class begins."""
+    """The file, and the first line of the class."""
     try:
         return inspect.getsourcefile(kind), inspect.getsourcelines(kind)[1]
     except (OSError, TypeError):
@@ -40,7 +40,7 @@ def place_of_attribute(holder: nn.Module, name: str) -> Place:
 
 
 def _assignments(kind: type) -> dict[str, Place]:
-    """Names of attributes, each with the line that first sets it; a class before those it inherits from."""
+    """Names of attributes, each with the line that first sets it; a class before its base classes."""
     found: dict[str, Place] = {}
     for owner in kind.__mro__:
         if not owner.__module__.startswith("torch.") and owner is not object:
@@ -67,9 +67,9 @@ def _set_in(kind: type) -> list[tuple[str, Place]]:
 
 
 def named_elsewhere(holder: type, name: str) -> bool:
-    """Whether the file of a class reads an attribute of this name; yes if that can't be told.
+    """Whether the file of a class reads an attribute of this name; True if that is undecided.
 
-    What another class has under the same name, as `self.name`, does not count.
+    Another class's `self.name` does not count.
     """
     try:
         tree = ast.parse(inspect.getsource(inspect.getmodule(holder) or holder))
@@ -80,7 +80,7 @@ def named_elsewhere(holder: type, name: str) -> bool:
 
 
 def _owns(part: ast.stmt, family: set[str]) -> bool:
-    """Whether `self` in there may be the holder; a class that inherits from it is of the family, too."""
+    """Whether `self` there may be the owner; a subclass of it counts too."""
     if not isinstance(part, ast.ClassDef):
         return True
     bases = {node.id for base in part.bases for node in ast.walk(base) if isinstance(node, ast.Name)}

@@ -1,8 +1,8 @@
 """Which modules are identical: same type, settings and shapes, including all submodules.
 
-A module that holds anything which is not known to be plain is like no other. What its code reads
-outside of it (globals, class attributes, default arguments) is part of what it is: two blocks that
-share a counter are not alike while it counts.
+A module that contains anything not known to be plain is equal to no other. What its code reads
+outside of it (globals, class attributes, default arguments) is part of its identity: two blocks that
+share a counter are not identical while it counts.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ _SEQUENCES = (list, tuple)
 _SETS = (set, frozenset)
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _OWN = ("_parameters", "_buffers", "_modules", "forward")
-# Whose callables keep nothing that a forward could look at: `torch.ops`, ufuncs, cached functions, types.
+# Their callables keep no state that a forward could read: `torch.ops`, ufuncs, cached functions, types.
 _WELL_KNOWN = ("torch", "numpy", "functools", "builtins", "typing", "math")
-_MANY = 256  # things in a container: more are a table of data, which is not read at every call
+_MANY = 256  # items in a container: more are a data table, which is not read at every call
 _READS = ("LOAD_GLOBAL", "LOAD_NAME")
 
 Place = tuple[dict[str, Any], str]  # a namespace and a name in it
 
 
 class NotPlainError(Exception):
-    """This value may hold anything."""
+    """This value may contain anything."""
 
 
 class Stand(partial[Any]):
-    """What takes the place of a module's `forward` while layers that repeat are looked for."""
+    """Replaces a module's `forward` while repeated layers are detected."""
 
 
 def plain(value: Any) -> Hashable:
-    """Equal for values that no forward can tell apart."""
+    """Equal for values that no forward can distinguish."""
     kind = type(value)
     if kind in _PLAIN:
         return kind, value
@@ -67,13 +67,13 @@ def plain(value: Any) -> Hashable:
 
 
 class Kinds:
-    """A number for each kind of module, as it is at the moment."""
+    """A number for each kind of module, in its current state."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
 
     def of(self, module: nn.Module) -> Hashable | None:
-        """None for one that is like no other."""
+        """None for a module that is equal to no other."""
         try:
             number = self._number(module, set())
         except NotPlainError:
@@ -81,7 +81,7 @@ class Kinds:
         return number, _places(modules_below(module)), _places(state_below(module))
 
     def _number(self, module: nn.Module, above: set[int]) -> int:
-        if id(module) in above:  # it holds itself
+        if id(module) in above:  # it contains itself
             raise NotPlainError
         return self._numbers.setdefault(self._described(module, above | {id(module)}), len(self._numbers))
 
@@ -118,13 +118,13 @@ def _shape(tensor: Tensor) -> Hashable:
 
 
 def _places(things: list[Any]) -> tuple[int, ...]:
-    """For each where it stands first: which are the same object."""
+    """For each object, where it first occurs: which are the same object."""
     first: dict[int, int] = {}
     return tuple(first.setdefault(id(thing), n) for n, thing in enumerate(things))
 
 
 def modules_below(module: nn.Module) -> list[nn.Module]:
-    """Itself and all inside, in order; one that stands at two places twice."""
+    """The module and all its submodules, in order; a shared one at each of its places."""
     return [m for _, m in module.named_modules(remove_duplicate=False)]
 
 
@@ -143,7 +143,7 @@ def state_below(module: nn.Module) -> list[Tensor]:
 
 
 def _now(namespace: Any, name: str) -> Hashable:
-    """The value that a name has there at the moment."""
+    """The current value of a name there."""
     if name not in namespace:
         return None
     value = namespace[name]
@@ -155,7 +155,7 @@ def _now(namespace: Any, name: str) -> Hashable:
 
 @lru_cache(maxsize=1024)
 def surroundings(kind: Any) -> tuple[Place, ...]:
-    """All that the methods of a class can look at besides their arguments: where to read it."""
+    """Everything that the methods of a class can read besides their arguments: where to read it."""
     home = kind.__module__.partition(".")[0]
     found: list[Place] = []
     waiting: list[types.FunctionType] = []
@@ -181,7 +181,7 @@ def surroundings(kind: Any) -> tuple[Place, ...]:
 
 
 def _functions_in(value: Any) -> Iterator[types.FunctionType]:
-    """A function, method or property, and what it was wrapped around."""
+    """A function, method or property, and the function it wraps."""
     parts = (value.fget, value.fset) if isinstance(value, property) else (getattr(value, "__func__", value),)
     for part in parts:
         if isinstance(part, types.FunctionType):
@@ -202,7 +202,7 @@ def _read_by(function: types.FunctionType) -> Iterator[Place]:
 
 
 def names_read(code: types.CodeType) -> set[str]:
-    """Globals that it reads, also in the lambdas and comprehensions inside."""
+    """Globals that it reads, including in nested lambdas and comprehensions."""
     found = {str(i.argval) for i in dis.get_instructions(code) if i.opname in _READS}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

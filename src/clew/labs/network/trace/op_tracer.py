@@ -1,9 +1,9 @@
 """Traces one forward: every op through a dispatch mode, every module call through global hooks.
 
-The order of events is the program's own, so control flow, reuse and functional calls come out as
-they are. Tensors are told apart by identity; as views and in-place writes make a second tensor of
-the same memory, who wrote to a storage last is also a source of what is read from it. Nothing is
-kept alive by being watched: tensors and storages are held weakly.
+The order of events is the program's own, so control flow, reuse and functional calls appear as
+they are. Tensors are distinguished by identity; since views and in-place writes create a second tensor of
+the same memory, the op that last wrote to a storage is also a source of what is read from it. Nothing is
+kept alive by tracing: references to tensors and storages are weak.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class ModuleCall:
     end_op: int = 0
     flops: int = 0
     saved: int = 0
-    reads: tuple[int, ...] = ()  # ops that made its inputs
-    makes: tuple[int, ...] = ()  # ops that made its outputs
+    reads: tuple[int, ...] = ()  # ops that produced its inputs
+    makes: tuple[int, ...] = ()  # ops that produced its outputs
     done: bool = False
 
     @property
@@ -80,20 +80,20 @@ class Op:
 
 @dataclass
 class ForwardTrace:
-    """What was seen of one forward, all of it or up to where it failed."""
+    """The record of one forward, complete or up to where it failed."""
 
     ops: list[Op] = field(default_factory=list)
     calls: list[ModuleCall] = field(default_factory=list)
     result: Any = None
-    makers: tuple[int, ...] = ()  # ops that made the result
+    makers: tuple[int, ...] = ()  # ops that produced the result
     outputs: tuple[TensorInfo, ...] = ()
     saved: int = 0
     error: BaseException | None = None
-    failed_at: tuple[Any, tuple[int, ...]] | None = None  # the op that raised last, and what made its inputs
+    failed_at: tuple[Any, tuple[int, ...]] | None = None  # the op that raised last, and its inputs' sources
     computed: bool = True
 
     def mark_feeding(self) -> None:
-        """Which ops the result depends on; a walk without recursion."""
+        """Which ops the result depends on; iterative, without recursion."""
         waiting = [i for i in self.makers if i != INPUT]
         while waiting:
             op = self.ops[waiting.pop()]
@@ -106,7 +106,7 @@ Save = tuple[Any, int, ModuleCall | None]  # storage, bytes, and whose call
 
 
 class Tracer(OpRecorder):
-    """Watches what runs inside its `watch`."""
+    """Records what runs inside its `watch`."""
 
     def __init__(
         self,
@@ -130,8 +130,8 @@ class Tracer(OpRecorder):
         self._views: dict[Any, int] = {}  # place of a tensor in memory -> op
         self.written: dict[int, int] = {}  # storage -> the op that wrote to it last
         self._last: tuple[Op, list[Tensor]] | None = None
-        self._storages: dict[int | None, StorageWeakRef] = {}  # while one is held its address means no other
-        self.births: list[int | None] = []  # storages, in the order in which ops made them
+        self._storages: dict[int | None, StorageWeakRef] = {}  # so that addresses are not reused
+        self.births: list[int | None] = []  # storages, in the order in which ops created them
         self.writes: list[tuple[int, int]] = []  # ops and the storages that they wrote to
         self.saves: list[Save] = []  # what autograd keeps, also what it kept already
         self._saved: set[Any] = set()
@@ -145,7 +145,7 @@ class Tracer(OpRecorder):
                 self._state.add(storage_key(tensor) or 0)
 
     def watch(self, function: Callable[..., Any], args: Any, kwargs: Any) -> ForwardTrace:
-        """Run the function; what it raises is kept, not raised."""
+        """Run the function; an exception is stored, not raised."""
         trace = self.trace
         given = tensors_in((args, kwargs))
         self.given = {id(t): n for n, t in enumerate(given)}
@@ -193,7 +193,7 @@ class Tracer(OpRecorder):
         return type(module).__name__ if known is None else known
 
     def called(self, module: nn.Module) -> int:
-        """One call more; how many those are."""
+        """Count one more call; returns the count."""
         number = self._numbers[id(module)] = self._numbers.get(id(module), 0) + 1
         return number
 
@@ -216,7 +216,7 @@ class Tracer(OpRecorder):
         call.end_op = len(self.trace.ops)
 
     def _close_calls(self) -> None:
-        """What was counted at each call belongs to all those around it too."""
+        """The counts of each call also belong to all calls around it."""
         for call in reversed(self.trace.calls):
             if call.parent is not None:
                 call.parent.flops += call.flops
@@ -275,7 +275,7 @@ class Tracer(OpRecorder):
             self.wrote(op.index, storage_key(tensor) or 0)
         for tensor in made:
             self.made_by(op.index, tensor)
-            if gives_views(op.function):  # autograd may hand out another tensor of the same place
+            if gives_views(op.function):  # autograd may return another tensor at the same place
                 self._views[_place(tensor)] = op.index
 
     def made_by(self, op: int, tensor: Tensor) -> None:
@@ -295,7 +295,7 @@ class Tracer(OpRecorder):
         return new
 
     def settle(self) -> None:
-        """Autograd marks an op's outputs only after the op returned: they are read when the next begins."""
+        """Autograd marks an op's outputs only after the op returned: read them when the next op begins."""
         if self._last is not None:
             op, made = self._last
             self._last = None
@@ -305,7 +305,7 @@ class Tracer(OpRecorder):
         return max(self.sources(tensor))
 
     def made_at(self, tensor: Tensor) -> int:
-        """The op that gave out this very tensor."""
+        """The op that returned this tensor."""
         reference, made = self._made.get(id(tensor), _NOBODY)
         return made if reference() is tensor else INPUT
 
@@ -319,7 +319,7 @@ class Tracer(OpRecorder):
         return [made, written] if written > made else [made]
 
     def _pack(self, tensor: Tensor) -> Tensor:
-        """Autograd keeps this for the backward: memory, unless it is the model's own or kept already."""
+        """Autograd saves this for the backward: it counts unless it is the model's own or already counted."""
         key = storage_key(tensor)
         if key is not None and key not in self._state:
             self._hold(tensor)
@@ -328,7 +328,7 @@ class Tracer(OpRecorder):
         return tensor
 
     def _bytes_held(self, storage: int, tensor: Tensor) -> int:
-        """Of all the memory that a view keeps alive; of an input just itself, as its memory is not ours."""
+        """Bytes of all memory that a view keeps alive; for an input, which is not ours, only its own."""
         given = self._given_bytes.get(storage)
         return storage_bytes(tensor) if given is None else given
 
@@ -342,13 +342,13 @@ class Tracer(OpRecorder):
 
 
 def _must_be_here(device: torch.device) -> None:
-    """A fake tensor may be on a device that is not here; autograd then aborts the whole process."""
+    """A fake tensor may be on a device this machine lacks; autograd would then abort the process."""
     if device.type not in ("cpu", "meta") and not getattr(torch, device.type, _Nowhere).is_available():
         raise RuntimeError(f"this forward needs a tensor on {device}, which is not available here")
 
 
 class _Nowhere:
-    """Stands for a backend that torch does not know."""
+    """Stands in for a backend that torch does not have."""
 
     @staticmethod
     def is_available() -> bool:

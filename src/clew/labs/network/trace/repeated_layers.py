@@ -1,13 +1,13 @@
 """Traces repeated layers once and reuses the record.
 
-A deep network is mostly one block many times. Where a module is called as another of its kind was
-before (the same type, settings and shapes all the way down, inputs of the same shapes), what was
-noted of that call is noted again under the new names, and its output is made at once. Only without
-values: there nothing else can tell two such calls apart.
+A deep network is mostly one block many times. If a module is called as another of its kind was
+before (same type, settings and shapes at every level, inputs of the same shapes), the record
+of that call is repeated under the new names, and its output is created directly. Only without
+values: then nothing else can distinguish two such calls.
 
-A module takes part if all that it has and reads is known to be plain (no object of somebody's class,
-no hook), and a call counts as seen if it left no trace but its output: attributes, globals, arguments,
-random numbers and foreign tensors as they were. Everything else just runs.
+A module takes part if everything it has and reads is known to be plain (no instance of a custom class,
+no hook), and a call can be reused if it changed nothing but its output: attributes, globals, arguments,
+random numbers and other tensors are unchanged. Everything else just runs.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from clew.measure.rng import host_states
 from clew.records.network import INPUT
 
 _TORCHS = ("fake_mode", "constant", "pytype", "dispatch_keys", "real_tensor")
-_TRIES = 2  # of a kind that leaves more than its output
+_TRIES = 2  # of a kind that changes more than its output
 
 
 @dataclass
 class SeenLayer:
-    """A call that was traced, and what is needed to note it again."""
+    """A traced call, and what is needed to repeat its record."""
 
     modules: list[nn.Module]
     state: list[Tensor]
@@ -55,8 +55,8 @@ class SeenLayer:
     writes: list[tuple[int, int]]
     saves: list[Save]
     born: set[int | None]
-    remade: list[tuple[int, int]]  # state that an op gave back as its result: which, and the op
-    output: Any = None  # with what to make each tensor of
+    remade: list[tuple[int, int]]  # state that an op returned as its result: which, and the op
+    output: Any = None  # with what to create each tensor from
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Input:
 
 @dataclass
 class RepeatedOutput:
-    """An output that was made inside."""
+    """An output that was created inside."""
 
     tensor: Tensor
     op: int
@@ -76,7 +76,7 @@ class RepeatedOutput:
 
 
 class Repeats:
-    """Takes the place of `forward` in every module of which there may be another."""
+    """Replaces `forward` in every module that may have a duplicate."""
 
     def __init__(self, root: nn.Module, tracer: Tracer) -> None:
         self._tracer = tracer
@@ -91,7 +91,7 @@ class Repeats:
         stack = self._tracer.stack
         if not stack or stack[-1].module is not module:
             return forward(*args, **kwargs)
-        kind = self._kinds.of(module)  # asked at each call: what calls it may have changed it
+        kind = self._kinds.of(module)  # asked at each call: its caller may have changed it
         if kind is None or self._failed.get(kind, 0) >= _TRIES:
             return forward(*args, **kwargs)
         inputs = tensors_in((args, kwargs))
@@ -194,7 +194,7 @@ class Repeats:
         return output
 
     def _template(self, seen: SeenLayer, output: Any) -> Any:
-        """The output's nesting with what to make each tensor of."""
+        """The output's nesting with what to create each tensor from."""
         places = {id(t): n for n, t in enumerate(seen.inputs)}
         known = {storage_key(t) for t in (*seen.inputs, *seen.state)}
         made: set[int | None] = set()
@@ -212,11 +212,11 @@ class Repeats:
                 raise NotPlainError
             return RepeatedOutput(copy, op, key)
 
-        self._shape(output)  # or it holds what we can't build
+        self._shape(output)  # or it contains what we can't build
         return map_tensors(output, keep)
 
     def _closed(self, seen: SeenLayer) -> bool:
-        """Whether it read and wrote nothing but its inputs, its state and what it made itself."""
+        """Whether it read and wrote only its inputs, its state and what it created itself."""
         trace = self._tracer.trace
         (first, end), (start, stop) = seen.ops, seen.calls
         outside = {INPUT, *(s for sources in seen.sources for s in sources)}
@@ -236,7 +236,7 @@ class Repeats:
     # -- every other --
 
     def _again(self, seen: SeenLayer, module: nn.Module, inputs: list[Tensor], known: dict[int, int]) -> Any:
-        """Note what was noted then, for this module and these inputs; its output."""
+        """Repeat the record for this module and these inputs; returns its output."""
         tracer, trace = self._tracer, self._tracer.trace
         first, shift = seen.ops[0], len(trace.ops) - seen.ops[0]
         state = state_below(module)
@@ -267,7 +267,7 @@ class Repeats:
     def _calls_again(
         self, seen: SeenLayer, module: nn.Module, shift: int, known: dict[int, int]
     ) -> dict[int, ModuleCall]:
-        """By the id of the call then, that of now."""
+        """Maps the ids of the calls then to those of now."""
         tracer, trace = self._tracer, self._tracer.trace
         twins = {id(a): b for a, b in zip(seen.modules, modules_below(module), strict=True)}
         calls = {id(seen.call): tracer.stack[-1]}
@@ -280,7 +280,7 @@ class Repeats:
             new.first_op, new.end_op = old.first_op + shift, old.end_op + shift
             new.reads = _moved(old.reads, seen.ops[0], shift, known)
             new.makes = _moved(old.makes, seen.ops[0], shift, known)
-            new.saved = 0  # counted when it is kept
+            new.saved = 0  # counted when it is saved
             calls[id(old)] = new
             trace.calls.append(new)
         return calls
@@ -312,7 +312,7 @@ class Repeats:
 
 
 def worth_it(module: nn.Module) -> bool:
-    """A layer of torch's own is an op or two; a compiled one has no `forward` to stand in for."""
+    """A torch layer is only an op or two; a compiled one has no `forward` to replace."""
     if isinstance(module, torch.jit.ScriptModule):
         return False
     return any(True for _ in module.children()) or not type(module).__module__.startswith("torch.nn.")
@@ -338,7 +338,7 @@ def _copied(thing: Any) -> Any:
 
 
 def _looks(tensor: Tensor) -> Hashable:
-    """All that a forward without values can tell of a tensor."""
+    """Everything that a forward without values can know about a tensor."""
     if not all(type(n) is int for n in (*tensor.shape, *tensor.stride())) or tensor.layout != torch.strided:
         raise NotPlainError
     return (
@@ -354,18 +354,18 @@ def _looks(tensor: Tensor) -> Hashable:
 
 
 def _labelled(tensor: FakeTensor) -> bool:
-    """Whether the program has hung something on it: torch's own names that are public are these."""
+    """Whether the program has set attributes on it: torch's own public names are these."""
     return any(name[0] != "_" and name not in _TORCHS for name in tensor.__dict__)
 
 
 def _places(things: list[Any]) -> tuple[int, ...]:
-    """For each where it stands first: which are the same."""
+    """For each, where it first occurs: which are the same."""
     first: dict[Any, int] = {}
     return tuple(first.setdefault(thing, n) for n, thing in enumerate(things))
 
 
 def _surroundings() -> Hashable:
-    """Everything that torch itself goes by."""
+    """Everything that torch's own behaviour depends on."""
     if torch.is_autocast_enabled("cpu") and torch.is_autocast_cache_enabled():
         raise NotPlainError  # a weight is cast where it is first used, and not again
     return (
@@ -385,7 +385,7 @@ def _surroundings() -> Hashable:
 
 
 def _contents(value: Any) -> Hashable:
-    """Which objects are where in the containers of a value: whether somebody wrote to one."""
+    """Which objects are where in the containers of a value: shows whether one was written to."""
     if isinstance(value, dict):
         return id(value), tuple((k, _contents(v)) for k, v in value.items())
     if isinstance(value, (list, tuple)):
@@ -394,6 +394,6 @@ def _contents(value: Any) -> Hashable:
 
 
 def _chance() -> Any:
-    """Python's and numpy's random numbers; torch's have no values here."""
+    """The state of Python's and numpy's generators; torch's random numbers have no values here."""
     _, numpys, pythons = host_states(torchs=False)
     return pythons, numpys[2]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Tree:
-    """A thing's place among others: its children by their positions."""
+    """An item's place among others: its children by their positions."""
 
     parents: Sequence[int | None]
     signature: Callable[[int], Hashable]
@@ -19,7 +19,7 @@ class Tree:
             self.children.setdefault(parent, []).append(number)
 
     def shapes(self) -> list[int]:
-        """For each thing a number that it shares with all that look the same, down to their leaves."""
+        """For each item a number that it shares with all items that look the same, down to their leaves."""
         numbers: dict[Hashable, int] = {}
         shapes = [0] * len(self.parents)
         for index in reversed(range(len(self.parents))):  # children come after their parents
@@ -37,7 +37,7 @@ class Tree:
 
 
 def fold(tree: Tree, can_fold: Callable[[int], bool]) -> tuple[dict[int, int], set[int]]:
-    """How often the first of each run of equal siblings stands, and what is drawn as part of one."""
+    """How often the first of each run of equal siblings occurs, and which items are drawn as part of one."""
     shapes = tree.shapes()
     repeats: dict[int, int] = {}
     hidden: set[int] = set()

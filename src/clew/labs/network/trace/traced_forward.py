@@ -1,7 +1,7 @@
 """Runs a forward to trace it: on fake tensors if possible, else for real.
 
-Fake tensors know shapes and types, no values, so a model far larger than memory passes in seconds. A
-model that decides on values, or leaves torch for numpy, can't be traced so; it is run for real, if
+Fake tensors have shapes and dtypes but no values, so a model far larger than memory takes seconds. A
+model that branches on values, or leaves torch for numpy, can't be traced this way; it is run for real, if
 it has real weights.
 """
 
@@ -55,7 +55,7 @@ def forward(
     compute: bool | None = None,
     ops: bool = True,
 ) -> ForwardTrace:
-    """One forward of a module or function; `compute` None tries without computing first."""
+    """One forward of a module or function; `compute` None tries fake tensors first."""
     if compute is not True:
         trace = without_computing(target, args, kwargs, ops=ops)
         if trace.error is None or compute is False or not can_compute(target, args, kwargs):
@@ -82,7 +82,7 @@ def for_real(
     on_call: OnCall | None = None,
     after: Callable[[ForwardTrace], None] | None = None,
 ) -> ForwardTrace:
-    """With values; the model is put back as it was. `after` runs while its state is still the forward's."""
+    """With values; the model is restored. `after` runs while its state is still that of the forward."""
     root = target if isinstance(target, nn.Module) else None
     with network_snapshot(root, tensors_in((args, kwargs))) as journal:
         known = {id(p): id(p) for p in root.parameters()} if root is not None else {}
@@ -104,7 +104,7 @@ def without_computing(
     convert: Callable[[Tensor], Any] | None = None,
     repeat: bool = True,
 ) -> ForwardTrace:
-    """With tensors that have no values; layers that repeat are traced once, if `repeat`."""
+    """On fake tensors; repeated layers are traced once, if `repeat`."""
     root = target if isinstance(target, nn.Module) else None
     fake = mode or FakeTensorMode(allow_non_fake_inputs=True)
     with ExitStack() as stack:
@@ -120,7 +120,7 @@ def without_computing(
         if repeat and root is not None:
             Repeats(root, tracer)
         trace = within_the_forward(tracer.watch(target, *given))
-    if trace.error is not None and repeat:  # what fails is shown as it fails by itself
+    if trace.error is not None and repeat:  # show the failure as it happens without this
         return without_computing(target, args, kwargs, mode=fake, convert=convert, repeat=False)
     trace.computed = False
     return trace
@@ -145,7 +145,7 @@ def converter(fake: FakeTensorMode) -> Callable[[Tensor], Any]:
 
 
 def _stands_alone(tensor: Tensor) -> bool:
-    """No view and no special layout: there is nothing about it that torch would have to look up."""
+    """No view and no special layout: nothing that torch would have to look up."""
     return (
         type(tensor) in (Tensor, nn.Parameter)
         and tensor.layout == torch.strided
@@ -157,18 +157,18 @@ def _stands_alone(tensor: Tensor) -> bool:
 
 
 def stand_in(fake: FakeTensorMode, tensor: Tensor, device: torch.device) -> Any:
-    """A tensor of the same looks that has no values, on this device."""
+    """A tensor with the same properties but no values, on this device."""
     with torch.no_grad():
         like = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
         made: Any = FakeTensor(fake, like, device)
-    made._is_param = isinstance(tensor, nn.Parameter)  # nn.Parameter() would send it through every mode
+    made._is_param = isinstance(tensor, nn.Parameter)  # nn.Parameter() would pass it through every mode
     return made.requires_grad_(tensor.requires_grad)
 
 
 def swap_state(root: nn.Module, convert: Callable[[Tensor], Any]) -> dict[int, int]:
     """Fake parameters and buffers in their places (the snapshot puts the real ones back); ids, fake to real.
 
-    Otherwise an op on parameters alone would be computed: torch takes it for a constant.
+    Otherwise an op on parameters alone would be computed: torch treats it as a constant.
     """
     aliases: dict[int, int] = {}
     for module in root.modules():
@@ -182,7 +182,7 @@ def swap_state(root: nn.Module, convert: Callable[[Tensor], Any]) -> dict[int, i
 
 @contextmanager
 def collecting_later() -> Iterator[None]:
-    """A trace makes many small objects that stay: looking through them for garbage took a tenth of it."""
+    """A trace creates many small long-lived objects: scanning them for garbage took a tenth of its time."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -207,7 +207,7 @@ def quiet_loggers() -> Iterator[None]:
 
 
 def within_the_forward(trace: ForwardTrace) -> ForwardTrace:
-    """Called where the forward was called: what is on the stack now is not in it."""
+    """Called where the forward was called: frames on the stack now are not part of it."""
     outside = set(_library_lines(sys._getframe(1)))
     for call in trace.calls:
         if (call.file, call.line) in outside:
@@ -228,7 +228,7 @@ def _library_lines(frame: FrameType | None) -> list[Line]:
 
 
 def _defined(module: nn.Module) -> Line:
-    """Where its class is, if that is the user's."""
+    """Where its class is defined, if in user code."""
     try:
         file = inspect.getsourcefile(type(module))
         if file is None or kind_of(file) != USER:

@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from clew.records.network import Statistics
 
-LARGE = 1e140  # squares of what is larger, summed up, leave the range of float64
+LARGE = 1e140  # sums of squares of larger values exceed the range of float64
 
 
 def statistics_of(tensor: Tensor) -> Statistics | None:
