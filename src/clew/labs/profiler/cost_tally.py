@@ -66,7 +66,7 @@ class CostTally:
     modules: dict[str, ModuleTally] = field(default_factory=dict)
     ops: dict[Key, OpTally] = field(default_factory=dict)
     parts: dict[str, float] = field(default_factory=dict)
-    durations: list[float] = field(default_factory=list)  # without what Clew itself did in them
+    durations: list[float] = field(default_factory=list)  # without Clew's own time
     by_step: dict[str, list[float]] = field(default_factory=dict)  # the parts of each step
     named_rest: float = 0.0  # of the part `rest`: in some module or op
     tree: _Branch = field(default_factory=_Branch)
@@ -77,13 +77,13 @@ class CostTally:
 
     @property
     def left(self) -> float:
-        """Seconds in no module, no op and no part that has a name: Python in between, mostly."""
+        """Seconds in no module, no op and no named part: mostly Python in between."""
         known = sum(tally.self_forward + tally.self_backward for tally in self.modules.values())
         known += sum(self.parts.get(part, 0.0) for part in ("data", "optimizer"))
         return max(sum(self.durations) - known, 0.0)
 
     def add(self, traced: Traced, chosen: set[int]) -> None:
-        """The chosen steps of a window, by their place in it."""
+        """The chosen steps of a window, by their position in it."""
         spans = [span for span in traced.spans if span.step in chosen]
         flops, moved = _numbers(spans)
         first, before = self.steps, sum(self.parts.values())
@@ -102,7 +102,7 @@ class CostTally:
 
     def _add(self, span: EventSpan, step: int, flops: float, moved: float, keys: dict[int, Key]) -> None:
         if span.part == OURS:
-            return  # the step would not have taken that long without us
+            return  # without Clew the step would have been shorter
         seconds = span.own * NS
         backward = span.part == "backward"
         if span.main:
@@ -187,12 +187,12 @@ class CostTally:
         else:
             module = OPTIMIZER if root.part == "optimizer" else OUTSIDE
         name = node_name(root.row) if root.row.kind == NODE else root.row.name
-        # An optimizer's numbers change from step to step: they would tell the same op apart.
+        # An optimizer's numbers change from step to step: they would split one op into many.
         arguments = arguments_of(root.row.event) if module != OPTIMIZER else ""
         return module, name, shapes_of(root.row.event), arguments
 
     def _settle(self, spans: list[EventSpan], gap: float) -> None:
-        """What no event tells of is Python between them; and who waits for other threads does nothing."""
+        """Time without events is Python; a thread that waits for others does nothing."""
         self.tree.child("rest").own += gap
         self.parts["rest"] = self.parts.get("rest", 0.0) + gap
         engine = sum(span.own for span in spans if span.row.kind == ENGINE and span.main) * NS
@@ -245,16 +245,16 @@ def _is_inside_itself(place: CostPlace) -> bool:
 
 
 def _numbers(spans: list[EventSpan]) -> tuple[list[float], list[float]]:
-    """Operations and bytes of each span, so that they add up to those of the ops around them.
+    """Operations and bytes of each span, so that they add up to those of the enclosing ops.
 
-    Torch counts the operations of some ops, not of those that these call. The bytes of an op are those of
-    its arguments, or of what it calls if that is more.
+    Torch counts the operations of some ops, not of the ops they call. The bytes of an op are those of
+    its arguments, or of the ops it calls if that is more.
     """
     places = {id(span): n for n, span in enumerate(spans)}
     flops, moved = [0.0] * len(spans), [0.0] * len(spans)
     inner_flops, inner_moved = [0.0] * len(spans), [0.0] * len(spans)
     forward: dict[int, float] = {}
-    for n in range(len(spans) - 1, -1, -1):  # what is inside comes first
+    for n in range(len(spans) - 1, -1, -1):  # inner spans come first
         span, inside = spans[n], (inner_flops[n], inner_moved[n])
         all_flops, all_moved = inside
         if span.row.kind == OP and "::" in span.row.name and not span.row.name.startswith("torch::"):
@@ -276,7 +276,7 @@ def _numbers(spans: list[EventSpan]) -> tuple[list[float], list[float]]:
 
 
 def typical(traced: Iterable[Traced], chosen: Callable[[Traced], set[int]]) -> tuple[Traced, int] | None:
-    """The step of middle length."""
+    """The step of median length."""
     steps = [(one.duration(place), n, one, place) for n, one in enumerate(traced) for place in chosen(one)]
     if not steps:
         return None

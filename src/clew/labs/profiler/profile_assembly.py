@@ -42,7 +42,7 @@ CALLS = "python.prof"
 
 @dataclass
 class ProfileParts:
-    """Everything that was collected; what was not is left as it is."""
+    """Everything that was collected; missing parts keep their defaults."""
 
     reading: WindowReading = field(default_factory=WindowReading)
     timed: Timed | None = None
@@ -57,12 +57,12 @@ class ProfileParts:
     files: dict[str, str] = field(default_factory=dict)
 
 
-Clock = Callable[[WindowReading], Timed | None]  # the times of the steps, by what the windows have read
-Guarded = Callable[[Callable[[], None]], None]  # runs one part of the work; what fails in it is its business
+Clock = Callable[[WindowReading], Timed | None]  # the times of the steps, given what the windows show
+Guarded = Callable[[Callable[[], None]], None]  # runs one part of the work and handles its failure
 
 
 def directly(part: Callable[[], None]) -> None:
-    """Unguarded: a failure is the caller's."""
+    """Unguarded: a failure is raised to the caller."""
     part()
 
 
@@ -77,10 +77,10 @@ def profile_of(
     watch: GrowthWatch | None = None,
     guarded: Guarded = directly,
 ) -> Profile:
-    """From windows, clock and samplers to one profile; a part that fails leaves the others as they are.
+    """From windows, clock and samplers to one profile; a part that fails does not affect the others.
 
     `folder` is where the trace of the steps and, with `calls`, the counted calls are written; without one
-    nothing is. `roof_file` keeps what this machine was seen to do at best. `watch` knows what grows.
+    nothing is. `roof_file` caches this machine's measured peak performance. `watch` knows what grows.
     """
     found = ProfileParts(notes=[*notes, *seen.notes])
     guarded(lambda: _collect_detail(found, seen, roof_file))
@@ -126,7 +126,7 @@ def _collect_memory(found: ProfileParts, seen: WindowsSeen, watch: GrowthWatch |
 
 
 def _memory_by_module(memory: TensorMemory, names: set[str]) -> dict[str, tuple[int, int]]:
-    """Activations and peak of each module, under the name that the profile has for it."""
+    """Activations and peak of each module, under its name in the profile."""
     by_module = {}
     for (root, path), held in memory.modules.items():
         full = f"{root}.{path}" if path else root
@@ -154,7 +154,7 @@ def _write_calls(found: ProfileParts, seen: WindowsSeen, folder: Path) -> None:
 
 
 def assemble(found: ProfileParts) -> Profile:
-    """One profile of what was collected; nothing is measured here."""
+    """One profile from what was collected; nothing is measured here."""
     reading = found.reading
     parts, left, median, p95, speed = _of_clock(found)
     return Profile(
@@ -209,7 +209,7 @@ def _with_memory(
 
 
 def trimmed(profile: Profile) -> Profile:
-    """What goes into the log for the checks: no trees, and the rows that matter."""
+    """What goes into the log for the checks: no trees, and only the rows that matter."""
     modules = sorted(profile.modules, key=lambda m: -m.total)[:MOST_ROWS]
     kept = {id(module) for module in modules}
     return replace(
@@ -226,7 +226,7 @@ def trimmed(profile: Profile) -> Profile:
 
 
 def available_cores() -> int:
-    """That this process may run on."""
+    """The cores this process may run on."""
     try:
         return len(os.sched_getaffinity(0))
     except (AttributeError, OSError):
@@ -234,7 +234,7 @@ def available_cores() -> int:
 
 
 def device_name() -> str:
-    """What the program computes on, as far as can be told without waking anything up."""
+    """The device the program computes on, found without initialising any."""
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         return str(torch.cuda.get_device_name())
     return "cpu"

@@ -19,11 +19,11 @@ TRACED = (DETAIL, MEMORY)
 
 
 class Window(Protocol):
-    """One stretch of steps that is looked at in one way."""
+    """One stretch of steps, recorded in one way."""
 
     @property
     def over(self) -> bool:
-        """It has ended by itself."""
+        """Whether it has ended by itself."""
         ...
 
     def start(self, step: int) -> None: ...
@@ -32,11 +32,11 @@ class Window(Protocol):
 
 
 class Skipped(Exception):  # noqa: N818 - says why a window was not opened
-    """Not now; the next one may be."""
+    """Not now; the next one may be opened."""
 
 
 class Windows:
-    """Decides at every step that begins; `due` is the next one that must be told."""
+    """Decides at the beginning of every step; `due` is the next step that must be reported."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Windows:
         failed: Callable[[str, Exception], None],
     ) -> None:
         self.schedule = schedule
-        self._failed = failed  # told of a kind of window that does not work: there are no more of it
+        self._failed = failed  # called with a kind of window that does not work: no more of it are opened
         self._kind, self._early = "", False
         self.due = schedule.next - 1
         self.notes: list[str] = []
@@ -82,7 +82,7 @@ class Windows:
         self.due = step + 1 if self._open is not None else max(self.schedule.next - 1, step + 1)
 
     def _time(self, step: int) -> None:
-        """How long a step takes now, from one telling to the next."""
+        """How long a step takes now, from one report to the next."""
         if self._told is not None and step > self._told[0]:
             self._seconds = (perf_counter() - self._told[1]) / (step - self._told[0])
 
@@ -97,7 +97,7 @@ class Windows:
             window.start(step)
         except Skipped as skipped:
             self.notes += [str(skipped)] if str(skipped) else []
-        except Exception as error:  # noqa: BLE001 - one kind that fails must not take the others along
+        except Exception as error:  # noqa: BLE001 - one failing kind must not affect the others
             self._give_up(error)
         else:
             self._open = window
@@ -128,5 +128,5 @@ class Windows:
         self._failed(self._kind, error)
 
     def finish(self) -> None:
-        """The run is over, maybe in the midst of a step."""
+        """The run is over, perhaps in the middle of a step."""
         self._close(whole=False)

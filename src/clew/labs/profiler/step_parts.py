@@ -29,7 +29,7 @@ class Timed:
         return Timed(self.steps[keep], self.total[keep], parts, self.batch[keep])
 
     def moving(self, name: str, share: float, origin: str = "rest") -> Timed:
-        """A share of every step that is known by its name now, and was in another part before."""
+        """Moves a share of every step, now known by name, out of the part it was counted in."""
         if share <= 0:
             return self
         before = self.parts.get(origin, np.zeros_like(self.total))
@@ -44,12 +44,12 @@ class Timed:
         return samples / seconds if seconds > 0 and samples > 0 else None
 
     def quantile(self, share: float) -> float:
-        """Of the whole steps; seconds."""
+        """Of the whole steps, in seconds."""
         return float(np.quantile(self.total, share)) if len(self.total) else 0.0
 
 
 def parts_of(timed: Timed) -> tuple[PartCost, ...]:
-    """All of `costs.PARTS`, in their order; together they are the step."""
+    """All of `costs.PARTS`, in order; they add up to the step."""
     whole = float(timed.total.sum())
     return tuple(_part(name, timed, whole) for name in PARTS) if whole > 0 else ()
 

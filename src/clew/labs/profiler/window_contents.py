@@ -27,13 +27,13 @@ from clew.records.step_costs import PARTS, FlameFrame, ModuleCost, OpCost, Roof
 
 MOST_OPS = 2_000
 MOST_TIMELINE = 1_500
-HELD_UP = 3.0  # times the usual length: a step that the machine, not the program, made long
-BRIEF = 0.0005  # of the step: what is shorter is left out of the timeline
+HELD_UP = 3.0  # times the usual length: the machine, not the program, made the step long
+BRIEF = 0.0005  # of the step: shorter events are left out of the timeline
 
 
 @dataclass(frozen=True)
 class WindowReading:
-    """What the windows say of a step; times are seconds per step."""
+    """What the windows show about a step; times are seconds per step."""
 
     steps: tuple[int, ...] = ()  # their numbers
     step: float = 0.0  # mean length
@@ -44,14 +44,14 @@ class WindowReading:
     ops: tuple[OpCost, ...] = ()
     flame: FlameFrame | None = None
     timeline: tuple[dict[str, Any], ...] = ()
-    left: float = 0.0  # in no module, no op and no part that has a name
+    left: float = 0.0  # in no module, no op and no named part
     to_device: float = 0.0
     unnamed: float = 0.0  # share of the part `rest` that no op and no module accounts for
     events: int = 0
 
 
 def read(details: Sequence[TraceDetail], best: Roof | None = None) -> WindowReading:
-    """All windows together; steps with an evaluation in them count only if there are no others."""
+    """All windows together; steps that include an evaluation count only if there are no others."""
     windows, copied, events = [], 0.0, 0
     for detail in details:
         raw = detail.events()
@@ -94,7 +94,7 @@ def _reading(
 
 
 def _with_rest(tally: CostTally) -> dict[str, list[float]]:
-    """The parts of each step; what no event tells of is the rest's."""
+    """The parts of each step; time without events belongs to the rest."""
     others = {name: seconds for name, seconds in tally.by_step.items() if name != "rest"}
     known = [sum(values) for values in zip(*others.values(), strict=True)] or [0.0] * tally.steps
     rest = [max(whole - part, 0.0) for whole, part in zip(tally.durations, known, strict=True)]
@@ -112,7 +112,7 @@ def _in_steps(at: int, traced: Traced) -> bool:
 
 
 def _chosen(traced: Traced, windows: list[Traced]) -> set[int]:
-    """Steps like most: without an evaluation in them, and not held up by something outside."""
+    """Typical steps: without an evaluation, and not delayed from outside."""
     every = set(range(len(traced.steps)))
     others = any(len(t.evaluating) < len(t.steps) for t in windows)
     chosen = every - traced.evaluating if others else every
@@ -123,8 +123,8 @@ def _chosen(traced: Traced, windows: list[Traced]) -> set[int]:
     return chosen
 
 
-class _naming:  # noqa: N801 - a function with a memory
-    """Modules by their path; with their model's name in front where there are several."""
+class _naming:  # noqa: N801 - a function with state
+    """Modules by their path, prefixed with the model's name if there are several."""
 
     def __init__(self, windows: list[Traced]) -> None:
         scopes = {span.place.scope for traced in windows for span in traced.spans if span.place is not None}
@@ -227,7 +227,7 @@ def timeline(traced: Traced, place: int, tally: CostTally) -> list[dict[str, Any
 
 
 def _is_outer(span: EventSpan) -> bool:
-    """Not called by another op or by a node of the backward, which are shown already."""
+    """Not called by another op or backward node, which is already shown."""
     return span.row.kind != OP or (span.op is span and span.node is None)
 
 

@@ -21,7 +21,7 @@ from clew.labs.profiler.window_schedule import CALLS, DETAIL, MEMORY, STACKS, WA
 
 @dataclass
 class WindowsSeen:
-    """What all windows have recorded so far; early ones count only where there are no others."""
+    """What all windows have recorded so far; early ones count only if there are no others."""
 
     details: list[TraceDetail] = field(default_factory=list)
     early_details: list[TraceDetail] = field(default_factory=list)
@@ -48,7 +48,7 @@ class WindowsSeen:
 
 @dataclass
 class Lenses:
-    """Makes windows of every kind for one program."""
+    """Creates windows of every kind for one program."""
 
     models: ModelBook
     optimizers: OptimizerBook | None
@@ -58,7 +58,7 @@ class Lenses:
     seen: WindowsSeen = field(default_factory=WindowsSeen)
 
     def makers(self) -> dict[str, Callable[[bool], Window]]:
-        """By the schedule's word for it."""
+        """By the schedule's name for it."""
         return {
             DETAIL: lambda early: _DetailWindow(self, early),
             STACKS: lambda early: _StackWindow(self, early),
@@ -81,7 +81,7 @@ class _Base:
         return False
 
     def mark(self, step: int) -> None:
-        """A step begins: nothing to do for most."""
+        """A step begins: nothing to do for most kinds."""
 
 
 class _DetailWindow(_Base):
@@ -112,7 +112,7 @@ class _DetailWindow(_Base):
 
 
 class _StackWindow(_Base):
-    """Python's stacks."""
+    """Python stacks."""
 
     def __init__(self, lenses: Lenses, early: bool) -> None:
         super().__init__(lenses, early)
@@ -137,10 +137,10 @@ class _StackWindow(_Base):
 
 
 class _WatchWindow(_Base):
-    """Where the host waits for numbers; how the program loads and builds its tensors."""
+    """Host syncs; how the program loads data and builds its tensors."""
 
     def start(self, step: int) -> None:
-        if not self.lenses.models.compile_used:  # dynamo would compile anew
+        if not self.lenses.models.compile_used:  # dynamo would recompile
             self.seen.syncs.start()
         if self.lenses.observer is not None:
             self.lenses.observer.start()
@@ -186,7 +186,7 @@ class _MemoryWindow(_Base):
 
 
 class _CallWindow(_Base):
-    """Every call of Python's: `--cprofile`."""
+    """Every Python call: `--cprofile`."""
 
     def start(self, step: int) -> None:
         if self.lenses.models.compile_used:

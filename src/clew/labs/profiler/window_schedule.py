@@ -1,7 +1,7 @@
 """When to profile: a few short windows of steps, spread over a run of unknown length.
 
-After a warm-up comes a round of windows, one of each kind, and again at growing distances. A short
-round is made right at the beginning, for scripts that end before the warm-up does.
+After a warm-up comes a round of windows, one of each kind, repeated at growing distances. A short
+round runs at the very beginning, for scripts that end before the warm-up does.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 WARM_UP = 5  # steps, of a run whose length is not known
 WARM_UP_SHARE = 0.1  # of one whose length is
 MOST_WARM_UP = 50
-EARLY = 1  # the step of the early round: the first one does what is done once
+EARLY = 1  # the step of the early round: the first step does one-time work
 GROWTH = 8  # of the distance between rounds
-DETAIL_SECONDS = 2.0  # that a window in detail takes, at most about
-STACKS_SECONDS = 1.0  # that stacks are sampled for, at least about
+DETAIL_SECONDS = 2.0  # seconds that a detailed window takes, at most
+STACKS_SECONDS = 1.0  # seconds that stacks are sampled for, at least
 MOST_STACK_STEPS = 400
 MOST_EVENTS = 60_000  # in a window
-PLAIN = 10  # steps after a window in detail in which nothing is looked at: they are the ones that are timed
+PLAIN = 10  # steps after a detailed window in which nothing is recorded: these are timed
 
 DETAIL, STACKS, WATCH, MEMORY, CALLS = "detail", "stacks", "watch", "memory", "calls"
 
@@ -34,7 +34,7 @@ class Schedule:
     known: int | None = None  # steps of the whole run
     warm: bool = True  # False: nothing to wait for
     _queue: list[tuple[int, str, bool]] = field(default_factory=list)  # not before this step, kind, early
-    events: float = 0.0  # in one step, as seen in the last window
+    events: float = 0.0  # in one step, as measured in the last window
 
     def __post_init__(self) -> None:
         warm_up = self._warm_up() if self.warm else 0
@@ -55,7 +55,7 @@ class Schedule:
 
     @property
     def next(self) -> int:
-        """The step before which nothing is to be done."""
+        """The step before which nothing needs to be done."""
         return self._queue[0][0] if self._queue else sys.maxsize
 
     def take(self, step: int, seconds: float) -> tuple[str, int, bool] | None:
@@ -66,13 +66,13 @@ class Schedule:
         return kind, 1 if early else self.length(kind, seconds), early
 
     def kind(self, step: int) -> str | None:
-        """Of the window that would begin with this step."""
+        """The kind of window that would begin with this step."""
         while self._queue and self._is_past(step):
             self._queue.pop(0)
         return self._queue[0][1] if self._queue and step >= self._queue[0][0] else None
 
     def closed(self, kind: str, early: bool, step: int) -> None:
-        """A window ended before this step. However long the others are, some steps are left to be timed."""
+        """A window ended before this step. Some steps are always left to be timed, whatever the rest."""
         if kind == DETAIL and not early and self._queue:
             first, following, is_early = self._queue[0]
             self._queue[0] = max(first, step + PLAIN), following, is_early
@@ -82,13 +82,13 @@ class Schedule:
         self._queue = [entry for entry in self._queue if entry[1] != kind]
 
     def _is_past(self, step: int) -> bool:
-        """An early window that the warm-up's end has overtaken."""
+        """An early window that comes after the end of the warm-up."""
         first, _, early = self._queue[0]
         main = next((start for start, _, e in self._queue if not e), sys.maxsize)
         return early and step >= main and first < main
 
     def length(self, kind: str, seconds: float) -> int:
-        """Steps of a window, where one step takes so long."""
+        """The number of steps of a window, given the duration of a step."""
         if kind == MEMORY:
             return 1
         if seconds <= 0:

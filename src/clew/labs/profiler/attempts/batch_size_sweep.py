@@ -1,7 +1,7 @@
 """`--batch-sizes`: samples per second and memory at several batch sizes, on a snapshot.
 
-Batches of other sizes are cut and joined from the program's own. Sizes are gone through once from
-small to large, to see what fits, and then timed in turn, so that what disturbs the machine disturbs
+Batches of other sizes are cut and joined from the program's own. All sizes are run once from
+small to large, to see what fits, and then timed in alternation, so that noise on the machine affects
 all of them alike.
 """
 
@@ -27,9 +27,9 @@ from clew.records.tried_changes import BatchSizes, SizeRow
 
 TIME_LIMIT = 60.0  # seconds in all
 ROUNDS = 9
-FEW_ROUNDS = 3  # that must do where a step takes seconds
-GAIN = 0.10  # more samples per second that twice the batch must give to be worth it
-MEMORY = 0.8  # of what is available that a step may take
+FEW_ROUNDS = 3  # rounds that must suffice if a step takes seconds
+GAIN = 0.10  # gain in samples per second that makes twice the batch worthwhile
+MEMORY = 0.8  # share of the available memory that a step may take
 NO_SAMPLES = "it is unknown which dimension of a batch holds the samples"
 SEVERAL = "training is spread over several processes"
 NO_TIME = "no time left"
@@ -47,7 +47,7 @@ def sweep(
     progress: Progress | None = None,
     now: Callable[[], float] = perf_counter,
 ) -> BatchSizes:
-    """Train a little with batches of each size and of the program's own; the answer is recorded, too."""
+    """Train briefly with batches of each size and of the program's own; the result is also recorded."""
     try:
         found = _swept(subject, sizes, now() + time_limit, progress, now)
     except CannotJudge as error:
@@ -78,7 +78,7 @@ def _swept(
 
 
 def _samples(subject: Subject) -> StepBatch:
-    """All samples that the program has trained with so far, in one batch."""
+    """All samples that the program has trained on so far, in one batch."""
     first = subject.batch()
     if not first.size or all(dim is None for dim in first.dims):
         raise CannotJudge(NO_SAMPLES)
@@ -86,7 +86,7 @@ def _samples(subject: Subject) -> StepBatch:
 
 
 def _fits(batch: StepBatch, first: StepBatch) -> bool:
-    """Whether they can be joined: alike but for the number of samples."""
+    """Whether they can be joined: equal except for the number of samples."""
     pairs = zip(batch.tensors(), first.tensors(), first.dims, strict=True)
     return all(
         dim is None or (*a.shape[:dim], *a.shape[dim + 1 :]) == (*b.shape[:dim], *b.shape[dim + 1 :])
@@ -96,10 +96,10 @@ def _fits(batch: StepBatch, first: StepBatch) -> bool:
 
 @dataclass
 class _Size:
-    """One size at work."""
+    """One batch size under test."""
 
     size: int
-    batch: StepBatch | None = None  # once it is known that it can be trained with
+    batch: StepBatch | None = None  # set once training with it has worked
     seconds: float = 0.0  # of one step, roughly
     taken: list[float] = field(default_factory=list)  # seconds per step, by round
     held: StepPeak = field(default_factory=StepPeak)
@@ -141,7 +141,7 @@ class _Sweep:
         return [one.row() for one in tried]
 
     def _does_not_fit(self, tried: Sequence[_Size]) -> str:
-        """By what the smaller ones took, in memory and in time."""
+        """Predicted from the memory and time of the smaller sizes."""
         size = tried[-1].size
         known = [(t.size, t.held.activations) for t in tried[:-1] if t.held.activations]
         needed = foreseen(known, size)
@@ -152,7 +152,7 @@ class _Sweep:
         return NO_TIME if (2 + FEW_ROUNDS) * step > self._left else ""
 
     def _look(self, one: _Size) -> str:
-        """A step to warm up, one for the clock, one to look at its memory."""
+        """One step to warm up, one to time, one to measure its memory."""
         way = as_it_is(self.snapshot.subject)
         try:
             batch = sized(self.samples, one.size)
@@ -189,12 +189,12 @@ class _Sweep:
 
 
 def sized(samples: StepBatch, size: int) -> StepBatch:
-    """So many samples, the same ones again where there are not enough."""
+    """This many samples, repeated if there are not enough."""
     return samples.rows([n % samples.size for n in range(size)])
 
 
 def foreseen(known: Sequence[tuple[int, int]], size: int) -> float | None:
-    """Bytes that batches of this size need, on the line through the two largest known ones."""
+    """Bytes that batches of this size need, extrapolated from the two largest known ones."""
     if not known:
         return None
     if len(known) == 1:
@@ -229,7 +229,7 @@ def _beyond(more: float, size: int) -> str:
 
 
 def gain_of_doubling(one: SizeRow, other: SizeRow) -> float:
-    """What each doubling from one size to a larger one adds in samples per second, beyond noise."""
+    """The gain in samples per second of each doubling from one size to a larger one, beyond noise."""
     if not one.throughput or other.size <= one.size:
         return 0.0
     noise = _noise(one) + _noise(other)

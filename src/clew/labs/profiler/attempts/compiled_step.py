@@ -1,6 +1,6 @@
 """Compiles the models with torch.compile for one attempt, and lists the graph breaks.
 
-Compiled code, caches and the compiler's own settings are thrown away afterwards.
+Compiled code and caches are discarded, and the compiler's settings restored, afterwards.
 """
 
 from __future__ import annotations
@@ -24,13 +24,9 @@ from clew.labs.profiler.attempts.trainee import StepWay, Trainee
 from clew.records.tried_changes import Break
 
 BACKEND = "inductor"
-PLAINLY = {
-    "generic_jump": "a branch depends on the value of a tensor"
-}  # for what dynamo says in its own words
+PLAINLY = {"generic_jump": "a branch depends on the value of a tensor"}  # for dynamo's own messages
 MOST_BREAKS = 12  # that are listed
-SECONDS_OF_OP = (
-    0.25  # that compiling one op of the graph may take, backward included; a guess on the safe side
-)
+SECONDS_OF_OP = 0.25  # seconds to compile one op, with its backward; a conservative guess
 
 
 def impossible() -> str:
@@ -58,7 +54,7 @@ def _has_compiler() -> bool:
 
 
 def compiles_already() -> bool:
-    """Whether the program itself had something compiled."""
+    """Whether the program itself compiled something."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     counters: Any = getattr(dynamo, "counters", {})
     return bool(counters.get("frames", {}).get("ok", 0)) if counters else False
@@ -72,7 +68,7 @@ class Compiled:
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:
-        """Calls of the models run what was compiled."""
+        """Inside it, calls of the models run the compiled code."""
         with running_compiled():
             try:
                 for model, call in self._calls:
@@ -87,7 +83,7 @@ class Compiled:
 
 
 def _compiled_call(model: nn.Module) -> Any:
-    """As `torch.compile(model)` does, which looks into what torch itself wrote, like a Sequential."""
+    """As `torch.compile(model)` does, which traces into torch's own modules, such as Sequential."""
     rules: Any = importlib.import_module("torch._dynamo.trace_rules")
     inline: Any = importlib.import_module("torch._dynamo.external_utils").wrap_inline
     call = model._call_impl
@@ -96,14 +92,14 @@ def _compiled_call(model: nn.Module) -> Any:
 
 
 def running_compiled() -> contextlib.AbstractContextManager[Any]:
-    """A snapshot runs everything eagerly; here compiled code is meant."""
+    """A snapshot runs everything eagerly; here compiled code is intended."""
     stance = getattr(torch.compiler, "set_stance", None)
     return contextlib.nullcontext() if stance is None else stance("default")
 
 
 @contextlib.contextmanager
 def undone() -> Iterator[None]:
-    """Afterwards nothing is compiled, no file is left, and the compiler's settings are as they were."""
+    """Afterwards nothing is compiled, no file is left, and the compiler's settings are restored."""
     dynamo: Any = importlib.import_module("torch._dynamo")
     inductor: Any = importlib.import_module("torch._inductor.config")
     before = logging.root.manager.disable
@@ -112,7 +108,7 @@ def undone() -> Iterator[None]:
         stack.enter_context(_counted_by_the_program())
         stack.callback(dynamo.reset)
         stack.enter_context(_fresh_cache())
-        stack.enter_context(inductor.patch(compile_threads=1))  # no processes of its own
+        stack.enter_context(inductor.patch(compile_threads=1))  # no subprocesses
         stack.callback(logging.disable, before)
         logging.disable(logging.CRITICAL)
         stack.enter_context(_no_warnings())
@@ -127,7 +123,7 @@ def undone() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_warnings() -> Iterator[None]:
-    """Not even where the program has made them errors. By hand, so that none counts as not yet shown."""
+    """Even if the program turns them into errors. Set by hand, so that none counts as not yet shown."""
     filters: Any = warnings.filters
     entry = ("ignore", None, Warning, None, 0)
     filters.insert(0, entry)
@@ -139,7 +135,7 @@ def _no_warnings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _counted_by_the_program() -> Iterator[None]:
-    """Dynamo's counters tell what a program had compiled: ours does not count."""
+    """Dynamo's counters show what a program compiled: our compilations don't count."""
     counters: Any = importlib.import_module("torch._dynamo.utils").counters
     before = {name: counter.copy() for name, counter in counters.items()}
     try:
@@ -156,7 +152,7 @@ def _fresh_cache() -> contextlib.AbstractContextManager[Any]:
 
 
 def explained(trainee: Trainee, calls: Sequence[tuple[str, Any, Any]]) -> tuple[list[Break], int]:
-    """Where graphs of the outermost models' calls end, and how many ops there are to compile."""
+    """Where the graphs of the outermost models' calls break, and how many ops there are to compile."""
     dynamo: Any = importlib.import_module("torch._dynamo")
     found: dict[tuple[str, str | None, int | None], Break] = {}
     ops = 0
@@ -172,7 +168,7 @@ def explained(trainee: Trainee, calls: Sequence[tuple[str, Any, Any]]) -> tuple[
 
 
 def _break(reason: Any) -> Break:
-    """The reason in one line, at the innermost line of the user's own."""
+    """The reason in one line, at the user's innermost line."""
     frames = list(getattr(reason, "user_stack", None) or ())
     own = [f for f in frames if kind_of(f.filename) == USER] or frames
     text = _first_line(getattr(reason, "reason", reason))

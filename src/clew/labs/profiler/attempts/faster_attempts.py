@@ -1,8 +1,8 @@
 """`--try`: times the user's step against the step with one change, alternating, on a snapshot.
 
-Each change that makes sense for the program is timed in rounds (see `rounds.py`), what it computes
-is held against what the program computes (`agreement.py`), and both become an `Attempt`. It is the
-cheapest ones first, within one time limit; whatever fails is an answer too, in one line.
+Each change that makes sense for the program is timed in rounds (see `paired_rounds.py`), its results
+are compared with the program's (`same_results.py`), and both become an `Attempt`. The cheapest
+come first, within one time limit; a failure is a result too, in one line.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from clew.records.facts.document_facts import AttemptFact
 from clew.records.tried_changes import COMPILE, NO_GRADIENTS, Attempt
 
 TIME_LIMIT = 60.0  # seconds in all
-FOR_COMPILING = 0.4  # of the time that is kept for torch.compile, which comes last and takes longest
-HOPELESS = 4.0  # times slower, seen in every one of a few steps: not timed further
-COMPARING = 8  # steps that comparing what is computed takes, about
+FOR_COMPILING = 0.4  # share of the time reserved for torch.compile, which comes last and takes longest
+HOPELESS = 4.0  # times slower in each of a few steps: not timed further
+COMPARING = 8  # steps that comparing the results takes, roughly
 SHAPES = 3  # batches of different shapes that are compiled for before timing
 NO_TIME = "no time left: --try-limit {limit:.0f}"
 SEVERAL = "training is spread over several processes"
@@ -60,10 +60,10 @@ def try_faster(
     threads: bool = True,
     now: Callable[[], float] = perf_counter,
 ) -> list[Attempt]:
-    """All changes that make sense, one after the other; each is recorded as soon as it is there.
+    """Try all changes that make sense, one after the other; each is recorded as soon as it is done.
 
-    `evaluation`: the program was seen to evaluate with gradients. `threads` False leaves their number
-    alone, which a process that trains on afterwards would feel.
+    `evaluation`: the program was seen evaluating with gradients. `threads` False leaves their number
+    alone, since a change would affect a process that continues to train.
     """
     trial = _Trial(record, progress, time_limit, now() + time_limit, now)
     try:
@@ -95,15 +95,15 @@ class _Trial:
     until: float
     now: Callable[[], float]
     attempts: list[Attempt] = field(default_factory=list)
-    _kept: float = 0.0  # seconds that are kept for later
+    _kept: float = 0.0  # seconds reserved for later
 
     def prepare(self, snapshot: Trainee) -> None:
-        """How long a step takes, and what it computes."""
+        """Measure how long a step takes, and what it computes."""
         self._snapshot = snapshot
         self._own = as_it_is(snapshot.subject)
         self._batches: Sequence[StepBatch] = snapshot.subject.batches
         self._tell("the unchanged step", 0, 1)
-        snapshot.half(self._own, self._batches, 1, warm=False)  # the first one of a process is slow
+        snapshot.half(self._own, self._batches, 1, warm=False)  # the first step of a process is slow
         self._seconds = snapshot.half(self._own, self._batches, 1, warm=False)
         self._steps = steps_of_half(self._seconds)
         self._comparison = ResultComparison(snapshot, self._own)
@@ -183,7 +183,7 @@ class _Trial:
         )
 
     def _warm_up(self, way: StepWay) -> float:
-        """Seconds that compiling takes: for the shapes that come, and once more if they change."""
+        """Seconds that compiling takes: for the first shapes, and once more if they change."""
         shapes: dict[Any, StepBatch] = {}
         for batch in self._batches:
             shapes.setdefault(tuple(t.shape for t in batch.tensors()), batch)
@@ -193,7 +193,7 @@ class _Trial:
         return max(self.now() - began - 2 * self._seconds * len(shapes), 0.0)
 
     def _agreement(self, way: StepWay, once: float) -> tuple[dict[str, float], bool | None, dict[str, Any]]:
-        """In another mode than it was timed in, it is compiled once more."""
+        """It is compiled once more if it runs in another mode than it was timed in."""
         if self._comparison.note and once > self._left:
             return {}, None, {"compared": NOT_COMPARED}
         return (*self._comparison.of(way), self._note())
@@ -201,7 +201,7 @@ class _Trial:
     # -- timing --
 
     def _far_slower(self, way: StepWay) -> Attempt | None:
-        """Bfloat16 on a processor without it takes twenty times as long: rounds of that are for nobody."""
+        """Bfloat16 on a CPU without it takes twenty times as long: rounds of that are pointless."""
         fastest = float("inf")
         for _ in range(3):
             fastest = min(fastest, self._snapshot.half(way, self._batches, 1, warm=False))
@@ -237,7 +237,7 @@ class _Trial:
 
     @property
     def _left(self) -> float:
-        """Seconds for what is tried now."""
+        """Seconds left for the current attempt."""
         return self.until - self._kept - self.now()
 
     def _tell(self, name: str, number: int, count: int, done: float = 0.0) -> None:
@@ -262,14 +262,14 @@ def measured(pairs: Pairs) -> Attempt:
 
 
 def _said(error: BaseException) -> str:
-    """In one line, with what it is about where the first line only announces it."""
+    """In one line, including the subject if the first line only announces it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
     return (f"{type(error).__name__}: {first}" if first else type(error).__name__)[:240]
 
 
 def evaluation_halves(trainee: Trainee, now: Callable[[], float]) -> tuple[Half, Half]:
-    """Forwards of one batch, as a graph is kept for them and as it is not."""
+    """Forwards of one batch, with and without a graph."""
     calls = model_calls(trainee, trainee.subject.batch())
     if not calls:
         raise CannotJudge("the step calls no model")

@@ -1,6 +1,6 @@
 """Times two variants in alternation, so that noise on the machine affects both.
 
-The halves of a round follow each other closely, in changing order (ABBA), and rounds are compared
+The halves of a round follow each other closely, in alternating order (ABBA), and rounds are compared
 with each other only through the ratio of their halves. A gain is clear if it is larger than the
 noise of these ratios and nearly every round shows it.
 """
@@ -12,25 +12,25 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-LEAST_ROUNDS = 5  # fewer say nothing about noise
+LEAST_ROUNDS = 5  # fewer can't show the noise
 MOST_ROUNDS = 15
-LEAST_GAIN = 0.05  # share of the step's time below which nothing is said
+LEAST_GAIN = 0.05  # share of the step's time below which a gain is not reported
 HALF = 0.04  # seconds that a half should take: long against the clock and a scheduler's slice
 MOST_STEPS = 20  # of a half
 MEDIAN_ERROR = 1.2533  # standard error of a median, in standard deviations of the mean
 FROM_MAD = 1.4826  # standard deviation, in median absolute deviations
 CERTAIN = 3.0  # standard errors
 EARLY = (
-    1.5  # times the noise that a gain must have to end the rounds: looking often finds something by chance
+    1.5  # a gain must exceed this multiple of the noise to end the rounds: repeated tests succeed by chance
 )
 ODD_ONES = 8  # one round in so many may say the opposite
 
-Half = Callable[[int], float]  # makes so many steps, gives the seconds of a middling one
+Half = Callable[[int], float]  # runs this many steps, returns the seconds of the median one
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """What came of timing two ways in turn."""
+    """The result of timing two variants in alternation."""
 
     before: tuple[float, ...]  # seconds per step, by round
     after: tuple[float, ...]
@@ -41,19 +41,19 @@ class Pairs:
 
     @property
     def gain(self) -> float:
-        """Share of the time that the second way saves."""
+        """Share of the time that the second variant saves."""
         return 1.0 - statistics.median(self.ratios) if self.ratios else 0.0
 
     @property
     def noise(self) -> float:
-        """How far off the gain may be."""
+        """The uncertainty of the gain."""
         if len(self.ratios) < LEAST_ROUNDS:
             return math.inf
         return CERTAIN * MEDIAN_ERROR * FROM_MAD * _deviation(self.ratios) / math.sqrt(len(self.ratios))
 
     @property
     def clear(self) -> bool:
-        """Whether the second way is faster, or slower, beyond noise and by enough to speak of."""
+        """Whether the second variant is faster, or slower, beyond noise and by a relevant amount."""
         gain, ratios = self.gain, self.ratios
         if len(ratios) < LEAST_ROUNDS or abs(gain) < LEAST_GAIN or abs(gain) <= self.noise:
             return False
@@ -62,7 +62,7 @@ class Pairs:
 
 
 def _settled(pairs: Pairs) -> bool:
-    """Whether more rounds would hardly change the answer."""
+    """Whether more rounds are unlikely to change the answer."""
     plainly = pairs.clear and abs(pairs.gain) > EARLY * pairs.noise
     return plainly or abs(pairs.gain) + pairs.noise < LEAST_GAIN
 
@@ -73,7 +73,7 @@ def _deviation(values: Sequence[float]) -> float:
 
 
 def spread(values: Sequence[float]) -> float:
-    """Half of the middle half."""
+    """Half of the interquartile range."""
     if len(values) < 2:
         return 0.0
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -81,7 +81,7 @@ def spread(values: Sequence[float]) -> float:
 
 
 def steps_of_half(seconds: float) -> int:
-    """How many steps of so many seconds make a half."""
+    """How many steps of this duration make up a half."""
     return max(1, min(MOST_STEPS, round(HALF / max(seconds, 1e-9))))
 
 
@@ -93,7 +93,7 @@ def in_turn(
     go_on: Callable[[int], bool] = lambda _: True,
     rounds: int = MOST_ROUNDS,
 ) -> Pairs:
-    """Rounds of both, until the answer is plain, `go_on(rounds done)` is against it or there are enough."""
+    """Rounds of both, until the answer is clear, `go_on(rounds done)` is False or there are enough."""
     taken: tuple[list[float], list[float]] = ([], [])
     while len(taken[0]) < rounds and go_on(len(taken[0])):
         order = (0, 1) if len(taken[0]) % 2 == 0 else (1, 0)

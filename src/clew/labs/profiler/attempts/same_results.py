@@ -1,7 +1,7 @@
 """Do two variants of a step compute the same? Compares outputs, loss, gradients and update.
 
 Rounding alone makes a difference, and a deep network magnifies it. How much is measured: the step
-as it is, with every parameter moved by its last bit. What is within reach of that counts as the same.
+as it is, with every parameter moved by its last bit. A difference of that order counts as the same.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from clew.labs.snapshot.step_batch import StepBatch
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
 LAST_BIT = 2.0**-23  # of a float32, relative
-REACH = 20.0  # times the difference that the last bit makes
-ALWAYS_SAME = 1e-5  # relative differences below this are rounding, whatever the network
+REACH = 20.0  # times the difference caused by the last bit
+ALWAYS_SAME = 1e-5  # relative differences below this are rounding in any network
 
 
 IN_EVALUATION = "compared in evaluation mode, because the step uses random numbers"
@@ -29,14 +29,14 @@ NOT_COMPARED = "not compared, because the step uses random numbers"
 
 
 class ResultComparison:
-    """The step as it is, and how much of a difference rounding makes to it: others are held against it."""
+    """The step as it is, and how much rounding changes it: the reference for other variants."""
 
     def __init__(self, trainee: Trainee, way: StepWay) -> None:
         self._trainee, self._batch = trainee, trainee.subject.batch()
         self.note = ""
         self._evaluating = False
         self._base = self._computed(way)
-        if self._random(way):  # what dropout hides in one way, another way need not hide
+        if self._random(way):  # what dropout hides in one variant, another may show
             self._evaluating, self.note = True, IN_EVALUATION
             self._base = self._computed(way)
             if self._random(way):
@@ -44,7 +44,7 @@ class ResultComparison:
         self._floor = differences(self._base, self._computed(way, jitter=True))
 
     def of(self, way: StepWay) -> tuple[dict[str, float], bool | None]:
-        """How far another way is off, and whether that is rounding."""
+        """How far another variant is off, and whether that is rounding."""
         if self.note == NOT_COMPARED:
             return {}, None
         found = differences(self._base, self._computed(way))
@@ -77,7 +77,7 @@ def evaluating(models: Sequence[nn.Module]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Computed:
-    """What one step gave."""
+    """The results of one step."""
 
     outputs: list[Tensor]
     loss: Tensor
@@ -88,7 +88,7 @@ class Computed:
 def computed(
     trainee: Trainee, way: StepWay, batch: StepBatch, *, jitter: bool = False, seed: int = 0
 ) -> Computed:
-    """One step from the first state on; `jitter` moves every parameter by its last bit before."""
+    """One step from the initial state; `jitter` moves every parameter by its last bit first."""
     calls = model_calls(trainee, batch)
     with way.around():
         trainee.start(way, seed)
@@ -108,7 +108,7 @@ def computed(
 
 
 def differences(one: Computed, other: Computed) -> dict[str, float]:
-    """Relative, of each kind; kinds that do not pair up are left out."""
+    """Relative differences of each kind; kinds that don't match up are left out."""
     found = {
         "output": _apart(one.outputs, other.outputs),
         "loss": _apart([one.loss], [other.loss]),
@@ -119,19 +119,19 @@ def differences(one: Computed, other: Computed) -> dict[str, float]:
 
 
 def only_rounding(found: dict[str, float], floor: dict[str, float]) -> bool:
-    """Whether differences are what the last bit makes, up to a factor."""
+    """Whether the differences are those of the last bit, up to a factor."""
     return all(value <= max(ALWAYS_SAME, REACH * floor.get(name, 0.0)) for name, value in found.items())
 
 
 def model_calls(trainee: Trainee, batch: StepBatch) -> list[tuple[str, Any, Any]]:
-    """What the outermost models are given in this step."""
+    """The arguments of the outermost models in this step."""
     trainee.start(StepWay())
     seen = trainee.snapshot.observe(batch)
     return [(name, _cut(args), _cut(kwargs)) for name, args, kwargs in seen.inputs]
 
 
 def _cut(tree: Any) -> Any:
-    """Without graphs: a model may be given what another one made."""
+    """Without graphs: one model's output may be another's input."""
     return map_tensors(tree, lambda tensor: tensor.detach())
 
 

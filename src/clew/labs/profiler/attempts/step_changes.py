@@ -27,7 +27,7 @@ CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
 
 @dataclass(frozen=True)
 class StepChange:
-    """One thing to be changed; `way` makes the step with it."""
+    """One thing to change; `way` builds the step with it."""
 
     name: str
     setting: str
@@ -37,7 +37,7 @@ class StepChange:
 
 
 def changes(subject: Subject, *, threads: bool = True) -> Iterator[StepChange]:
-    """Those that make sense, the cheapest first."""
+    """The changes that make sense, the cheapest first."""
     if keeps_gradients(subject):
         setting = "optimizer.zero_grad(set_to_none=True)"
         yield StepChange(SET_TO_NONE, setting, lambda own: replace(own, set_to_none=True))
@@ -54,12 +54,12 @@ def changes(subject: Subject, *, threads: bool = True) -> Iterator[StepChange]:
 
 
 def as_it_is(subject: Subject) -> StepWay:
-    """The program's own way."""
+    """The program's own variant."""
     return StepWay(set_to_none=not keeps_gradients(subject))
 
 
 def keeps_gradients(subject: Subject) -> bool:
-    """Whether the file that trains says `zero_grad(set_to_none=False)`."""
+    """Whether the training file calls `zero_grad(set_to_none=False)`."""
     file = subject.line[0]
     lines = linecache.getlines(file) if file else []
     return any("zero_grad(" in line and "set_to_none=False" in line.replace(" ", "") for line in lines)
@@ -77,7 +77,7 @@ def _of_optimizers(subject: Subject) -> Iterator[StepChange]:
 
 
 def _would_take(optimizer: Optimizer, flag: str) -> bool:
-    """Knows the flag, and neither it nor the faster one is set."""
+    """Accepts the flag, and neither it nor a faster one is set."""
     groups = optimizer.param_groups
     known = all(flag in group for group in groups)
     fast = any(group.get(name) for group in groups for name in {flag, FUSED})
@@ -122,7 +122,7 @@ def _last(tensor: Tensor) -> Tensor:
 
 @contextlib.contextmanager
 def _relaid(models: list[nn.Module]) -> Iterator[None]:
-    """The same values in another order of memory; afterwards the same memory as before."""
+    """The same values in another memory layout; the original memory is restored afterwards."""
     found = {id(t): t for m in models for t in (*m.parameters(), *m.buffers()) if t.dim() == 4}
     held = [(t, t.data) for t in found.values()]
     try:
@@ -160,7 +160,7 @@ def _of_threads(subject: Subject) -> Iterator[StepChange]:
 
 
 def usable_cores() -> int:
-    """Those that this process may use, hyper-threads counted once."""
+    """The cores this process may use, counting hyper-threads once."""
     import psutil
 
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

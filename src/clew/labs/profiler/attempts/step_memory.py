@@ -20,15 +20,15 @@ LIMIT, USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.cur
 
 @dataclass(frozen=True)
 class StepPeak:
-    """Bytes at the height of a step."""
+    """Bytes at the peak of a step."""
 
     tensors: int = 0  # all of them
-    activations: int = 0  # of them, what goes with the size of the batch and is gone after the step
+    activations: int = 0  # of them, what scales with the batch and is freed after the step
     process: int = 0
 
 
 def memory_of_step(trainee: Trainee, way: StepWay, batch: StepBatch) -> StepPeak:
-    """One step to make gradients and optimizer state, then one that is looked at."""
+    """One step to create gradients and optimizer state, then one that is measured."""
     optimizers = trainee.start(way)
     trainee.step(batch, way, optimizers)
     settled = _bytes([*_kept(trainee, optimizers), *batch.tensors()])
@@ -55,12 +55,12 @@ def _after_forward(trainee: Trainee, batch: StepBatch) -> int:
     """Of the process while the activations wait for the backward."""
     loss = trainee.snapshot.loss(batch)
     held = _process()
-    loss.backward()  # and not just dropped: a graph of many nodes is freed as in training
+    loss.backward()  # not just released: a graph of many nodes is freed as in training
     return held
 
 
 def _height(profiler: Any) -> int:
-    """The most that was allocated above what was there at first."""
+    """The largest allocation above the starting level."""
     results = profiler.profiler.kineto_results
     found = [(e.start_ns(), e.nbytes()) for e in results.events() if e.name() == "[memory]"]
     now = most = 0
@@ -95,7 +95,7 @@ def _process() -> int:
 
 
 def available() -> float:
-    """Bytes that a step may still take, by the machine and by the limit of a container."""
+    """Bytes that a step may still use, given the machine and the container's limit."""
     import psutil
 
     free = float(psutil.virtual_memory().available)

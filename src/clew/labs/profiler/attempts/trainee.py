@@ -1,7 +1,7 @@
 """The user's whole training step on a snapshot, run repeatedly in different variants.
 
 Inside a snapshot of the subject (see `step_snapshot.py`): parameters, buffers, optimizers and random
-generators start from the same state in every half that is timed, and are put back at the end.
+generators start from the same state in every timed half, and are restored at the end.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.step_snapshot import StepSnapshot, TrainingState, cloned_optimizer
 from clew.labs.snapshot.subject import Subject
 
-SLOW = 0.5  # seconds of a step from which none is made just to warm up
+SLOW = 0.5  # seconds of a step from which there is no warm-up step
 
 Around = Callable[[], AbstractContextManager[Any]]
 
 
 def as_given(batch: StepBatch) -> StepBatch:
-    """The batch as it is."""
+    """The batch unchanged."""
     return batch
 
 
 def unchanged(optimizer: Optimizer) -> None:
-    """The optimizer as it is."""
+    """The optimizer unchanged."""
 
 
 @dataclass(frozen=True)
 class StepWay:
-    """One way of making the step: what is different from the program's own."""
+    """One variant of the step: how it differs from the program's own."""
 
-    change: Callable[[Optimizer], None] = unchanged  # made to a clone of each optimizer
+    change: Callable[[Optimizer], None] = unchanged  # applied to a clone of each optimizer
     around: Around = contextlib.nullcontext  # a stretch of steps
     within: Around = contextlib.nullcontext  # from the batch to the loss of one step
     feed: Callable[[StepBatch], StepBatch] = as_given
@@ -49,7 +49,7 @@ class StepWay:
 
 @dataclass
 class Trainee:
-    """The program in a snapshot: makes steps in some way."""
+    """The program in a snapshot: runs steps in any variant."""
 
     subject: Subject
     snapshot: StepSnapshot
@@ -62,7 +62,7 @@ class Trainee:
         self._parameters = self.subject.parameters()
 
     def start(self, way: StepWay, seed: int = 0) -> list[Optimizer]:
-        """All as before the first step; clones of the optimizers to go on with."""
+        """Reset to the state before the first step; returns clones of the optimizers."""
         self._base.put()
         for tensor, _ in self._base.tensors:
             tensor.grad = None
@@ -73,7 +73,7 @@ class Trainee:
         return clones
 
     def step(self, batch: StepBatch, way: StepWay, optimizers: Sequence[Optimizer]) -> Tensor:
-        """From clearing the gradients to the update; gives the loss."""
+        """From clearing the gradients to the update; returns the loss."""
 
         def closure() -> Tensor:
             for optimizer in optimizers:
@@ -94,7 +94,7 @@ class Trainee:
         return loss
 
     def half(self, way: StepWay, batches: Sequence[StepBatch], steps: int, *, warm: bool = True) -> float:
-        """Seconds of a middling step among so many, from the first state on."""
+        """Seconds of the median step among this many, from the initial state."""
         with way.around():
             optimizers = self.start(way)
             if warm:
@@ -109,7 +109,7 @@ class Trainee:
 
 @contextlib.contextmanager
 def trainee(subject: Subject) -> Iterator[Trainee]:
-    """Everything that is tried happens in here; afterwards nothing has happened."""
+    """A context for everything that is tried; all state is restored afterwards."""
     subject.need_step()
     subject.batch()
     with subject.snapshot() as snapshot:

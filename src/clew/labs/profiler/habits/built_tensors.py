@@ -21,8 +21,8 @@ from clew.hooks.steps.watcher import Watcher
 from clew.records.facts.profile_facts import BuiltTensorsFact
 
 FUNCTIONS = ("tensor", "as_tensor")
-SMALL = 64  # elements up to which a list is as good as anything
-MOST_LINES = 64  # that are told apart
+SMALL = 64  # elements up to which a list is fine
+MOST_LINES = 64  # lines that are tracked separately
 DEEPEST = 4  # lists inside lists
 
 
@@ -38,7 +38,7 @@ class BuildingLine:
 
 
 class BuiltTensors:
-    """Times every call that is given a list, and once for each line the same from an array."""
+    """Times every call on a list, and once per line the same call on an array."""
 
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self._watcher = watcher
@@ -83,7 +83,7 @@ class BuiltTensors:
             line.faster = min(_from_array(given, result) for _ in range(2))
 
     def facts(self, steps: int) -> list[BuiltTensorsFact]:
-        """Per step; the line that costs most first."""
+        """Per step; the most expensive line first."""
         ordered = sorted(self._lines.items(), key=lambda item: -item[1].seconds)
         return [
             BuiltTensorsFact(
@@ -101,7 +101,7 @@ class BuiltTensors:
 
 
 def made_of(given: Any) -> str | None:
-    """`arrays` or `numbers`, looking at the first ones; None for anything else."""
+    """`arrays` or `numbers`, based on the first items; None for anything else."""
     for _ in range(DEEPEST):
         if not given:
             return None
@@ -117,7 +117,7 @@ def made_of(given: Any) -> str | None:
 
 
 def _from_array(given: Any, result: Tensor) -> float:
-    """Seconds for the same from one array: stacked first, or kept as a tensor."""
+    """Seconds for the same data from one array: stacked first, or kept as a tensor."""
     began = perf_counter()
     if made_of(given) == "arrays":
         torch.from_numpy(np.asarray(given)).to(result.dtype)

@@ -1,6 +1,6 @@
 """How datasets store their data: as Python lists of numbers, or as arrays wider than the network needs.
 
-Looked at from outside: no sample is drawn and no code of the dataset runs.
+Inspected from outside: no sample is read and none of the dataset's code runs.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from torch import Tensor
 from clew.hooks.collect_loop.dataset_contents import innermost
 from clew.records.facts.profile_facts import KeptDataFact
 
-MANY = 256  # items from which on a list is data and not a setting
-TRIED = 8  # items that are made into tensors to see how long that takes
-LARGE = 1 << 16  # elements from which on an array's width matters
+MANY = 256  # items from which a list is data, not a setting
+TRIED = 8  # items that are turned into tensors to time it
+LARGE = 1 << 16  # elements from which an array's dtype matters
 
 
 def kept_data(loaders: Mapping[int, weakref.ref[Any]]) -> list[KeptDataFact]:
@@ -45,7 +45,7 @@ def _entries(dataset: Any) -> Iterator[KeptDataFact]:
 
 
 def _list(name: str, value: list[Any]) -> Iterator[KeptDataFact]:
-    """A list of lists of numbers; one of single numbers is no worse than an array of them."""
+    """A list of lists of numbers; a flat list of numbers is no worse than an array."""
     items = [value[n * (len(value) - 1) // (TRIED - 1)] for n in range(TRIED)]
     if not all(_is_numbers(item) for item in items):
         return

@@ -23,9 +23,9 @@ from clew.hooks.steps.watcher import Watcher
 from clew.measure.nested_tensors import instances_in
 from clew.records.facts.profile_facts import LoadingFact
 
-LOOKED_AT = 1 << 22  # elements of a batch whose range is looked at
-COPIED = 1 << 26  # bytes that are moved to see how long moving takes
-WORTH_MOVING = 1 << 20  # bytes of a batch from which on that is of interest
+LOOKED_AT = 1 << 22  # elements of a batch whose range is measured
+COPIED = 1 << 26  # bytes that are moved to time the transfer
+WORTH_MOVING = 1 << 20  # bytes of a batch from which that matters
 NARROWER = (("uint8", 0, 255), ("int16", -(2**15), 2**15 - 1), ("int32", -(2**31), 2**31 - 1))
 
 
@@ -35,15 +35,15 @@ class Delivery:
 
     calls: int = 0
     seconds: float = 0.0
-    cpu: float = 0.0  # of the training thread meanwhile
+    cpu: float = 0.0  # of the training thread in the meantime
     samples: int = 0
     parts: list[dict[str, Any]] = field(default_factory=list)  # of one batch
     move: float = 0.0  # seconds to get its bytes into another process
-    narrow_move: float = 0.0  # and if it were as narrow as it could be
+    narrow_move: float = 0.0  # and if it had the narrowest possible dtype
 
 
 class Deliveries:
-    """Follows the loaders' iterators."""
+    """Observes the loaders' iterators."""
 
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self._watcher = watcher
@@ -68,12 +68,12 @@ class Deliveries:
 
             return wrapper
 
-        # Not `__next__`, which the seams wrap: wrappers must come off in the order they came on.
+        # Not `__next__`, which the seams wrap: wrappers must be removed in reverse order.
         for kind in (_SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter):
             patches.wrap(kind, "_next_data", wrap)
 
     def watch_starts(self, patches: Patches) -> None:
-        """All the time: how long it takes to begin an epoch, as workers may have to be started."""
+        """All the time: how long an epoch takes to begin, as workers may have to be started."""
         watcher, started = self._watcher, self._began
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,7 +93,7 @@ class Deliveries:
         self._unsettled.append((weakref.ref(loader), seconds))
 
     def settle(self) -> None:
-        """Give starts to their loaders, which get their numbers only after they have started."""
+        """Assign starts to their loaders, which get their numbers only after they have started."""
         numbers = {id(ref()): number for number, ref in self._watcher.feeding.objects.items()}
         waiting, self._unsettled = self._unsettled, []
         for reference, seconds in waiting:
@@ -119,7 +119,7 @@ class Deliveries:
             describe(delivery, batch, moved=workers > 0)
 
     def facts(self, steps: int) -> Iterator[LoadingFact]:
-        """One for each loader that was seen at work, or started."""
+        """One for each loader that was seen delivering or starting."""
         self.settle()
         for number in sorted({*self._by_loader, *self._starts}):
             delivery = self._by_loader.get(number, Delivery())
@@ -139,7 +139,7 @@ class Deliveries:
 
 
 def describe(delivery: Delivery, batch: Any, *, moved: bool) -> None:
-    """Types and sizes of a batch, and how long it takes to move one of its size."""
+    """Dtypes and sizes of a batch, and how long it takes to move one of its size."""
     found = instances_in(batch, (Tensor, np.ndarray))
     delivery.parts = [part(array) for array in found[:16]]
     delivery.samples = next((int(a.shape[0]) for a in found if a.ndim), 0)
@@ -152,7 +152,7 @@ def describe(delivery: Delivery, batch: Any, *, moved: bool) -> None:
 
 
 def part(array: Tensor | np.ndarray[Any, Any]) -> dict[str, Any]:
-    """One tensor of a batch; `fits`: the narrowest type that holds the same values, or close to."""
+    """One tensor of a batch; `fits`: the narrowest dtype that represents the same values, or nearly."""
     dtype = str(array.dtype).removeprefix("torch.")
     fits = narrowest(array, dtype)
     width = {"uint8": 1, "int16": 2, "int32": 4, "float32": 4}.get(fits, 0)
@@ -167,7 +167,7 @@ def part(array: Tensor | np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def narrowest(array: Tensor | np.ndarray[Any, Any], dtype: str) -> str:
-    """A narrower type that these values fit into; the type itself if there is none."""
+    """A narrower dtype that represents these values; the dtype itself if there is none."""
     if dtype == "float64":
         return "float32"
     if dtype not in ("int64", "int32", "int16"):
@@ -181,7 +181,7 @@ def narrowest(array: Tensor | np.ndarray[Any, Any], dtype: str) -> str:
 
 
 def moving(size: int, pickled: bool) -> float:
-    """Seconds to hand so many bytes to another process: through shared memory, or pickled."""
+    """Seconds to send this many bytes to another process: through shared memory, or pickled."""
     looked_at = max(min(size, COPIED), 1)
     source = torch.zeros(looked_at, dtype=torch.uint8)
     seconds = []

@@ -29,7 +29,7 @@ class GraphSection:
     file: str | None
     line: int | None
     began: float
-    wanted: bool = False  # something asked for gradients
+    wanted: bool = False  # gradients were requested
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Total:
 
 
 class GraphsInEvaluation:
-    """Told of forwards with gradients and of backwards, all through the run."""
+    """Called at forwards with gradients and at backwards, throughout the run."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -68,7 +68,7 @@ class GraphsInEvaluation:
             self._open[root.index] = GraphSection(*user_line(), perf_counter())
 
     def backward(self, loss: Tensor | None) -> None:
-        """Whatever was evaluated since the last forward in training mode may be what this is for."""
+        """Anything evaluated since the last forward in training mode may be for this backward."""
         for section in self._open.values():
             section.wanted = True
 

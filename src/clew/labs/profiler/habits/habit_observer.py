@@ -1,7 +1,7 @@
 """Observes what costs a program time besides computing: loading, building tensors, evaluating.
 
-One `Observer` looks on while a run is profiled. Evaluations are followed all the time, the rest in the
-windows only (`start`, `stop`). `finish` writes what was seen as facts, before the `profile` fact, and the
+One `Observer` is active while a run is profiled. Evaluations are tracked all the time, the rest in the
+windows only (`start`, `stop`). `finish` writes the results as facts, before the `profile` fact, and the
 checks in `checks/speed` judge it.
 """
 
@@ -24,7 +24,7 @@ PROBE = "observing"
 
 
 class Observer:
-    """Told when a window begins and ends; no method raises."""
+    """Called when a window begins and ends; no method raises."""
 
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self._watcher = watcher
@@ -60,13 +60,13 @@ class Observer:
             return
         self._began, self._began_at = self._watcher.step, perf_counter()
         self._deliveries.watch(self._patches)
-        if not self._watcher.models.compile_used:  # dynamo would compile anew
+        if not self._watcher.models.compile_used:  # dynamo would recompile
             self._built.watch(self._patches)
         if self._kept is None:
             self._kept = kept_data(self._watcher.feeding.objects)
 
     def _stop(self) -> None:
-        """It is over: nothing of ours is left in torch."""
+        """The window is over: remove all wrappers from torch."""
         self._patches.remove()
         if self._began is not None:
             self._steps += self._watcher.step - self._began
@@ -75,7 +75,7 @@ class Observer:
             self._began = None
 
     def _finish(self) -> None:
-        """The run is over: write down what was seen."""
+        """The run is over: write what was observed."""
         self._stop()
         self._whole_run.remove()
         if self._listener in self._watcher.observers:

@@ -17,7 +17,7 @@ FORWARD_PHASE, BACKWARD_PHASE, OUTSIDE = "forward", "backward", "outside"
 
 @dataclass
 class Allocation:
-    """A piece of memory and the time that it lived, in seconds of the step."""
+    """A piece of memory and its lifetime, in seconds of the step."""
 
     address: int
     size: int
@@ -38,10 +38,10 @@ class ForwardSpan:
 
 @dataclass
 class AllocationTrace:
-    """One step: what was allocated in it, what of before it was freed, and the ranges it went through."""
+    """One step: its allocations, the earlier memory it freed, and the ranges it passed through."""
 
     born: list[Allocation] = field(default_factory=list)
-    freed: list[tuple[int, int, float]] = field(default_factory=list)  # of before: address, size, when
+    freed: list[tuple[int, int, float]] = field(default_factory=list)  # of before: address, size, time
     modules: list[ForwardSpan] = field(default_factory=list)
     backwards: list[ForwardSpan] = field(default_factory=list)
     clearings: list[float] = field(default_factory=list)  # when an optimizer's zero_grad returned
@@ -58,7 +58,7 @@ class _Happening:
 
 
 def read_trace(tree: Iterable[Any], device: str) -> AllocationTrace:
-    """From torch's tree of events; only memory of this type of device counts."""
+    """From torch's tree of events; only memory of this device type counts."""
     trace = AllocationTrace()
     happenings: list[_Happening] = []
     nodes = list(tree)
@@ -79,7 +79,7 @@ def read_trace(tree: Iterable[Any], device: str) -> AllocationTrace:
 
 
 def _walk(nodes: list[Any]) -> Iterator[tuple[Any, str, str]]:
-    """Every event but those of Clew's own work, with the module and the phase that it happened in."""
+    """Every event except Clew's own, with its module and phase."""
     waiting = [(node, "", OUTSIDE) for node in reversed(nodes)]
     while waiting:
         node, scope, phase = waiting.pop()
@@ -104,7 +104,7 @@ def _note_range(trace: AllocationTrace, node: Any, began: float, ended: float) -
 
 
 def _pair(trace: AllocationTrace, happenings: list[_Happening]) -> None:
-    """Frees end what was allocated at their address; those of older memory are kept apart."""
+    """A free ends the allocation at its address; frees of earlier memory are kept separate."""
     alive: dict[int, Allocation] = {}
     for one in happenings:
         if one.size > 0:

@@ -1,7 +1,7 @@
 """Finds which of a program's objects grow, what they keep references to, and which ones to blame.
 
-Three surveys are compared. What grew in both intervals at about the same rate is looked into. Tensors
-with their graphs are always worth a word; anything else only if its bytes are what the process grows by,
+Three surveys are compared. What grew in both intervals at about the same rate is examined. Tensors
+with their graphs are always reported; anything else only if its bytes match the growth of the process,
 and if nothing bounds it: a deque with a length, a list that is cut, a cache that fills up to the size of
 the data.
 """
@@ -23,9 +23,9 @@ from clew.labs.profiler.memory.source_mentions import Mentions, calls_of, mentio
 
 LEAST_RATE = 0.1  # items, or nodes of a graph, in each step
 ALIKE = 0.4  # of the faster interval's rate, that the slower one must have
-LAST = 8  # items that are looked at
+LAST = 8  # items that are examined
 NODE = 400  # bytes of a node of a graph whose tensors have been freed, about
-EXPLAINS = 0.25  # of the process's growth, to be named for it without graphs
+EXPLAINS = 0.25  # share of the process's growth that makes an owner without graphs worth naming
 MOST_FILES = 40
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _REGISTERING = (
@@ -45,7 +45,7 @@ class Owner:
     container: str  # "list", "dict", "tensor", "forward hooks"
     kind: str  # GRAPH, TENSOR or PYTHON
     rate: float  # items or nodes a step
-    size: float  # bytes a step, of what can be seen
+    size: float  # bytes a step, as far as visible
     file: str | None = None
     line: int | None = None
 
@@ -68,14 +68,14 @@ class _Growing:
 
 @dataclass(frozen=True)
 class Blame:
-    """Who it is, if anybody; `harmless`: what grows is a buffer or a cache that will be full one day."""
+    """The owner, if any; `harmless`: what grows is a buffer or a cache that will fill up."""
 
     owner: Owner | None = None
     harmless: bool = False
 
 
 def owner_of_growth(surveys: Sequence[ObjectSurvey], slope: float | None, lengths: Sequence[int]) -> Blame:
-    """The one to blame; `slope` is the process's, if that is clear, `lengths` those of the datasets."""
+    """The one to blame; `slope` is the process's, if clear, `lengths` are those of the datasets."""
     owners, harmless = [], False
     for one in grown(surveys):
         owner, bounded = _judged(one, lengths, surveys[-1].files[:MOST_FILES])
@@ -90,12 +90,12 @@ def owner_of_growth(surveys: Sequence[ObjectSurvey], slope: float | None, length
 
 
 def _order(owner: Owner) -> tuple[Any, ...]:
-    """Graphs first; containers before what is computed from them; those with a line; the largest."""
+    """Graphs first; containers before values computed from them; those with a line; the largest."""
     return owner.kind != GRAPH, owner.container == "tensor", owner.line is None, -owner.size
 
 
 def grown(surveys: Sequence[ObjectSurvey]) -> list[_Growing]:
-    """What was there each time, and larger each time by as much for a step."""
+    """What existed in each survey and grew each time by about as much per step."""
     found = []
     for key, holder in surveys[-1].holders.items():
         before = [survey.holders.get(key) for survey in surveys]
@@ -104,7 +104,7 @@ def grown(surveys: Sequence[ObjectSurvey]) -> list[_Growing]:
         sizes = [one.size for one in before if one is not None]
         same = all(one is not None and one.identity == holder.identity for one in before)
         if not same and Tensor not in type(holder.value).__mro__:
-            continue  # another container under the same name: it is made anew
+            continue  # another container under the same name: it was re-created
         rates = [
             (after - before) / max(later.step - earlier.step, 1)
             for before, after, earlier, later in zip(sizes, sizes[1:], surveys, surveys[1:], strict=False)
@@ -115,7 +115,7 @@ def grown(surveys: Sequence[ObjectSurvey]) -> list[_Growing]:
 
 
 def _judged(one: _Growing, lengths: Sequence[int], files: Sequence[str]) -> tuple[Owner | None, bool]:
-    """Who it is, and whether something bounds it."""
+    """Who it is, and whether it is bounded."""
     holder = one.holder
     if Tensor in type(holder.value).__mro__:
         return _running_sum(one, files), False
@@ -129,7 +129,7 @@ def _judged(one: _Growing, lengths: Sequence[int], files: Sequence[str]) -> tupl
     file, line = _first(places, "added", holder)
     owner = Owner(_said(holder.name.text), container, kind, one.rate, size * one.rate, file, line)
     if container == "deque" and vars(deque)["maxlen"].__get__(holder.value) is not None:
-        return replace(owner, kind=PYTHON), True  # whatever it holds, it lets go of it
+        return replace(owner, kind=PYTHON), True  # it releases what it keeps
     return owner, found.limited or _bounded_by_data(one, container, lengths)
 
 
@@ -138,7 +138,7 @@ def _said(name: str) -> str:
 
 
 def _running_sum(one: _Growing, files: Sequence[str]) -> Owner | None:
-    """A tensor whose graph grows: only where the source adds to it, else it is a result of such a one."""
+    """A tensor whose graph grows: only if the source adds to it, else it is computed from such a sum."""
     found, places = places_of(one.holder, files)
     if not found.summed:
         return None
@@ -147,7 +147,7 @@ def _running_sum(one: _Growing, files: Sequence[str]) -> Owner | None:
 
 
 def _hooks(one: _Growing, attribute: str, files: Sequence[str]) -> Owner:
-    """A hook that is registered again and again."""
+    """A hook that is registered repeatedly."""
     file = line = None
     for path in files:
         lines = calls_of(path, _REGISTERING)
@@ -162,7 +162,7 @@ def _hooks(one: _Growing, attribute: str, files: Sequence[str]) -> Owner:
 
 
 def _held(value: Any) -> tuple[str, float]:
-    """Kind of the last items, and the bytes of one of them."""
+    """The kind of the last items, and the bytes of one of them."""
     tensors, size, items = [], 0.0, 0
     for item in _last_items(value):
         items += 1
@@ -187,7 +187,7 @@ def _last_items(value: Any) -> list[Any]:
 
 
 def _parts(item: Any, depth: int) -> Iterator[Any]:
-    """An item, or what is in it if it is a tuple, list or dict."""
+    """An item, or the contents of a tuple, list or dict."""
     kind = type(item)
     if depth and kind in (tuple, list, dict):
         for part in islice(item.values() if kind is dict else item, 16):
@@ -218,7 +218,7 @@ def _bytes(part: Any) -> float:
 
 
 def _bounded_by_data(one: _Growing, container: str, lengths: Sequence[int]) -> bool:
-    """A cache of samples: kept by a dataset, or by their keys, or several in each step; and not yet full."""
+    """A cache of samples that is not yet full: in a dataset, by their keys, or several per step."""
     owner, size = one.holder.name.owner, one.holder.size
     kind = type(owner)
     if owner is not None and _has(kind, "__getitem__") and _has(kind, "__len__"):
@@ -235,7 +235,7 @@ def _has(kind: type, method: str) -> bool:
 
 
 def places_of(holder: Holder, files: Sequence[str]) -> tuple[Mentions, list[tuple[str, Mentions]]]:
-    """What the user's files do with the name: the file that has the variable first."""
+    """What the user's files do with the name: the file with the variable first."""
     first = holder.name.file
     local = bool(holder.name.function) and "." not in holder.name.text
     listed = [first] if first is not None and local else [*([first] if first else []), *files]
@@ -249,7 +249,7 @@ def places_of(holder: Holder, files: Sequence[str]) -> tuple[Mentions, list[tupl
 
 
 def _first(places: list[tuple[str, Mentions]], which: str, holder: Holder) -> tuple[str | None, int | None]:
-    """The place at which it is added to; where there are none, the file alone."""
+    """The place where it is added to; if there is none, only the file."""
     pick: Callable[[Mentions], tuple[int, ...]] = lambda found: getattr(found, which)  # noqa: E731
     for file, found in places:
         if pick(found):

@@ -1,8 +1,8 @@
 """Does memory grow? Fits a robust line to the readings and compares its slope with their noise.
 
 Memory rises at the beginning of every run (allocators and caches fill up), in stairs (arenas), and
-falls back at times. Only what goes on rising, in the last part of the readings as in the one before,
-and by more than the readings scatter, is called growth.
+falls back at times. Only memory that keeps rising, in the last part of the readings as in the one before,
+and by more than the scatter of the readings, counts as growth.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-WARM_UP = 0.25  # of the readings, at least, in which everything fills up
+WARM_UP = 0.25  # share of the readings, at least, for the warm-up
 LEAST_READINGS = 16  # after it
-LEAST_RISE = 4 << 20  # bytes over all steps that are judged
-LEAST_SHARE = 0.005  # of the memory that there is, likewise
+LEAST_RISE = 4 << 20  # bytes over all judged steps
+LEAST_SHARE = 0.005  # the same, as a share of the memory
 THIRDS = 3
-FALLS_BACK = 0.5  # of the rise, from a height to any later reading, at most
-STEADY = 0.4  # of the whole line's rate that each third must rise with
-MOST_POINTS = 200  # pairs grow with the square
+FALLS_BACK = 0.5  # largest fall from a peak to a later reading, as a share of the rise
+STEADY = 0.4  # share of the overall rate that each third must reach
+MOST_POINTS = 200  # the number of pairs grows quadratically
 
 Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Slope:
-    """Units per step, and how far off it may be."""
+    """Units per step, and its uncertainty."""
 
     rate: float
     error: float
@@ -63,7 +63,7 @@ def _settled(readings: Sequence[tuple[int, float]]) -> tuple[Numbers, Numbers]:
 
 
 def fitted(steps: Numbers, values: Numbers) -> tuple[float, float]:
-    """Theil and Sen's median of the slopes of all pairs, and its standard error from the scatter."""
+    """The Theil–Sen estimator: the median of all pairwise slopes, and its standard error from the scatter."""
     i, j = np.triu_indices(len(steps), 1)
     gaps = steps[j] - steps[i]
     rate = float(np.median((values[j] - values[i]) / np.where(gaps > 0, gaps, 1.0)))
@@ -87,5 +87,5 @@ def _goes_on(steps: Numbers, values: Numbers, rate: float) -> bool:
 
 
 def _falls_back(values: Numbers) -> float:
-    """The deepest fall: what is given back at the end of an epoch is not lost."""
+    """The deepest fall: memory that is returned at the end of an epoch is not lost."""
     return float(np.max(np.maximum.accumulate(values) - values))

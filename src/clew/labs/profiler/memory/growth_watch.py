@@ -1,8 +1,8 @@
 """Does memory grow from step to step, and which objects grow? Records the fact `growth`.
 
-In an ordinary run the process's memory is read a few times a second; only if it grows clearly is the
-program looked through, three times some steps apart. In a profile (`closely`) it is looked through in
-any case: a list of losses with their graphs is worth a word before it has filled the memory.
+In an ordinary run the process's memory is read a few times a second; only if it clearly grows are the
+program's objects surveyed, three times, some steps apart. In a profile (`closely`) they are surveyed in
+any case: a list of losses with their graphs should be reported before it has filled the memory.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 PROBE = "growth"
 EVERY = 0.25  # seconds between two readings of the process's memory
 MOST_READINGS = 400
-FIRST_LOOK = 48  # readings until the line through them is fitted for the first time
-AGAIN = 1.3  # times as many until the next time
+FIRST_LOOK = 48  # readings before the line is first fitted
+AGAIN = 1.3  # times as many before the next fit
 CLEAR_RISE = 64 << 20  # bytes, in an ordinary run
 CLEAR_SHARE = 0.05  # of the memory that the process has
-WARM_UP = 5  # steps in which everything is made for the first time
+WARM_UP = 5  # steps in which everything is created for the first time
 APART = 8  # steps between two surveys, at least
 SURVEYS = 3
 ROUNDS = 3  # of surveys in one run
@@ -39,7 +39,7 @@ LATER = 4  # times the steps until the next round
 
 
 class GrowthWatch:
-    """Told of steps as they begin, on the training thread."""
+    """Called as each step begins, on the training thread."""
 
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self._watcher = watcher
@@ -68,7 +68,7 @@ class GrowthWatch:
         self._survey_at = WARM_UP
 
     def processes(self) -> tuple[ProcessMemory, ...]:
-        """What was read of this process and its children."""
+        """The readings of this process and its children."""
         return self._processes.found() if self._processes is not None else ()
 
     def _step_begins(self, step: int) -> None:
@@ -108,9 +108,9 @@ class GrowthWatch:
         self._survey_at = step + APART
         if last:
             self._conclude(step)
-        if not self._watcher.machine.light.telling:  # else a probe is around us, and books this in a moment
+        if not self._watcher.machine.light.telling:  # else a probe is active, and accounts for this itself
             self._guard.seconds -= perf_counter() - began
-        self._watcher.clock.restart()  # what was done here belongs to no step
+        self._watcher.clock.restart()  # this work belongs to no step
 
     def _conclude(self, step: int) -> None:
         surveys, self._surveys = self._surveys, []
@@ -138,7 +138,7 @@ class GrowthWatch:
     # -- what is said --
 
     def _finish(self, step: int) -> None:
-        """The run is over: the last word on the slope."""
+        """The run is over: the final slope."""
         self._surveys = []
         slope = self._fitted() if len(self._readings) >= FIRST_LOOK or self.closely else self._slope
         self._slope = slope or self._slope
@@ -146,7 +146,7 @@ class GrowthWatch:
             self._write(step)
 
     def _goes_on_and_on(self, slope: Slope) -> bool:
-        """Growth without an owner: caches that nobody sees are full after the first pass over the data.
+        """Growth without an owner: caches that are not visible are full after the first pass over the data.
 
         A profile takes some memory itself: only what is clear in an ordinary run counts.
         """
@@ -154,7 +154,7 @@ class GrowthWatch:
         return clear and not self._harmless and slope.first >= max(self._batches(), default=0)
 
     def _batches(self) -> list[int]:
-        """Of the loaders, in one pass."""
+        """Batches of the loaders, in one pass."""
         found = [_length(loader) for loader in self._loaders()]
         return [length for length in found if length is not None]
 
@@ -192,7 +192,7 @@ class GrowthWatch:
 
 
 def _length(thing: Any) -> int | None:
-    """Of a loader or a dataset, whose own method is asked."""
+    """The length of a loader or dataset, from its own method."""
     try:
         return len(thing)
     except Exception:  # noqa: BLE001 - the user's code: it may not have one, or fail

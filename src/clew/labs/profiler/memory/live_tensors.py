@@ -15,7 +15,7 @@ from clew.hooks.collect_layers.trained_models import ModelBook, unwrap
 from clew.hooks.collect_loop.optimizers import OptimizerBook
 
 STAND_INS = "torch._subclasses"  # a compiler's tensors without memory; asked for an address, they warn
-MOST_OBJECTS = 5_000_000  # of the garbage collector's that are looked through
+MOST_OBJECTS = 5_000_000  # objects of the garbage collector that are searched
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class LiveTensor:
 
 @dataclass
 class Holdings:
-    """By the address of the storage; what is shared counts once."""
+    """By the address of the storage; shared storage counts once."""
 
     device: str = "cpu"
     held: dict[int, LiveTensor] = field(default_factory=dict)
 
     def add(self, tensor: Any, kind: str, root: str = "", module: str = "") -> None:
-        """Note a tensor's storage, unless it is known or lives elsewhere."""
+        """Add a tensor's storage, unless it is known or on another device."""
         if type(tensor).__module__.startswith(STAND_INS):
             return
         try:
@@ -45,7 +45,7 @@ class Holdings:
             storage = tensor.untyped_storage()
             address, size = storage.data_ptr(), storage.nbytes()
         except (RuntimeError, NotImplementedError, TypeError, AttributeError):
-            return  # without storage: one of a transform
+            return  # without storage: from a functorch transform
         if address and size:
             self.held.setdefault(address, LiveTensor(size, kind, root, module))
 
@@ -55,8 +55,8 @@ class Holdings:
 
 
 def holdings(models: ModelBook, optimizers: OptimizerBook, everything: bool = False) -> Holdings:
-    """What is held now; with `everything` also the tensors that nobody has a name for."""
-    with torch._C.DisableTorchFunction():  # a subclass of Tensor may do anything when it is asked
+    """What is alive now; with `everything` also the tensors that have no name."""
+    with torch._C.DisableTorchFunction():  # a subclass of Tensor may do anything here
         return _holdings(models, optimizers, everything)
 
 
@@ -77,7 +77,7 @@ def _holdings(models: ModelBook, optimizers: OptimizerBook, everything: bool) ->
 
 
 def live_tensors() -> list[Tensor]:
-    """Every tensor that the garbage collector knows; no attribute of any object is asked for."""
+    """Every tensor known to the garbage collector; reads no attribute of any object."""
     objects = gc.get_objects()
     if len(objects) > MOST_OBJECTS:
         return []
@@ -94,7 +94,7 @@ def live_tensors() -> list[Tensor]:
 
 
 def _parameters(models: ModelBook) -> Iterator[tuple[str, str, Tensor]]:
-    """And buffers, with the root and the module that have them."""
+    """Parameters and buffers, with their root and module."""
     for root in models.roots:
         outer = root.module()
         if outer is None:

@@ -1,7 +1,7 @@
 """The named objects of a program and their sizes; comparing two surveys shows what grows.
 
-Variables of the user's functions that are running, of their modules, attributes of their objects and of
-the models, and what those hold in turn. No method of any object is called: lengths are asked of the
+Variables of the user's running functions and modules, attributes of their objects and of
+the models, and what those reference in turn. No method of any object is called: lengths come from the
 built-in types below a user's class, and attributes are read where they are stored.
 """
 
@@ -24,26 +24,26 @@ from clew.hooks.entry.user_line import HIDDEN, USER, kind_of
 MOST_VISITED = 20_000  # objects
 MOST_SECONDS = 0.25  # of the processor
 DEEPEST = 5  # names from a variable to a container
-SMALL = 64  # items of a container that are looked into
+SMALL = 64  # items of a container that are examined
 MOST_NODES = 20_000  # of autograd graphs, in all
-_OPTIMIZED = 0x1  # of a function, whose variables are not kept in a dict
+_OPTIMIZED = 0x1  # of a function, whose variables are not in a dict
 _CONTAINERS: tuple[type, ...] = (list, dict, set, deque)
 _PLAIN = (str, bytes, int, float, bool, complex, type(None), range, slice)
 
 
 @dataclass(frozen=True)
 class Name:
-    """What the user calls it: `losses`, `self.cache`, `history['loss']`."""
+    """The user's name for it: `losses`, `self.cache`, `history['loss']`."""
 
     text: str
-    file: str | None = None  # of the function or module that has the variable
+    file: str | None = None  # file of the function or module that has the variable
     function: str = ""  # "" for a module's variable
     owner: Any = None  # the object that has it as attribute
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A container, or a tensor with a graph, and how much it holds."""
+    """A container, or a tensor with a graph, and its size."""
 
     name: Name
     identity: int
@@ -65,9 +65,9 @@ class ObjectSurvey:
 def take_survey(
     step: int, frame: FrameType | None, roots: Iterable[tuple[str, nn.Module]], keep: bool = False
 ) -> ObjectSurvey:
-    """Look through what the running functions, the user's modules and the models hold.
+    """Survey what the running functions, the user's modules and the models reference.
 
-    With `keep`, the things found are kept with their names: until the survey is let go.
+    With `keep`, the objects found are kept alive with their names until the survey is released.
     """
     began = perf_counter()
     walk = _Walk(ObjectSurvey(step), thread_time() + MOST_SECONDS, keep)
@@ -77,7 +77,7 @@ def take_survey(
     walk.survey.files = tuple(modules)
     for name, value in (*variables(frame), *globals_of(modules)):
         walk.start(name, value)
-    with torch._C.DisableTorchFunction():  # a subclass of Tensor may do anything when it is asked
+    with torch._C.DisableTorchFunction():  # a subclass of Tensor may do anything here
         walk.go()
     walk.survey.seconds = perf_counter() - began
     return walk.survey
@@ -108,7 +108,7 @@ def globals_of(modules: dict[str, dict[str, Any]]) -> Iterator[tuple[Name, Any]]
 
 
 def variables(frame: FrameType | None) -> Iterator[tuple[Name, Any]]:
-    """Of the user's running functions, innermost first; not while a debugger has its hands on them."""
+    """Of the user's running functions, innermost first; not while a debugger is using them."""
     if sys.gettrace() is not None:
         return
     while frame is not None:
@@ -119,7 +119,7 @@ def variables(frame: FrameType | None) -> Iterator[tuple[Name, Any]]:
 
 
 def locals_of(frame: FrameType) -> list[tuple[Name, Any]]:
-    """Read once, and not kept: before 3.13 asking leaves a copy in the frame that holds everything."""
+    """Read once, and not kept: before 3.13 reading leaves a copy in the frame that keeps everything alive."""
     code = frame.f_code
     held = frame.f_locals
     found = [(Name(name, code.co_filename, code.co_name), value) for name, value in list(held.items())]
@@ -132,7 +132,7 @@ def locals_of(frame: FrameType) -> list[tuple[Name, Any]]:
 
 
 class _Walk:
-    """Breadth first, so that the shortest name of a thing is found."""
+    """Breadth first, so that the shortest name of an object is found."""
 
     def __init__(self, survey: ObjectSurvey, deadline: float, keep: bool) -> None:
         self.survey = survey
@@ -154,7 +154,7 @@ class _Walk:
             name, value, depth = self._queue.popleft()
             if id(value) not in self._seen:
                 self._seen.add(id(value))
-                with suppress(Exception):  # an object may do anything when it is looked at
+                with suppress(Exception):  # an object may do anything when it is inspected
                     self._look(name, value, depth)
 
     def _look(self, name: Name, value: Any, depth: int) -> None:
@@ -181,18 +181,18 @@ class _Walk:
 
 
 def container_kind(value: Any) -> type | None:
-    """The built-in container that a value is, or is derived from."""
+    """The built-in container type of a value, or its built-in base type."""
     return next((kind for kind in type(value).__mro__ if kind in _CONTAINERS), None)
 
 
 def length(value: Any, kind: type) -> int:
-    """As the built-in type counts, whatever the user's class says."""
+    """The length by the built-in type, whatever the user's class says."""
     counted: int = kind.__dict__["__len__"](value)
     return counted
 
 
 def _items(name: Name, value: Any, kind: type) -> list[tuple[Name, Any]]:
-    """What a small container holds: `history['loss']`, `parts[0]`."""
+    """The contents of a small container: `history['loss']`, `parts[0]`."""
     if length(value, kind) > SMALL or kind is set:
         return []
     if kind is dict:
@@ -204,7 +204,7 @@ def _items(name: Name, value: Any, kind: type) -> list[tuple[Name, Any]]:
 
 
 def attributes(name: Name, value: Any) -> list[tuple[Name, Any]]:
-    """What is stored in an object of the user's classes, a module, a function's closure or its defaults."""
+    """What is stored in a user object, a module, a function's closure or its defaults."""
     kind = type(value)
     if kind is FunctionType:
         return _of_function(name, value)
@@ -247,7 +247,7 @@ def _of_function(name: Name, function: FunctionType) -> list[tuple[Name, Any]]:
 
 
 def is_looked_into(kind: type) -> bool:
-    """Classes of the user's (in a file, a notebook, or made on the way) and of packages other than torch."""
+    """The user's classes (in a file, a notebook, or dynamic) and those of packages other than torch."""
     name = kind.__module__
     module = sys.modules.get(name) if isinstance(name, str) else None
     file = getattr(module, "__file__", None)
@@ -267,7 +267,7 @@ def _has_graph(tensor: Any) -> bool:
 
 
 def graph_size(tensor: Any, most: int) -> int:
-    """Nodes of the autograd graph that a tensor keeps; counting ends at `most`."""
+    """Nodes of the autograd graph that a tensor keeps alive; counting stops at `most`."""
     waiting, seen = [tensor.grad_fn], {tensor.grad_fn}
     while waiting and len(seen) < most:
         for node, _ in waiting.pop().next_functions:

@@ -1,7 +1,7 @@
 """Reads the memory of the training process and its child processes at intervals.
 
 Resident memory counts shared pages in every process; the proportional and the unique share (PSS, USS)
-do not, but the kernel walks all pages to tell them. So they are asked for rarely, and all readings
+do not, but the kernel walks all pages to compute them. So they are read rarely, and all readings
 together take a small share of the time between them.
 """
 
@@ -22,10 +22,10 @@ EVERY = 0.25  # seconds of the run between two readings, at least
 CHILDREN_EVERY = 1.0
 FULL_EVERY = 5.0
 LEAST_PAUSE = 50  # times what a reading took
-MOST_READINGS = 400  # kept of a process; then every other one is dropped
+MOST_READINGS = 400  # readings kept per process; then every other one is dropped
 MOST_SHOWN = 100  # of them in the profile
 MOST_PROCESSES = 64
-WORKER = "pt_data_"  # what torch calls the process of a loader's worker
+WORKER = "pt_data_"  # torch's name for a loader's worker process
 
 
 @dataclass
@@ -58,15 +58,15 @@ class _Seen:
 
 
 class ProcessWatch:
-    """Told of steps as they begin; reads only when it is time."""
+    """Called as each step begins; reads only when it is time."""
 
     def __init__(self) -> None:
         self._main = _Seen(psutil.Process(), "main")
         self._children: dict[int, _Seen] = {}
-        self._due = [0.0, 0.0, 0.0]  # resident memory, children, all that can be known
+        self._due = [0.0, 0.0, 0.0]  # resident memory, children, everything available
 
     def look(self, step: int) -> None:
-        """At most a few times a second; a process that is gone keeps what was last read of it."""
+        """At most a few times a second; a process that has ended keeps its last reading."""
         now = perf_counter()
         if now < self._due[0]:
             return
@@ -102,7 +102,7 @@ class ProcessWatch:
             seen.role = _role(seen)
 
     def found(self) -> tuple[ProcessMemory, ...]:
-        """The main process first; of workers that came one after the other, those that were read last."""
+        """The main process first; of workers that replaced each other, those that were read last."""
         listed = [seen for seen in self._children.values() if seen.readings]
         last = max((seen.readings[-1][0] for seen in listed), default=0)
         together = [seen for seen in listed if seen.readings[-1][0] == last]
@@ -110,7 +110,7 @@ class ProcessWatch:
 
 
 def _role(seen: _Seen) -> str:
-    """Torch names its workers as they begin: until then, and for others, it is a child."""
+    """Torch names its workers as they start: until then, and otherwise, it is a child."""
     if seen.role != "child":
         return seen.role
     try:
@@ -121,7 +121,7 @@ def _role(seen: _Seen) -> str:
 
 
 def own_memory() -> float:
-    """Bytes of resident memory that is neither shared nor mapped from a file, where the system tells."""
+    """Bytes of resident memory that is neither shared nor mapped from a file, if the system reports it."""
     try:
         with open("/proc/self/statm", "rb") as file:
             fields = file.read().split()

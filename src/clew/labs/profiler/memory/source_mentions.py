@@ -15,26 +15,26 @@ _REMOVING = {"pop", "popleft", "popitem", "clear", "remove", "discard"}
 class Mentions:
     """Lines of one file."""
 
-    added: tuple[int, ...] = ()  # something is put in
+    added: tuple[int, ...] = ()  # something is added
     summed: tuple[int, ...] = ()  # added to itself
-    limited: bool = False  # something is taken out, or the length is looked at
+    limited: bool = False  # something is removed, or the length is read
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is looked for: the last name of it and the subscripts after that."""
+    """What is searched for: its last name and the subscripts after that."""
 
     name: str
     subscripts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, text: str) -> Target:
-        """Of `self.history['loss']`."""
+        """For a name such as `self.history['loss']`."""
         head, *rest = text.replace("`", "").split("[")
         return cls(head.rpartition(".")[2], tuple(part.rstrip("]") for part in rest))
 
     def is_at(self, node: ast.AST) -> bool:
-        """Whether an expression is this; a subscript that is computed may be any."""
+        """Whether an expression is this; a computed subscript may be any."""
         subscripts: list[str | None] = []
         while isinstance(node, ast.Subscript):
             constant = node.slice.value if isinstance(node.slice, ast.Constant) else None

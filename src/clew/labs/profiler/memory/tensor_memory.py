@@ -40,7 +40,7 @@ MOST_POINTS = 400  # of the timeline
 
 @dataclass(frozen=True)
 class ModuleMemory:
-    """What the forwards of a module left for the backward, and how much more there was while they ran."""
+    """What a module's forwards saved for the backward, and how much more there was while they ran."""
 
     activations: int = 0
     peak: int = 0
@@ -80,7 +80,7 @@ class MemoryWindow:
         self._quiet = QuietAllocator()
 
     def start(self, step: int) -> None:
-        """Begin with this step, unless the program has a profiler of its own."""
+        """Begin with this step, unless the program uses its own profiler."""
         if self._courtesy.theirs or profiler_is_on():
             self.note = THEIRS.format("its memory is")
             return
@@ -106,7 +106,7 @@ class MemoryWindow:
         self._courtesy.give_way = self._give_way
 
     def stop(self) -> TensorMemory | None:
-        """The step has ended: what was seen of it."""
+        """The step has ended: return what was recorded."""
         whole = self._open
         self._close()
         if not whole or self._profiler is None or self._profiler.profiler is None:
@@ -141,7 +141,7 @@ class MemoryWindow:
         self.note = note
         try:
             self._close()
-        except Exception as error:  # noqa: BLE001 - called in the midst of the user's own code
+        except Exception as error:  # noqa: BLE001 - called in the middle of the user's own code
             self.note = f"the memory of a step could not be recorded: {type(error).__name__}: {error}"
 
 
@@ -150,7 +150,7 @@ class MemoryWindow:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Memory of one kind in one module, from when to when."""
+    """Memory of one kind in one module, with its lifetime."""
 
     size: int
     born: float
@@ -162,7 +162,7 @@ class _Piece:
 def split(
     trace: AllocationTrace, step: int, before: Holdings, after: Holdings, table: Mapping[str, Any]
 ) -> TensorMemory:
-    """Sort all memory of the step by kind and module, and find the moment with the most of it."""
+    """Sort all memory of the step by kind and module, and find the peak."""
     forwards = outermost(trace.modules, table)
     pieces = [*_older(trace, before, after, forwards), *_newer(trace, after, forwards, table)]
     times, totals = _course(pieces)
@@ -183,14 +183,14 @@ def split(
 def _older(
     trace: AllocationTrace, before: Holdings, after: Holdings, forwards: list[ForwardSpan]
 ) -> list[_Piece]:
-    """What was there when the step began. On the CPU its end is not told: it is worked out.
+    """Memory that existed when the step began. On the CPU its end is not reported, so it is derived.
 
-    Gradients go when they are cleared; variables of the last step as this one's take their names.
+    Gradients end when they are cleared; variables of the last step when this step reassigns their names.
     """
     ended: dict[int, float] = {}
     for address, _, time in trace.freed:
         ended.setdefault(address, time)
-    for one in trace.born:  # where something new is, the old one has gone
+    for one in trace.born:  # a new allocation at the address means the old one is gone
         if one.address in before.held:
             ended[one.address] = min(ended.get(one.address, np.inf), one.born)
     cleared = min([*trace.clearings, *(span.began for span in trace.backwards)], default=0.0)
@@ -231,14 +231,14 @@ def _judged(
 
 
 def _kept(one: Allocation, trace: AllocationTrace, forwards: list[ForwardSpan]) -> bool:
-    """Made by a forward, or between it and the backward (a loss), and still there when that begins."""
+    """Allocated by a forward, or between it and the backward (a loss), and still alive when that begins."""
     if one.phase == BACKWARD_PHASE or not forwards or one.born < forwards[0].began:
         return False
     backward = next((span for span in trace.backwards if span.began >= one.born), None)
     if backward is None:
         return False
     started = any(span.began <= one.born and span.ended <= backward.began for span in forwards)
-    # Not what the loader brings between a backward and the next forward.
+    # Not what the loader delivers between a backward and the next forward.
     since = max((span.ended for span in trace.backwards if span.ended <= one.born), default=0.0)
     behind = one.phase == FORWARD_PHASE or any(since <= span.began <= one.born for span in forwards)
     return started and behind and one.died > backward.began
@@ -256,7 +256,7 @@ def _course(pieces: list[_Piece]) -> tuple[Any, Any]:
 
 
 def _thinned(times: Any, totals: Any) -> tuple[tuple[float, int], ...]:
-    """At most MOST_POINTS of the course, the highest of each stretch."""
+    """At most MOST_POINTS of the course, the maximum of each stretch."""
     chunk = max(-(-len(times) // MOST_POINTS), 1)
     picked = [start + int(np.argmax(totals[start : start + chunk])) for start in range(0, len(times), chunk)]
     return tuple((float(times[n]), int(totals[n])) for n in picked)

@@ -1,6 +1,6 @@
 """Counts and times every call in a window with cProfile, when the user asks for it (`--cprofile`).
 
-It slows Python down several times, so it never runs where times are taken. Written as pstats: snakeviz
+It slows Python down several times, so it never runs where times are measured. Written as pstats: snakeviz
 opens it.
 """
 
@@ -40,7 +40,7 @@ class CallProfile:
         self._running = self._any = True
 
     def stop(self) -> None:
-        """End a stretch; what another profiler has put in our place meanwhile stays."""
+        """End a stretch; another profiler that has replaced ours in the meantime stays."""
         if not self._running:
             return
         self._running = False
@@ -54,7 +54,7 @@ class CallProfile:
         self.stop()
         if not self._any:
             return False
-        # Not `create_stats`: it would switch off whatever profiles now, also the program's own.
+        # Not `create_stats`: it would switch off any active profiler, including the program's own.
         self._profile.snapshot_stats()
         stats: dict[Any, Any] = self._profile.stats
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ class CallProfile:
 
 
 def without_clew(stats: dict[Any, Any]) -> dict[Any, Any]:
-    """The table of pstats without our own functions, as functions and as callers."""
+    """The pstats table without Clew's functions, as functions and as callers."""
     return {
         key: (*row[:4], {caller: times for caller, times in row[4].items() if not _is_clew(caller)})
         for key, row in stats.items()

@@ -1,7 +1,7 @@
 """The share of a step spent in Python itself, and on which of the user's lines: `profile.python`.
 
-The sampler sees who runs, but not whether `a * b` multiplies tensors or numbers: a slot of a type is no
-call. Torch's own trace knows how long operations took. Only what both leave over is Python.
+The sampler sees which code runs, but not whether `a * b` multiplies tensors or numbers: a type slot is no
+call. Torch's own trace knows how long operations took. Only what neither accounts for is Python.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _BUILTINS = frozenset(dir(builtins)) - {"print", "input", "open"}
 
 
 def python_time(profile: Profile, samples: Samples) -> dict[str, Any] | None:
-    """Shares of a step outside torch's operations; the profile must have all of its ops.
+    """Shares of a step outside torch's operations; the profile must include all of its ops.
 
-    Shares, because steps that are looked at may be slower than others.
+    Shares, because sampled steps may be slower than others.
     """
     if not samples.steps or not profile.detailed:
         return None
@@ -58,7 +58,7 @@ def python_time(profile: Profile, samples: Samples) -> dict[str, Any] | None:
 
 
 def _innermost(calls: Stack) -> tuple[tuple[str, int], str]:
-    """The last of the user's own lines, and its function."""
+    """The user's innermost line, and its function."""
     for code, number in reversed(calls):
         if not isinstance(code, str) and _is_users(code):
             return (code.co_filename, number), name_of(code)
@@ -88,7 +88,7 @@ def _is_outside_torch(function: Any) -> bool:
 
 
 def outside_operations(profile: Profile) -> float:
-    """Share of a step in forward and rest in which no operation ran."""
+    """Share of a step in forward and rest during which no operation ran."""
     inside = sum(m.self_forward for m in profile.modules)
     operations = sum(op.forward for op in profile.ops if op.module != OPTIMIZER)
     between = profile.unattributed / profile.step_median if profile.step_median > 0 else 0.0

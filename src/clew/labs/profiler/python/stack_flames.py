@@ -1,6 +1,6 @@
 """Turns stack samples into a flame graph, the cost of source lines, and the kinds of work.
 
-All times are seconds per step. Clew's own frames are taken out, and what Clew did is left out.
+All times are seconds per step. Clew's own frames are removed, and its time is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from clew.records.step_costs import PARTS, FlameFrame, LineCost
 
 SMALLEST = 0.001  # of the step: calls below this share are drawn as one
 MOST_LINES = 200
-CLEARLY = 0.8  # of a line's time, to say of which kind it is
+CLEARLY = 0.8  # of a line's time, to assign it a kind
 _PLUMBING = {"_wrapped_call_impl", "_call_impl", "decorate_context", "profile_hook_step", "_use_grad"}
 
 
@@ -39,7 +39,7 @@ _Key = tuple[str, str | None, int | None]
 
 
 def _key(call: Call) -> _Key | None:
-    """Name, file and line of a function; None for what only passes a call on."""
+    """Name, file and line of a function; None for one that only passes a call on."""
     function, _ = call
     if isinstance(function, str):
         return function, None, None
@@ -51,7 +51,7 @@ def _key(call: Call) -> _Key | None:
 
 
 def name_of(code: CodeType) -> str:
-    """`Net.forward` where the interpreter knows it (from 3.11 on)."""
+    """`Net.forward` where the interpreter knows it (since 3.11)."""
     name: str = getattr(code, "co_qualname", code.co_name)
     return name.rpartition("<locals>.")[2]
 
@@ -86,9 +86,9 @@ class _Node:
 
 
 def source_lines(samples: Samples, accelerator: bool = False, most: int = MOST_LINES) -> tuple[LineCost, ...]:
-    """What lines cost, the user's own files first, each by its total.
+    """The cost of lines, the user's own files first, each sorted by total.
 
-    What a line runs itself, and the functions in C that it calls, are its own; `total` has the rest.
+    What a line runs itself, and the C functions it calls, are its own time; `total` includes the rest.
     """
     lines: dict[tuple[str, int], _Line] = defaultdict(_Line)
     for stack, seconds, _ in samples.records:
@@ -103,7 +103,7 @@ def source_lines(samples: Samples, accelerator: bool = False, most: int = MOST_L
 
 
 def _lines_of(calls: Stack) -> dict[tuple[str, int], int]:
-    """The lines of a stack that are neither torch's nor the interpreter's; the innermost place of each."""
+    """The lines of a stack that are not torch's or the interpreter's; each at its innermost position."""
     return {
         (code.co_filename, line): depth
         for depth, (code, line) in enumerate(calls)

@@ -42,7 +42,7 @@ def kind_of_stack(stack: Stack, accelerator: bool = False) -> str:
 
 
 def landmark(call: Call, accelerator: bool) -> str:
-    """The kind that a call stands for; nothing for most of them."""
+    """The kind that a call indicates; empty for most calls."""
     function, _ = call
     if isinstance(function, str):
         return _of_builtin(function, accelerator)
@@ -89,7 +89,7 @@ def _of_torch(file: str, name: str) -> str:
 
 
 def package_of(file: str) -> str:
-    """The installed package or standard module that a file is of: `tqdm` of …/site-packages/tqdm/std.py."""
+    """The installed package or standard module of a file: `tqdm` for …/site-packages/tqdm/std.py."""
     for folder in ("site-packages", "dist-packages"):
         _, found, rest = file.rpartition(f"{_SEP}{folder}{_SEP}")
         if found:
@@ -104,7 +104,7 @@ def package_of(file: str) -> str:
 
 
 def is_clew(call: Call) -> bool:
-    """A function of ours, or one of the wrappers that we put around torch's."""
+    """One of Clew's functions, or one of its wrappers around torch's."""
     function, _ = call
     if isinstance(function, str):
         return False
@@ -112,7 +112,7 @@ def is_clew(call: Call) -> bool:
 
 
 def own_calls(stack: Stack) -> Stack | None:
-    """The stack from the user's first frame on, without ours; None where the time was Clew's own."""
+    """The stack from the user's first frame, without Clew's; None where the time was Clew's own."""
     first = next((n for n, call in enumerate(stack) if is_users(call)), None)
     if first is None:
         return None if any(is_clew(call) for call in stack) else stack

@@ -1,7 +1,7 @@
 """Samples the Python stack of the training thread with pyinstrument's engine during a window of steps.
 
-The engine calls back about every millisecond. What is kept are code objects and line numbers only:
-the locals of a frame are never asked for, as asking copies them into the frame and keeps them alive.
+The engine calls back about every millisecond. Only code objects and line numbers are kept:
+the locals of a frame are never read, as reading copies them into the frame and keeps them alive.
 
     sampler = Sampler()
     sampler.start()
@@ -29,7 +29,7 @@ INTERVAL = 0.001  # seconds between two samples
 MOST_RECORDS = 200_000  # of one window: minutes of it
 MOST_DEPTH = 400  # frames of a stack that are kept, the innermost
 
-_EXPECTED = ("clew-", "QueueFeederThread")  # ours, and those of a loader
+_EXPECTED = ("clew-", "QueueFeederThread")  # Clew's, and those of a loader
 
 # Innermost last; a function written in C has its name in place of the code.
 Call = tuple[CodeType | str, int]
@@ -38,7 +38,7 @@ Stack = tuple[Call, ...]
 
 @dataclass(frozen=True)
 class Samples:
-    """What the stacks were, in which step, and for how long."""
+    """The sampled stacks, with their step and duration."""
 
     records: tuple[tuple[Stack, float, int], ...]  # stack, seconds, step
     steps: tuple[int, ...]  # whole ones, in order
@@ -72,7 +72,7 @@ class Sampler:
     _marks: list[tuple[int, float]] = field(default_factory=list)
     _last: float = 0.0
     _step: int = -1
-    _ours: Any = None  # what the interpreter calls, to know it again
+    _ours: Any = None  # the callback of the interpreter, to recognise it
     _on: bool = False
     _pid: int = 0
 
@@ -96,10 +96,10 @@ class Sampler:
         self._marks.append((step, perf_counter()))
 
     def stop(self) -> Samples | None:
-        """End; the step that the last mark has opened is left out. None if no step was whole."""
+        """End; the step opened by the last mark is left out. None if no step was complete."""
         if not self._on:
             return None
-        self._take_off()  # first: a sample that finds us off takes the profiler off by itself
+        self._take_off()  # first: a sample after this removes the profiler itself
         self._on = False
         times = [began for _, began in self._marks]
         steps = [step for step, _ in self._marks][:-1]
@@ -114,7 +114,7 @@ class Sampler:
         )
 
     def _take_off(self) -> None:
-        """Leave what another profiler has put in our place meanwhile."""
+        """Leave another profiler that has replaced ours in the meantime."""
         if sys.getprofile() is not self._ours:
             self.note = "another profiler was started while Python was sampled"
         else:
@@ -122,7 +122,7 @@ class Sampler:
         self._ours = None
 
     def _sample(self, frame: FrameType, event: str, arg: Any) -> None:
-        """Called by the engine; what this raised would be raised in the user's program."""
+        """Called by the engine; an exception here would be raised in the user's program."""
         now = perf_counter()
         try:
             if not self._on or os.getpid() != self._pid:
@@ -131,7 +131,7 @@ class Sampler:
                 self._records.append((stack_of(frame, event, arg), now - self._last, self._step))
         except Exception as error:  # noqa: BLE001 - it must not reach the program
             self.note, self._on = f"Python could not be sampled: {type(error).__name__}: {error}", False
-        self._last = perf_counter()  # our own time belongs to nobody
+        self._last = perf_counter()  # Clew's own time is not counted
 
 
 def stack_of(frame: FrameType | None, event: str, arg: Any) -> Stack:
@@ -155,7 +155,7 @@ def builtin_name(function: Any) -> str:
 
 
 def who_profiles() -> str | None:
-    """What else watches this thread now, in a sentence; None if nothing does."""
+    """What else profiles or traces this thread now, in a sentence; None if nothing does."""
     for watching, what in ((sys.getprofile(), "profiler"), (sys.gettrace(), "tracer")):
         if watching is not None:
             name = getattr(type(watching), "__module__", "") or "?"
@@ -177,7 +177,7 @@ def _tool(module: str, watching: Any) -> str:
 
 
 def others() -> str | None:
-    """Threads of the program that were not looked at."""
+    """The program's threads that were not sampled."""
     here = threading.get_ident()
     listed = [t.name for t in threading.enumerate() if t.ident != here]
     names = [name for name in dict.fromkeys(listed) if not name.startswith(_EXPECTED)]
@@ -188,10 +188,10 @@ def others() -> str | None:
 
 
 def stat_profiler() -> Any:
-    """The function that has the interpreter call back now and then; raises ImportError.
+    """The function that makes the interpreter call back at intervals; raises ImportError.
 
-    Importing pyinstrument adds a filter for warnings, and with it every warning that has been said once
-    would be said again: the program's own must not change.
+    Importing pyinstrument adds a warnings filter, and then every warning that was shown once
+    would be shown again: the program's warnings must not change.
     """
     name = "pyinstrument.low_level.stat_profile"
     if name not in sys.modules:
@@ -205,4 +205,4 @@ def stat_profiler() -> Any:
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """In place of `warnings.filterwarnings`."""
+    """Replaces `warnings.filterwarnings`."""

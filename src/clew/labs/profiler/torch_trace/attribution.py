@@ -1,8 +1,8 @@
 """Attributes every event of a window to a part of the step, a module and an op.
 
-A forward op belongs to the innermost module that is open on its thread. A node of the backward belongs
-to the op that made it, which torch tells by a sequence number, and so to that op's module. All is done
-in one pass over the events in the order in which they began, with one stack for each thread.
+A forward op belongs to the innermost open module on its thread. A node of the backward belongs
+to the op that created it, which torch identifies by a sequence number, and so to that op's module. It takes
+one pass over the events in the order in which they began, with one stack per thread.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ COMPILED = Scope("compiled code", "", "torch.compile")
 
 @dataclass(eq=False, slots=True)
 class CostPlace:
-    """A module in the chain of those that were open: the same module elsewhere is another place."""
+    """A module in the chain of open modules: the same module in another chain is another place."""
 
     scope: Scope
     parent: CostPlace | None = None
     children: dict[str, CostPlace] = field(default_factory=dict)
 
     def chain(self) -> list[Scope]:
-        """From the outermost on."""
+        """From the outermost module."""
         found, place = [], self
         while True:
             found.append(place.scope)
@@ -52,7 +52,7 @@ class CostPlace:
 
 @dataclass(eq=False, slots=True)
 class EventSpan:
-    """An event that something is known of."""
+    """An attributed event."""
 
     row: TraceEvent
     part: str  # "forward", "backward", "optimizer", "data", "clew", "rest"
@@ -60,10 +60,10 @@ class EventSpan:
     step: int  # number within the window; -1: in none
     main: bool  # on the training thread
     parent: EventSpan | None = None
-    op: EventSpan | None = None  # the outermost op around it, or itself; of a node the op that made it
+    op: EventSpan | None = None  # the outermost op around it, or itself; for a node the op that created it
     node: EventSpan | None = None  # the node of the backward around it, or itself
-    inner: int = 0  # nanoseconds of what it encloses
-    weights: bool = False  # a node that adds up the gradient of a parameter
+    inner: int = 0  # nanoseconds of the events inside it
+    weights: bool = False  # a node that accumulates the gradient of a parameter
 
     @property
     def own(self) -> int:
@@ -85,7 +85,7 @@ class Traced:
 
 
 def attribute(rows: list[TraceEvent], table: Mapping[str, Scope]) -> Traced | None:
-    """All events of the whole steps; None if there is not one."""
+    """All events of the complete steps; None if there are none."""
     marks = [row for row in rows if row.kind == STEP_MARK]
     if len(marks) < 2:
         return None
@@ -101,11 +101,11 @@ class _Pass:
         self._traced = traced
         self._table = table
         self._main = main
-        self._trains = trains  # else forwards without gradients are what it is about
+        self._trains = trains  # else forwards without gradients are the work itself
         self._stacks: dict[int, list[EventSpan]] = {}
         self._tops: dict[str, CostPlace] = {}  # the outermost modules
         self._makers: dict[tuple[int, int], EventSpan] = {}  # (thread, sequence number): the op of that node
-        self._last: dict[int, EventSpan] = {}  # the node that a thread evaluated last
+        self._last: dict[int, EventSpan] = {}  # the last node that a thread evaluated
 
     def run(self, rows: list[TraceEvent]) -> None:
         for row in rows:
@@ -137,7 +137,7 @@ class _Pass:
         return span
 
     def _other(self, span: EventSpan) -> None:
-        """A range that says nothing: what is in it belongs to what is around it."""
+        """A range without meaning here: its contents belong to the enclosing range."""
 
     def _op(self, span: EventSpan) -> None:
         if span.op is None:
@@ -148,7 +148,7 @@ class _Pass:
     def _scope(self, span: EventSpan) -> None:
         scope = self._meant(span)
         if span.place is None and span.part in ("rest", "optimizer") and not scope.evaluates:
-            span.part = "forward" if scope.trains else "rest"  # also of a closure that `step` calls
+            span.part = "forward" if scope.trains else "rest"  # including a closure that `step` calls
         if scope.evaluates and span.step >= 0:
             self._traced.evaluating.add(span.step)
         siblings = self._tops if span.place is None else span.place.children
@@ -165,7 +165,7 @@ class _Pass:
         return replace(scope, evaluates=True, trains=False) if inside else scope
 
     def _node(self, span: EventSpan) -> None:
-        """Whose the node is; a gradient that is added up is its who computed it just before."""
+        """The owner of a node; an accumulated gradient belongs to the node that computed it just before."""
         span.part, span.op, span.node = "backward", None, span
         maker = self._makers.get((span.row.forward_thread, span.row.sequence))
         if node_name(span.row) == ACCUMULATE:

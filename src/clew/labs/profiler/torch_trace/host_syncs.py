@@ -1,7 +1,7 @@
 """Finds host syncs: calls that read a tensor's values and wait for all queued work on an accelerator.
 
-While a window of steps runs, the methods of `Tensor` that do so are wrapped; each call is timed and
-counted at the user's line. On the CPU such a call costs next to nothing, and its seconds say so.
+During a window of steps, the methods of `Tensor` that sync are wrapped; each call is timed and
+counted at the user's line. On the CPU such a call costs almost nothing, as its seconds show.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _METHODS = {
     "__repr__": "print()",
     "__format__": "print()",
 }
-# They warn, once in a process, of a tensor that has a graph; a warning must name the user's line.
+# They warn, once per process, about a tensor that has a graph; the warning must name the user's line.
 _WARNING = {"__float__": "float()", "__int__": "int()", "__index__": "int()"}
 _ABSENT = object()
 _COMPILED = "host synchronisations were not counted: torch.compile would compile Clew's wrappers too"
@@ -55,7 +55,7 @@ class SyncWatch:
         self._entries: list[tuple[str, Any, Any]] = []
 
     def start(self, compiled: bool = False) -> None:
-        """Put the wrappers on. Indexing is left alone: a type remembers that it was once replaced."""
+        """Install the wrappers. Indexing is left alone: a type remembers that it was once replaced."""
         if compiled:
             self.note = _COMPILED
             return
@@ -71,7 +71,7 @@ class SyncWatch:
         self.steps += 1
 
     def stop(self) -> None:
-        """Take the wrappers off; where someone has wrapped one of them since, theirs stays.
+        """Remove the wrappers; if someone has wrapped one of them since, theirs stays.
 
         It is called right after the last mark: nothing has happened since.
         """
@@ -79,18 +79,18 @@ class SyncWatch:
             if vars(Tensor).get(name) is not ours:
                 continue
             if before is _ABSENT:
-                delattr(Tensor, name)  # what it inherits is there again
+                delattr(Tensor, name)  # the inherited method is visible again
             else:
                 setattr(Tensor, name, before)
         self._entries.clear()
 
     @property
     def accelerator(self) -> bool:
-        """Whether any of the tensors that were asked are on one."""
+        """Whether any of the tensors that were read are on an accelerator."""
         return self._away > 0
 
     def found(self) -> tuple[Sync, ...]:
-        """What was counted, per step, the longest first."""
+        """The counts per step, the longest first."""
         steps = max(self.steps, 1)
         syncs = [
             Sync(op, calls / steps, seconds * calls / max(timed, 1.0) / steps, file, line, _code(file, line))
@@ -107,7 +107,7 @@ class SyncWatch:
         self._entries.append((name, before, ours))
 
     def _timed(self, op: str, original: Any, applies: Callable[..., bool] | None = None) -> Any:
-        """The method as it is, with its time taken."""
+        """The original method, timed."""
         get_ident = threading.get_ident
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -125,13 +125,13 @@ class SyncWatch:
         return invisible(wraps(original, updated=())(wrapper))
 
     def _count(self, op: str, tensor: Tensor, seconds: float | None) -> None:
-        """At the line of the program. Nothing here may reach the program: the call has its result already."""
+        """Counted at the program's line. Nothing here may reach the program: the call has its result."""
         try:
-            with torch._C.DisableTorchFunction():  # or a subclass would be told of it
+            with torch._C.DisableTorchFunction():  # or a subclass would see it
                 away = not tensor.is_cpu
             caller = _caller()
             if caller is None or (not away and kind_of(caller) == HIDDEN):
-                return  # ours, or torch's own on a tensor that is here anyway
+                return  # Clew's, or torch's own on a host tensor
             self._away += away
             row = self._found.setdefault((op, *user_line()), [0.0, 0.0, 0.0])
             row[0] += 1
@@ -143,7 +143,7 @@ class SyncWatch:
 
 
 def _caller() -> str | None:
-    """The file that called the wrapper; None if it is one of ours."""
+    """The file that called the wrapper; None if it is Clew's."""
     between = (_caller.__code__.co_filename, INVISIBLE)
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename in between:
@@ -159,7 +159,7 @@ def _code(file: str | None, line: int | None) -> str:
 
 
 class _Warning:
-    """A conversion: the first one of a tensor with a graph is made without a frame of ours around it."""
+    """A conversion: the first one of a tensor with a graph runs without a Clew frame around it."""
 
     def __init__(self, watch: SyncWatch, op: str, original: Any) -> None:
         self._watch = watch
@@ -189,9 +189,9 @@ def _to_host(tensor: Tensor, *args: Any, **kwargs: Any) -> bool:
 
 
 def by_mask(details: Iterable[TraceDetail], counted: Iterable[Sync]) -> tuple[Sync, ...]:
-    """Where no method is called: indexing by a mask and `torch.nonzero`, from torch's trace, without a line.
+    """Syncs without a method call: indexing by a mask and `torch.nonzero`, from the trace, without a line.
 
-    How many elements a mask picks is known only once it has been read: torch runs `nonzero` for it.
+    The number of elements a mask selects is known only once it has been read: torch runs `nonzero` for it.
     """
     listed = list(details)
     steps = sum(len(detail.steps) for detail in listed)

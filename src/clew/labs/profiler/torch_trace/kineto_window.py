@@ -40,21 +40,21 @@ class TraceDetail:
         return listed
 
     def save(self, path: Path) -> None:
-        """As a Chrome trace; `.gz` compresses it."""
+        """Write a Chrome trace; `.gz` compresses it."""
         self.profiler.export_chrome_trace(str(path))
 
 
 class Courtesy:
-    """Knows when the program profiles with torch itself, and makes room for it at once."""
+    """Detects when the program itself uses torch's profiler, and makes room for it immediately."""
 
     def __init__(self) -> None:
         self.theirs = False
-        self.mine = False  # what is called now is called by us
+        self.mine = False  # the current call is Clew's own
         self.give_way: Callable[[], None] | None = None
         self._patches = Patches()
 
     def install(self) -> None:
-        """Listen at the three functions that every profiler of torch's is switched with."""
+        """Wrap the three functions that switch every torch profiler."""
         for name in ("_prepare_profiler", "_enable_profiler"):
             self._patches.wrap(autograd_profiler, name, self._began)
         self._patches.wrap(autograd_profiler, "_disable_profiler", self._ended)
@@ -82,7 +82,7 @@ class Courtesy:
 
 
 class KinetoWindow:
-    """Records whole steps in detail; everything is called on the training thread."""
+    """Records complete steps in detail; everything is called on the training thread."""
 
     def __init__(
         self, models: ModelBook, find: Callable[[nn.Module], Root | None], courtesy: Courtesy
@@ -95,7 +95,7 @@ class KinetoWindow:
         self._marks: list[int] = []
 
     def start(self, step: int) -> None:
-        """Begin with this step; raises `CannotOpen` if the program has a profiler of its own."""
+        """Begin with this step; raises `CannotOpen` if the program uses its own profiler."""
         if self._courtesy.theirs or profiler_is_on():
             raise CannotOpen(THEIRS.format("these steps are"))
         self._profiler = torch.profiler.profile(activities=activities(), record_shapes=True, with_flops=True)
@@ -115,13 +115,13 @@ class KinetoWindow:
         self.mark(step)
 
     def mark(self, step: int) -> None:
-        """This step begins, and the one before it has ended."""
+        """This step begins, and the previous one has ended."""
         if not self.closed:
             with named(f"{STEP}{step}"):
                 self._marks.append(step)
 
     def stop(self) -> TraceDetail | None:
-        """End; what came after the last mark is left out. None if no step was whole."""
+        """End; what came after the last mark is left out. None if no step was complete."""
         self._close()
         if self._profiler is None or len(self._marks) < 2:
             return None
@@ -150,12 +150,12 @@ class KinetoWindow:
     def _end_early(self) -> None:
         try:
             self._close()
-        except Exception as error:  # noqa: BLE001 - called in the midst of the user's own code
+        except Exception as error:  # noqa: BLE001 - called in the middle of the user's own code
             self.note = f"a window could not be ended: {type(error).__name__}: {error}"
 
 
 def activities() -> list[Any]:
-    """Of the host, and of the accelerator if there is one that torch's profiler knows."""
+    """The host, and the accelerator if torch's profiler supports it."""
     kinds = [torch.profiler.ProfilerActivity.CPU]
     if torch.cuda.is_available():
         kinds.append(torch.profiler.ProfilerActivity.CUDA)

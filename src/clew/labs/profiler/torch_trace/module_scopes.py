@@ -1,7 +1,7 @@
 """Writes the running module into torch's trace while a window is open.
 
-Calls of modules are put between named ranges by a wrapper around `nn.Module.__call__`: a global hook
-would send every call through torch's slower path and make small modules look larger than they are.
+A wrapper around `nn.Module.__call__` puts module calls in named ranges: a global hook
+would send every call through torch's slower path and make small modules look slower than they are.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from clew.labs.profiler.memory.growth_watch import GrowthWatch
 from clew.labs.profiler.torch_trace.trace_ranges import BACKWARD, MODULE, OWN, named
 from clew.measure.gradient_norm import GradientNorm
 
-_never_left: list[Any] = []  # handles that must not be freed: freeing one leaves its range
+_never_left: list[Any] = []  # handles that must not be freed: freeing one exits its range
 
-MOST_CALLS = 50_000  # of modules in one window: a whole evaluation in it would fill the memory
+MOST_CALLS = 50_000  # module calls in one window: a whole evaluation would fill the memory
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What a range stands for."""
+    """What a range represents."""
 
     root: str
     path: str  # "" is the root itself
     kind: str = ""  # its class
     parameters: int = 0  # bytes, its own ones only
-    trains: bool = True  # a model, rather than a loss or a forward without gradients
+    trains: bool = True  # a model, not a loss or a forward without gradients
     evaluates: bool = False
     file: str | None = None
     line: int | None = None
 
 
 class Scopes:
-    """Puts the ranges in and takes them out again; `table` says what they stand for."""
+    """Adds the ranges and removes them again; `table` maps them to what they represent."""
 
     def __init__(
         self, models: ModelBook, find: Callable[[nn.Module], Root | None], on_overflow: Callable[[], None]
@@ -58,11 +58,11 @@ class Scopes:
         self._names: dict[int, tuple[weakref.ref[nn.Module], str]] = {}
         self._depth = threading.local()
         self._calls = 0
-        self._entered: list[Any] = []  # ranges of the program's own that were not left yet
+        self._entered: list[Any] = []  # the program's own ranges that are still open
 
     def install(self) -> None:
-        """Modules, `backward()` and Clew's own work get their ranges."""
-        if not self._models.compile_used:  # a wrapped call would make dynamo compile anew
+        """Add ranges for modules, `backward()` and Clew's own work."""
+        if not self._models.compile_used:  # a wrapped call would make dynamo recompile
             self._patches.wrap(nn.Module, "__call__", self._around_call)
             self._patches.wrap(record_function, "__enter__", self._entering)
             self._patches.wrap(record_function, "__exit__", self._leaving)
@@ -73,10 +73,10 @@ class Scopes:
         self._patches.wrap(GrowthWatch, "_survey", _within(OWN))
 
     def remove(self) -> None:
-        """Torch is as it was. To be called before the profiler is stopped.
+        """Restore torch. To be called before the profiler is stopped.
 
-        A range that is left after its profiler has gone, and under another one, would write into memory
-        that is free: those that are open now are never left, as far as torch is concerned.
+        A range that is exited after its profiler is gone, under another one, would write into freed memory:
+        so as far as torch knows, ranges that are open now are never exited.
         """
         self._patches.remove()
         for entered in self._entered:
@@ -120,7 +120,7 @@ class Scopes:
         return call
 
     def _name_of(self, module: nn.Module, level: int) -> str | None:
-        """The range of this call; None for what has no name of its own. Nothing here may raise."""
+        """The range of this call; None for a module without a name. Nothing here may raise."""
         try:
             self._calls += 1
             if self._calls == MOST_CALLS:
@@ -135,7 +135,7 @@ class Scopes:
             return None
 
     def _evaluation(self, module: nn.Module) -> str | None:
-        """A forward without gradients: an evaluation, or a network that is only asked."""
+        """A forward without gradients: an evaluation, or a network that is only queried."""
         root = self._find(module)
         if root is None:
             return None
@@ -146,10 +146,10 @@ class Scopes:
         return self._register(f"{MODULE}{_joined(scope)} without gradients", scope)
 
     def _outermost(self, module: nn.Module) -> str | None:
-        """A call from the program's own code: a model with all that is in it, or a loss."""
+        """A call from the program's own code: a whole model, or a loss."""
         root = self._find(module)
         if root is None and next(module.parameters(), None) is not None:
-            return None  # just met: named from its next call on
+            return None  # just found: named from its next call on
         if root is None:
             name = name_in_caller(module) or type(module).__name__
             scope = Scope(name, "", type(module).__name__, trains=False)

@@ -13,7 +13,7 @@ SIZES = {
 MOST_SHAPES = 8  # of one op that are written out
 LONGEST = 120  # characters of the arguments
 
-# They give another view of memory, or memory without content: nothing is read or written.
+# They return another view of memory, or uninitialised memory: nothing is read or written.
 _VIEWS = {
     "t", "transpose", "view", "reshape", "_reshape_alias", "as_strided", "expand", "permute", "select",
     "slice", "squeeze", "unsqueeze", "detach", "detach_", "alias", "numpy_T", "unbind", "split", "chunk",
@@ -26,14 +26,14 @@ _REDUCTIONS = ("sum", "mean", "norm", "loss", "max", "min", "argmax", "any", "al
 
 
 def shapes_of(event: Any) -> str:
-    """`[32, 64] [64, 10]`: of the tensors among the arguments."""
+    """`[32, 64] [64, 10]`: the shapes of the tensors among the arguments."""
     listed = [_shape(shape) for shape in tensor_shapes(event)]
     more = ["…"] if len(listed) > MOST_SHAPES else []
     return " ".join(listed[:MOST_SHAPES] + more)
 
 
 def tensor_shapes(event: Any) -> list[Any]:
-    """Of each tensor, or list of tensors; what is no tensor has an empty shape and no size."""
+    """The shape of each tensor, or list of tensors; anything else has an empty shape and no size."""
     return [s for s, kind in zip(event.shapes(), event.dtypes(), strict=False) if kind in SIZES or _nested(s)]
 
 
@@ -48,7 +48,7 @@ def _shape(shape: Any) -> str:
 
 
 def arguments_of(event: Any) -> str:
-    """Those that are no tensors and not left out: `[1, 1], [0, 0], False, 1`."""
+    """Those that are not tensors and not omitted: `[1, 1], [0, 0], False, 1`."""
     given = [_text(value) for value in event.concrete_inputs() if value is not None and value != ""]
     text = ", ".join(given)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
@@ -76,7 +76,7 @@ def tensor_sizes(event: Any) -> list[float]:
     sizes = []
     for shape, kind in zip(event.shapes(), event.dtypes(), strict=False):
         if _nested(shape):
-            sizes += [4.0 * math.prod(one) for one in shape]  # torch does not say of which type
+            sizes += [4.0 * math.prod(one) for one in shape]  # torch does not report the dtype
         elif kind in SIZES:
             sizes.append(float(SIZES[kind] * math.prod(shape)))
     return sizes
@@ -93,7 +93,7 @@ def _written(name: str, event: Any, sizes: list[float]) -> float:
 
 
 def _product_shape(short: str, shapes: list[list[int]]) -> list[int] | None:
-    """Of what a matrix product gives."""
+    """The shape of a matrix product."""
     try:
         if short == "mm" and shapes[0] and shapes[1]:
             return [shapes[0][0], shapes[1][1]]
@@ -113,7 +113,7 @@ def _product_shape(short: str, shapes: list[list[int]]) -> list[int] | None:
 
 
 def flops_of(name: str, event: Any) -> float:
-    """As torch counts them (a product and a sum are two), and of attention, where it does not."""
+    """As torch counts them (a multiply-add is two), and for attention, which it does not count."""
     counted = event.flops()
     if counted:
         return float(counted)

@@ -11,14 +11,14 @@ from typing import Any
 
 import torch
 
-LEVEL = "KINETO_LOG_LEVEL"  # read when the profiler is used for the first time in a process
+LEVEL = "KINETO_LOG_LEVEL"  # read when the profiler is first used in a process
 SILENT = "9"
 _ERROR = 2  # of c10's log levels
 
 
 @contextlib.contextmanager
 def quiet_start() -> Iterator[None]:
-    """Around the start of a profiler: Kineto is told to be silent, unless the user has said how loud."""
+    """Around the start of a profiler: silences Kineto, unless the user has set its log level."""
     if LEVEL in os.environ:
         yield
         return
@@ -30,7 +30,7 @@ def quiet_start() -> Iterator[None]:
 
 
 class QuietAllocator:
-    """While memory is profiled on the CPU, every thousandth free of an older block is a warning on stderr."""
+    """While memory is profiled on the CPU, every thousandth free of an older block warns on stderr."""
 
     def __init__(self) -> None:
         self._before: int | None = None
@@ -52,7 +52,7 @@ class QuietAllocator:
 
 @cache
 def _log_level() -> Any:
-    """The variable in c10 that holds it; None where there is no such thing."""
+    """The c10 variable for it; None if there is none."""
     folder = os.path.join(os.path.dirname(torch.__file__), "lib")
     for name in ("libc10.so", "libc10.dylib", "c10.dll"):
         try:

@@ -1,6 +1,6 @@
 """Peak performance of this machine: a matrix product and a copy, measured once and cached.
 
-Run after training has ended, on tensors of its own. No random numbers are drawn.
+Runs after training has ended, on its own tensors. Draws no random numbers.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import torch
 
 from clew.records.step_costs import Roof
 
-WIDTH = 512  # of the matrices: large enough to be at the limit, small enough to be quick
+WIDTH = 512  # of the matrices: large enough to reach the limit, small enough to be quick
 FLOATS = 1 << 22  # of the tensor that is copied: larger than the caches it is read through
 SECONDS = 0.1  # for each of the two
 
 
 def roof(cache: Path | None = None) -> Roof:
-    """Of this machine with as many threads as are in use now."""
+    """Of this machine with the current number of threads."""
     threads = torch.get_num_threads()
     key = f"{platform.node()} {os.cpu_count()} {torch.__version__} {threads}"
     known = _read(cache).get(key) if cache is not None else None
@@ -36,7 +36,7 @@ def roof(cache: Path | None = None) -> Roof:
 
 
 def measure(threads: int) -> Roof:
-    """The best of some repetitions: others may use the machine, and never make it faster."""
+    """The best of several repetitions: other processes can only make it slower."""
     with torch.no_grad():
         left = torch.ones(WIDTH, WIDTH)
         right, product = torch.ones(WIDTH, WIDTH), torch.empty(WIDTH, WIDTH)
@@ -66,7 +66,7 @@ def _read(cache: Path) -> dict[str, Any]:
 
 
 def _write(cache: Path, data: dict[str, Any]) -> None:
-    """A cache that can't be written is measured again next time."""
+    """If the cache can't be written, the next run measures again."""
     partial = cache.with_name(f".{cache.name}.{os.getpid()}.partial")
     try:
         cache.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def _write(cache: Path, data: dict[str, Any]) -> None:
 
 
 def share(flops: float, moved: float, seconds: float, best: Roof | None) -> float | None:
-    """Of the best: how long the work must take at least, over how long it took."""
+    """Of the peak: the minimal time for the work, over the time it took."""
     if best is None or seconds <= 0 or (not flops and not moved):
         return None
     least = max(flops / best.flops, moved / best.bytes)

@@ -11,7 +11,7 @@ from clew.labs.profiler.torch_trace.trace_ranges import BACKWARD, MODULE, OWN, S
 STEP_MARK, SCOPE, OP, NODE, OPTIMIZER, DATA, ENGINE, OURS, OTHER = range(9)
 _NODE = "autograd::engine::evaluate_function: "
 _COMPILED = "Torch-Compiled Region"
-_USER_SCOPE = 7  # of a range that the program, or torch's own Python code, has named
+_USER_SCOPE = 7  # of a range named by the program, or by torch's own Python code
 
 
 @dataclass(slots=True)
@@ -23,9 +23,9 @@ class TraceEvent:
     start: int
     end: int
     thread: int
-    sequence: int  # that links an op with its node in the backward; -1: none
+    sequence: int  # links an op with its node in the backward; -1: none
     forward_thread: int
-    event: Any  # torch's own: shapes and such are asked for where they are needed
+    event: Any  # torch's own event: shapes and so on are read when needed
 
     @property
     def duration(self) -> int:
@@ -33,7 +33,7 @@ class TraceEvent:
 
 
 def rows_of(events: Iterable[Any]) -> list[TraceEvent]:
-    """The host's events, without those of memory; what encloses another comes first."""
+    """The host's events, without memory events; an enclosing event comes first."""
     rows = []
     for event in events:
         if str(event.device_type()) != "DeviceType.CPU":

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-# What the ranges are called, also for who opens the trace in a viewer.
+# The names of the ranges, also visible in a trace viewer.
 STEP = "clew: step "  # and its number: an instant at which it begins
 BACKWARD = "clew: backward"
 OWN = "clew: own work"
@@ -17,7 +17,7 @@ _fast: Any = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast"
 
 
 def named(name: str) -> AbstractContextManager[Any]:
-    """A range of that name, as cheap as this torch has them."""
+    """A range of that name, in the cheapest form this torch has."""
     made: AbstractContextManager[Any] = (
         _fast(name) if _fast is not None else torch.autograd.profiler.record_function(name)
     )
@@ -25,6 +25,6 @@ def named(name: str) -> AbstractContextManager[Any]:
 
 
 def profiler_is_on() -> bool:
-    """Whether some profiler of torch's records this thread now."""
+    """Whether a torch profiler is recording this thread now."""
     asked = getattr(torch.autograd, "_profiler_enabled", None)
     return bool(asked()) if asked is not None else False
