@@ -23,7 +23,7 @@ DATA = "\0data\0"  # where the data goes, right before the code that reads it
 
 
 class BundleNotBuilt(Exception):  # noqa: N818 - says what the matter is
-    """There is no page to put data into; the message is one clear line."""
+    """There is no built page to put data into; the message is one clear line."""
 
 
 def index_file() -> Path | None:
@@ -38,7 +38,7 @@ def bundled_page(data: str, title: str) -> str:
 
 
 def page_with_code() -> str:
-    """The page with its style and code in it, and a mark where the data goes. Raises `BundleNotBuilt`."""
+    """The page with style and code inlined, and a mark where the data goes. Raises `BundleNotBuilt`."""
     file = index_file()
     if file is None:
         raise BundleNotBuilt(NOT_BUILT)
@@ -52,12 +52,12 @@ def _part(name: str) -> str:
 
 
 def _code(script: str) -> str:
-    """Nothing in a script may look like its end, nor like a comment of HTML."""
+    """Nothing in a script may look like its end tag or an HTML comment."""
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def assemble(page: str, data: str, title: str) -> str:
-    """Data as JSON in which nothing can end its element; the policy allows what is in the file, by hash."""
+    """Data as JSON that can't end its element; the policy allows only what is in the file, by hash."""
     inert = data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     page = page.replace(DATA, f'<script type="application/json" id="clew-data">{inert}</script>\n', 1)
     page = re.sub(r"<title>.*?</title>", lambda _: f"<title>{escaped(title)}</title>", page, count=1)
@@ -66,7 +66,7 @@ def assemble(page: str, data: str, title: str) -> str:
 
 
 def policy(text: str, *, served: bool) -> str:
-    """What the page may do: run what is in it, by hash; when served, load and ask this server."""
+    """What the page may do: run its inline code, by hash; when served, load from and query this server."""
     own = "'self'" if served else ""
     rules = {
         "default-src": "'none'",
@@ -79,12 +79,12 @@ def policy(text: str, *, served: bool) -> str:
         "form-action": "'none'",
     }
     if served:
-        rules["frame-ancestors"] = "'none'"  # a policy within a file can't say this
+        rules["frame-ancestors"] = "'none'"  # a policy inside a file can't set this
     return "; ".join(f"{name} {value.strip() or chr(39) + 'none' + chr(39)}" for name, value in rules.items())
 
 
 def hashes(rule: str, text: str) -> list[str]:
-    """The hashes of what is inline."""
+    """The hashes of the inline parts."""
     found = [hashlib.sha256(body.encode()).digest() for body in INLINE[rule].findall(text)]
     return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in found]
 

@@ -9,12 +9,12 @@ from clew.render.safe_text import ELLIPSIS, cut
 from clew.render.screen import Screen
 
 GAP = 2
-NARROWEST = 14  # of the column that gives way
+NARROWEST = 14  # of the flexible column
 
 
 @dataclass(frozen=True)
 class Column:
-    """`drop` orders the columns that go when there is no room: the highest first, 0 never."""
+    """`drop` orders the columns that are dropped when there is no room: the highest first, 0 never."""
 
     title: str
     left: bool = False
@@ -27,7 +27,7 @@ class Column:
 def draw_table(
     screen: Screen, columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indent: int = 0
 ) -> None:
-    """Columns without a single entry are left out, as are those for which there is no room."""
+    """Columns without any entry are left out, as are those that don't fit."""
     cells = [[_sayable(screen, cell) for cell in row] for row in rows]
     kept = [n for n, c in enumerate(columns) if c.flexible or any(row[n] for row in cells)]
     natural = {n: max(_wide(row[n]) for row in [*cells, [c.title for c in columns]]) for n in kept}
@@ -39,7 +39,7 @@ def draw_table(
 
 
 def _fitted(columns: Sequence[Column], natural: dict[int, int], room: int) -> dict[int, int]:
-    """Widths by number of column; what does not fit is dropped, then the flexible one is cut."""
+    """Widths by column number; columns that don't fit are dropped, then the flexible one is cut."""
     kept = dict(natural)
     flexible = next(n for n in kept if columns[n].flexible)
     least = min(natural[flexible], columns[flexible].least)
@@ -68,12 +68,12 @@ def _draw_row(
         for n, width in widths.items()
     ]
     line = screen.join(*parts, gap=" " * GAP)
-    line.truncate(screen.width - indent)  # on a screen too narrow for what must be there
+    line.truncate(screen.width - indent)  # on a screen too narrow for the required columns
     screen.row(line, indent=indent)
 
 
 def _set(screen: Screen, cell: str, width: int, left: bool) -> str:
-    """Exactly so many columns of the terminal."""
+    """Exactly this many terminal columns."""
     space = " " * (width - _wide(cell))
     if _wide(cell) > width:
         return fitted(screen, cell, width)
@@ -81,7 +81,7 @@ def _set(screen: Screen, cell: str, width: int, left: bool) -> str:
 
 
 def fitted(screen: Screen, text: str, width: int) -> str:
-    """Text in exactly so many columns: the middle goes, wide characters count as they are drawn."""
+    """Text in exactly this many columns: cut in the middle; wide characters count with their drawn width."""
     from rich.cells import set_cell_size
 
     text = _sayable(screen, text)

@@ -10,11 +10,11 @@ from typing import Any
 
 Pixel = tuple[int, int, int]
 Image = list[list[Pixel]]
-LARGEST = 256  # rows and columns taken from a recording that somebody else may have made
+LARGEST = 256  # most rows and columns read from a recording, which may not be trusted
 
 
 def image_of(data: Any) -> Image | None:
-    """Rows of 0–255 or of [r, g, b]; None for what is no picture."""
+    """Rows of 0–255 or of [r, g, b]; None for anything that is not an image."""
     if not isinstance(data, (list, tuple)) or not data:
         return None
     rows = [
@@ -54,7 +54,7 @@ def _mean(image: Image, rows: range, columns: range) -> Pixel:
 
 
 def fitted(image: Image, widest: int, highest: int, least: int = 16) -> Image:
-    """At most so large; a tiny picture is enlarged by a whole factor."""
+    """At most this large; a tiny image is enlarged by an integer factor."""
     height, width = len(image), len(image[0])
     largest = max(width / widest, height / highest)
     if largest > 1:
@@ -64,7 +64,7 @@ def fitted(image: Image, widest: int, highest: int, least: int = 16) -> Image:
 
 
 def grey(pixel: Pixel) -> int:
-    """How bright it looks, 0–255."""
+    """Perceived brightness, 0–255."""
     r, g, b = pixel
     return (299 * r + 587 * g + 114 * b) // 1000
 

@@ -9,7 +9,7 @@ from clew.render.size_text import short, size
 
 
 def number(value: float) -> str:
-    """Three digits say enough for a person."""
+    """Three digits are enough for a person."""
     if not math.isfinite(value):
         return str(value)
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
@@ -24,7 +24,7 @@ def duration(seconds: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """`12.3 ms`: three digits, in the unit that keeps them readable."""
+    """`12.3 ms`: three digits, in a readable unit."""
     if not math.isfinite(seconds):
         return "?"
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
@@ -34,7 +34,7 @@ def span(seconds: float) -> str:
 
 
 def share(value: float) -> str:
-    """`42 %`, `0.8 %`; what is below a tenth of a percent is not told apart from it."""
+    """`42 %`, `0.8 %`; anything below a tenth of a percent looks the same."""
     percent = 100 * value
     if not math.isfinite(percent):
         return "?"
@@ -44,7 +44,7 @@ def share(value: float) -> str:
 
 
 def rate(flops: float, seconds: float) -> str:
-    """What was achieved: `8.1 GFLOP/s`; nothing where either is unknown."""
+    """What was achieved: `8.1 GFLOP/s`; empty if either is unknown."""
     return short(flops / seconds, "FLOP/s") if flops > 0 and seconds > 0 else ""
 
 
@@ -54,7 +54,7 @@ def signed_size(value: float) -> str:
 
 
 def own(frame: FlameFrame) -> float:
-    """A frame's value without its children's, whatever its `self` says."""
+    """A frame's value without its children's; ignores its `self`."""
     return max(frame.value - sum(child.value for child in frame.children), 0.0)
 
 

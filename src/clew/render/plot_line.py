@@ -11,13 +11,13 @@ from clew.records.codec import json_float
 from clew.records.finding import Evidence
 from clew.render.sparkline import is_logarithmic
 
-TAKES_OFF = 4.0  # heights between bottom and middle, above which the top is cut
+TAKES_OFF = 4.0  # the top is cut above this multiple of the distance between bottom and median
 LOG_X_FROM = 100.0  # largest over smallest from which sizes and rates are told apart on a log axis only
 
 
 @dataclass(frozen=True)
 class PlotLine:
-    """What an experiment measured along something; points may be non-finite."""
+    """What an experiment measured along an axis; points may be non-finite."""
 
     title: str
     x: tuple[float, ...]
@@ -28,7 +28,7 @@ class PlotLine:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> PlotLine:
-        """From a recorded plot; what does not pair up is left out."""
+        """From a recorded plot; unpaired points are left out."""
         x, y = numbers(data.get("x")), numbers(data.get("y"))
         both = min(len(x), len(y))
         x_label, y_label = str(data.get("x_label") or "step"), str(data.get("y_label") or "")
@@ -37,7 +37,7 @@ class PlotLine:
 
     @classmethod
     def of(cls, evidence: Evidence) -> PlotLine:
-        """The values of an observation, along what they were taken; by step where nothing is said."""
+        """The values of an observation, along their axis; by step if there is none."""
         count = len(evidence.values)
         x = (evidence.x or tuple(map(float, evidence.steps or range(count))))[:count]
         if not evidence.x:
@@ -58,7 +58,7 @@ class PlotLine:
 
 
 def numbers(given: Any) -> tuple[float, ...]:
-    """Numbers as JSON carries them: NaN and infinity are words."""
+    """Numbers as stored in JSON: NaN and infinity are words."""
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
         return ()
     return tuple(_number(value) for value in given)
@@ -73,7 +73,7 @@ def _number(value: Any) -> float:
 
 @dataclass(frozen=True)
 class PlotAxis:
-    """From values to a share between 0 and 1."""
+    """Maps values to a share between 0 and 1."""
 
     low: float
     high: float
@@ -81,7 +81,7 @@ class PlotAxis:
 
     @classmethod
     def over(cls, values: Sequence[float], *, log: bool | None = None) -> PlotAxis:
-        """`log` None: where a linear one would show only the largest."""
+        """`log` None: logarithmic if a linear axis would show only the largest."""
         finite = [v for v in values if math.isfinite(v)]
         if not finite:
             return cls(0.0, 1.0, False)
@@ -96,13 +96,13 @@ class PlotAxis:
         return min(max((scale(value) / 2 - low) / (high - low), 0.0), 1.0)
 
     def at(self, share: float) -> float:
-        """The value that stands there."""
+        """The value at that position."""
         if self.log:
             return math.exp(math.log(self.low) * (1 - share) + math.log(self.high) * share)
         return self.low * (1 - share) + self.high * share
 
     def cut_above(self, values: Sequence[float]) -> PlotAxis:
-        """Without the heights of a line that takes off at its end and would flatten all before it."""
+        """Without the points of a line that shoots up at its end and would flatten the rest."""
         finite = sorted(v for v in values if math.isfinite(v))
         middle = finite[len(finite) // 2] if finite else self.high
         if middle <= self.low or self.high <= middle + TAKES_OFF * (middle - self.low):
@@ -129,7 +129,7 @@ class PlotAxis:
 
 
 def axes(line: PlotLine) -> tuple[PlotAxis, PlotAxis]:
-    """Along and up; a rate test ends where the loss takes off, and that end is cut."""
+    """Horizontal and vertical; a range test ends where the loss shoots up, and that end is cut."""
     across = PlotAxis.over(line.x, log=line.log_x)
     if not line.log_x:
         return across, PlotAxis.over(line.y)

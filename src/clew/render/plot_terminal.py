@@ -10,14 +10,14 @@ from clew.render.plot_line import PlotAxis, PlotLine, axes
 from clew.render.safe_text import neutral
 
 WIDTH, HEIGHT = 60, 8  # characters
-GUTTER = 9  # of the numbers along the upright axis
+GUTTER = 9  # width of the numbers along the vertical axis
 # The dots of a braille character, by row and column.
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 _BRAILLE = 0x2800
 
 
 def plot_rows(line: PlotLine, width: int = WIDTH, height: int = HEIGHT, *, plain: bool = False) -> list[str]:
-    """The rows of the drawing, axes and labels with it; empty if there is nothing to draw."""
+    """The rows of the plot, including axes and labels; empty if there is nothing to draw."""
     points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if math.isfinite(x)]
     if not any(math.isfinite(y) for _, y in points):
         return []
@@ -39,13 +39,13 @@ def plot_rows(line: PlotLine, width: int = WIDTH, height: int = HEIGHT, *, plain
 
 
 def _short(value: float) -> str:
-    """What the gutter holds."""
+    """A number that fits into the gutter."""
     text = number(value)
     return text if len(text) <= GUTTER - 2 else f"{value:.0e}"
 
 
 class _Field:
-    """The dots of a drawing, from its upper left."""
+    """The dots of a plot, from its upper left."""
 
     def __init__(self, width: int, height: int, plain: bool) -> None:
         self._width, self._height, self._plain = width, height, plain
@@ -85,14 +85,14 @@ class _Field:
 
 
 def _between(a: tuple[int, int], b: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """The dots of a straight stroke."""
+    """The dots of a straight line."""
     count = max(abs(b[0] - a[0]), abs(b[1] - a[1]), 1)
     for n in range(count + 1):
         yield a[0] + round((b[0] - a[0]) * n / count), a[1] + round((b[1] - a[1]) * n / count)
 
 
 def _tick_row(axis: PlotAxis, width: int) -> str:
-    """Numbers under the axis, each near its place; one that would touch its neighbour is left out."""
+    """Numbers under the axis, each near its position; one that would touch its neighbour is left out."""
     row = [" "] * width
     free = 0
     for value in axis.ticks():

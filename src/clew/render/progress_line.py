@@ -12,7 +12,7 @@ PAUSE = 0.1  # seconds between two drawings
 
 
 class ProgressLine:
-    """Called with how many are done, of how many, which one runs and how far that is."""
+    """Called with how many are done, of how many, which one is running and its progress."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -29,7 +29,7 @@ class ProgressLine:
         self._draw(f"  [{'=' * filled}{' ' * (WIDTH - filled)}] {min(number + 1, count)}/{count} {name}")
 
     def clear(self) -> None:
-        """Leave the line empty for what follows."""
+        """Clear the line for what follows."""
         if self._longest:
             self._draw("")
             self._write("\r")

@@ -31,7 +31,7 @@ RENDERERS: Extensions[Render] = Extensions("clew.renderers", lambda given, _: as
 
 
 def register_renderer(given: Any, name: str | None = None) -> None:
-    """Add a format; those of Clew's own can't be replaced."""
+    """Add a format; Clew's own formats can't be replaced."""
     wanted = must_be_named("a renderer", name or name_of(given))
     if wanted in (TEXT, JSON):
         raise CannotRegister(f"{wanted} is one of Clew's own formats; choose another name")

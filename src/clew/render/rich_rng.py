@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def undrawn() -> Iterator[None]:
-    """Around a drawing: the generator goes on from where it was."""
+    """Restore the state of Python's generator after drawing."""
     state = random.getstate()
     try:
         yield

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from clew.store.read.run_data import Fact, RunData
     from clew.store.read.run_reader import RunReader
 
-LONGEST_COMMAND = 600  # characters of a command to copy; more is no longer one line of a terminal's history
+LONGEST_COMMAND = 600  # characters of a command to copy; a longer one is hard to copy from a terminal
 NO_STEP = (
     "no training step was recorded: the script ended before the first step, or does not train with torch"
 )
@@ -20,24 +20,24 @@ NO_STEP = (
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run in a few words; every rendering takes one, live and read back alike."""
+    """A run in a few words; every rendering takes one, live or read back."""
 
     id: str
     path: str  # empty: there is none
-    script: str  # as it was called: "train.py", "-m package.train"
+    script: str  # as it was started: "train.py", "-m package.train"
     state: str  # running, finished, failed, killed
     steps: int
-    checks: int  # how many were asked, judged or not
+    checks: int  # how many checks ran, judged or not
     started: float | None = None  # seconds since 1970
     ranks: int = 1
     damage: tuple[str, ...] = ()  # what could not be read
     incidents: tuple[str, ...] = ()  # what failed inside Clew while recording
     idle: str | None = None  # why there is nothing to judge, if there isn't
-    args: tuple[str, ...] = ()  # that the script was given
+    args: tuple[str, ...] = ()  # the script's arguments
 
     @property
     def called(self) -> str:
-        """The script with its arguments, as a shell takes them."""
+        """The script with its arguments, quoted for a shell."""
         words = self.script if self.script.startswith("-m ") else shlex.quote(self.script)
         return " ".join([words, *map(shlex.quote, self.args)])
 
@@ -59,7 +59,7 @@ class RunSummary:
 
 
 def summarise(run: RunReader, checks: int) -> RunSummary:
-    """The summary of a recorded run of which `checks` checks were asked."""
+    """The summary of a recorded run on which `checks` checks ran."""
     from clew.store.read.run_info import script_of
 
     started = run.meta.get("started")
@@ -85,7 +85,7 @@ def _arguments(meta: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def incidents(facts: Iterable[Fact]) -> list[str]:
-    """What failed inside Clew and was switched off, a line each."""
+    """What failed inside Clew and was switched off, one line each."""
     found = [fact.data for fact in facts if fact.kind == "incident"]
     return [
         f"{data.get('probe', 'a probe')} failed: {data.get('error', 'no reason given')}" for data in found
@@ -93,7 +93,7 @@ def incidents(facts: Iterable[Fact]) -> list[str]:
 
 
 def idle_reason(data: RunData, damage: Sequence[str] = ()) -> str | None:
-    """Why there is nothing to judge: as the session noted it; or that no step can be read, or was made."""
+    """Why there is nothing to judge: as the session recorded it; or that no step is readable, or none ran."""
     if data.last_step >= 0:
         return None
     noted = [fact.data.get("reason") for fact in data.facts if fact.kind == "idle"]
@@ -105,7 +105,7 @@ def idle_reason(data: RunData, damage: Sequence[str] = ()) -> str | None:
 def unrecorded(
     path: Path, meta: Mapping[str, Any], data: RunData, checks: int, lost: tuple[str, ...]
 ) -> RunSummary:
-    """The summary of a run of which nothing could be written: from memory."""
+    """The summary of a run for which nothing could be written: from memory."""
     from clew.store.read.run_info import script_of
 
     return RunSummary(

@@ -13,18 +13,18 @@ from pathlib import Path
 
 # Other: control, format (bidirectional marks, zero-width), surrogate, private, unassigned; line separators.
 _OBEYED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_MOST_COMBINING = 3  # marks on one character: no script stacks more, "zalgo" text does
+_MOST_COMBINING = 3  # combining marks on one character: no script stacks more, "zalgo" text does
 ELLIPSIS = "…"
 
 
 def neutral(text: str, limit: int = 600) -> str:
-    """One line, free of anything that a terminal obeys; `limit` keeps a page from flooding."""
+    """One line, without anything that controls a terminal; `limit` keeps it from flooding a page."""
     words = " ".join(text[: 4 * limit].split("\n"))
     return cut("".join(_visible(words)), limit)
 
 
 def neutral_lines(text: str, limit: int = 40) -> list[str]:
-    """Code and other text in which line breaks have a meaning."""
+    """Code and other text in which line breaks matter."""
     lines = text.replace("\t", "    ").split("\n", limit + 1)
     return [neutral(line) for line in lines[:limit]]
 
@@ -38,14 +38,14 @@ def _visible(text: str) -> list[str]:
         if category in _OBEYED:
             shown.append(character.encode("unicode_escape", "surrogatepass").decode("ascii"))
         elif category == "Zs":
-            shown.append(" ")  # wide and unbreakable spaces would break the layout
+            shown.append(" ")  # wide and non-breaking spaces would break the layout
         elif marks <= _MOST_COMBINING:
             shown.append(character)
     return shown
 
 
 def cut(text: str, limit: int) -> str:
-    """At most `limit` characters; the middle goes, as both ends of a name or path tell more."""
+    """At most `limit` characters; cut in the middle, as both ends of a name or path say more."""
     if len(text) <= limit:
         return text
     tail = (limit - 1) // 2
@@ -53,7 +53,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def encodable(text: str, encoding: str) -> str:
-    """What the stream can't say is written as an escape."""
+    """Characters that the stream can't encode are escaped."""
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 

@@ -12,13 +12,13 @@ from clew.render.safe_text import cut, encodable
 if TYPE_CHECKING:
     from rich.text import Text
 
-WIDEST = 104  # columns: longer lines are hard to read back from
+WIDEST = 104  # columns: longer lines are hard to read
 NARROWEST = 40
 
 
 @dataclass(frozen=True)
 class Glyphs:
-    """The signs of a drawing; the plain set is for streams that can't encode the other."""
+    """The symbols of a drawing; the plain set is for streams that can't encode the others."""
 
     error: str = "✗"
     warning: str = "!"
@@ -53,7 +53,7 @@ def glyphs_for(stream: IO[str]) -> Glyphs:
 
 
 class Screen:
-    """Lines of styled text on a stream, wrapped to its width, without colour where none is wanted."""
+    """Lines of styled text on a stream, wrapped to its width, without colour if not wanted."""
 
     def __init__(self, stream: IO[str] | None = None, width: int | None = None) -> None:
         from rich.console import Console
@@ -91,7 +91,7 @@ class Screen:
         self._put(self.text())
 
     def block(self, content: str | Text, *, indent: int = 0, label: str = "", column: int = 0) -> None:
-        """Wrapped text; a label stands before its first line, in a column of its own."""
+        """Wrapped text; a label is in its own column before the first line."""
         text = self.text(content) if isinstance(content, str) else content
         room = max(self.width - indent - column, 20)
         wrapped = text.wrap(self._console, room, overflow="fold") if text.plain else [text]
@@ -101,13 +101,13 @@ class Screen:
             self._put(self.join(" " * indent, head, line))
 
     def row(self, content: str | Text, *, indent: int = 0, label: str = "", column: int = 0) -> None:
-        """As `block`, for what must stay as it is: spaces count, and nothing is wrapped."""
+        """Like `block`, for text that must not change: spaces count, and nothing is wrapped."""
         head = self.text(" " * indent + label.ljust(column), "dim")
         self._put(self.join(head, self.text(content) if isinstance(content, str) else content))
 
     @property
     def coloured(self) -> bool:
-        """Whether pictures can be shown as such."""
+        """Whether images can be shown in colour."""
         able = self._console.color_system in ("truecolor", "256")
         return able and self._console.is_terminal and not self._console.no_color
 

@@ -16,7 +16,7 @@ def short(value: float, unit: str = "") -> str:
 
 
 def count(value: int) -> str:
-    """Parameters: exact while they are readable, then with a word of scale."""
+    """Parameters: exact while readable, then with a scale word."""
     if value < 10_000_000:
         return f"{value:,}"
     return f"{_three(value / 1e9)} B" if value >= 1e9 else f"{_three(value / 1e6)} M"

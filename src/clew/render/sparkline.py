@@ -14,7 +14,7 @@ LOG_FROM = 1000.0  # largest over smallest value from which a linear scale shows
 
 
 def sparkline(values: Sequence[float], width: int = 32, *, plain: bool = False) -> str:
-    """At most `width` characters: the extreme of each stretch, and a mark where one held NaN or infinity."""
+    """At most `width` characters: the extreme of each stretch, and a mark where it has NaN or infinity."""
     blocks, bad = (PLAIN_BLOCKS, PLAIN_NOT_FINITE) if plain else (BLOCKS, NOT_FINITE)
     points = _stretches(values, width)
     finite = [p for p in points if p is not None]
@@ -38,7 +38,7 @@ def _stretches(values: Sequence[float], width: int) -> list[float | None]:
 
 
 def _extreme(stretch: Sequence[float]) -> float | None:
-    """The value farthest from the stretch's middle, so that a spike is never drawn away."""
+    """The value farthest from the stretch's median, so that a spike is never lost."""
     if not all(math.isfinite(v) for v in stretch):
         return None
     middle = sorted(stretch)[len(stretch) // 2]

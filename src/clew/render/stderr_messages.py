@@ -1,7 +1,7 @@
 """Clew's messages on stderr while the user's program runs: they may get lost, and do no harm.
 
 A reader that has gone away, a full device and a closed file must not change how the program ends.
-Nothing of ours may stay in Python's own buffer for stderr either: what can't be flushed when the
+Nothing from Clew may stay in Python's own buffer for stderr either: what can't be flushed when the
 process ends makes its exit code 120.
 """
 
@@ -17,17 +17,17 @@ from typing import IO, Any, cast
 from clew.render.safe_text import neutral
 from clew.render.screen import encoding_of
 
-LONGEST_ERROR = 160  # characters of an exception's text: with what was lost, two lines of a terminal
+LONGEST_ERROR = 160  # characters of an exception's text: with the rest of the message, two terminal lines
 
 
 def say(line: str) -> None:
-    """One line, in one piece."""
+    """Print one line, in one piece."""
     if sys.stderr is not None:  # print would take stdout instead
         Outlet(sys.stderr).write(f"{line}\n")
 
 
 def to_stderr() -> IO[str]:
-    """Stderr to draw on; without one, nowhere."""
+    """Stderr to draw on; discards everything if there is none."""
     return cast("IO[str]", Outlet(sys.stderr))
 
 
@@ -39,14 +39,14 @@ def in_short(error: BaseException) -> str:
 
 
 class Outlet:
-    """A stream that takes everything, and passes on what the one behind it can take."""
+    """A stream that accepts everything, and passes on what the underlying stream accepts."""
 
     def __init__(self, stream: IO[str] | None) -> None:
         self._stream = stream
         self._gone = stream is None
 
     def write(self, text: str) -> int:
-        """At once, past the stream's own buffer."""
+        """Immediately, bypassing the stream's own buffer."""
         if not self._gone and self._stream is not None:
             try:
                 with _unkilled():
@@ -56,7 +56,7 @@ class Outlet:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is ever kept back."""
+        """Nothing is ever buffered."""
 
     def isatty(self) -> bool:
         try:
@@ -71,7 +71,7 @@ class Outlet:
 def _put(stream: IO[str], text: str) -> None:
     stream.flush()  # what the program wrote comes first
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
-    if raw is None:  # somebody's own: a notebook's, a test's
+    if raw is None:  # a replaced stream: a notebook's, a test's
         stream.write(text)
         stream.flush()
         return
@@ -83,7 +83,7 @@ def _put(stream: IO[str], text: str) -> None:
 
 @contextlib.contextmanager
 def _unkilled() -> Iterator[None]:
-    """A program may have asked to be killed when nobody reads what it writes; not what we write."""
+    """A program may have asked to be killed when nobody reads its output; that must not apply to ours."""
     pipe = getattr(signal, "SIGPIPE", None)
     if pipe is None or signal.getsignal(pipe) is not signal.SIG_DFL or not hasattr(signal, "sigtimedwait"):
         yield

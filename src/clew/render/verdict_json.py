@@ -13,7 +13,7 @@ from clew.render.run_summary import RunSummary
 
 
 def verdict_json(verdict: Verdict, run: RunSummary) -> dict[str, Any]:
-    """What `clew why --json` and `clew run --json FILE` give."""
+    """The JSON of `clew why --json` and `clew run --json FILE`."""
     return {
         "run": run.to_json(),
         "findings": [finding.to_json() for finding in verdict.findings],
@@ -26,7 +26,7 @@ def verdict_json(verdict: Verdict, run: RunSummary) -> dict[str, Any]:
 def dumps(data: Any, *, dense: bool = False) -> str:
     """Strict JSON: ASCII only, so that no text in it can act on a terminal, and no bare NaN.
 
-    `dense` is for deep trees, which indented would be mostly spaces.
+    `dense` is for deep trees, which would be mostly spaces when indented.
     """
     if dense:
         return json.dumps(_strict(data), separators=(",", ":"), allow_nan=False) + "\n"
@@ -34,7 +34,7 @@ def dumps(data: Any, *, dense: bool = False) -> str:
 
 
 def write_json(path: Path, data: Any, *, dense: bool = False) -> None:
-    """All or nothing: who waits for the file never reads half of it."""
+    """Atomic: a reader waiting for the file never sees half of it."""
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not path.is_file():  # /dev/stdout, a named pipe: can't be replaced

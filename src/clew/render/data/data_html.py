@@ -36,7 +36,7 @@ def page(report: Report) -> str:
 
 
 def fragment(report: Report) -> str:
-    """Loader by loader, then the data set as a whole, then what is wrong."""
+    """Loader by loader, then the dataset as a whole, then the findings."""
     count = len(report.looks)
     loaders = "1 loader" if count == 1 else f"{count or 'no'} loaders"
     title = f"<p><b>clew data</b> {text(report.what, 80)} · {loaders} · {duration(report.seconds)}</p>"
@@ -81,7 +81,7 @@ def _loader(shown: PipelineLook, report: Report) -> str:
 
 
 def _samples(shown: PipelineLook) -> str:
-    """Each sample with its row in the batch beside it."""
+    """Each sample next to its row in the batch."""
     rows: dict[int | None, ValueView] = {r.index: r for r in shown.rows if r.index is not None}
     pairs = [(sample, rows.get(sample.index)) for sample in shown.samples]
     if not any(row for _, row in pairs):

@@ -16,7 +16,7 @@ MOST_VALUES = 400
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """What `clew data --json FILE` gives."""
+    """The JSON of `clew data --json FILE`."""
     return {
         "version": 1,
         "what": report.what,
@@ -71,7 +71,7 @@ def _sample(look: ValueView, shown: PipelineLook, step: int, source: str) -> dic
 
 
 def image_uri(data: Any, largest: int = 192) -> str:
-    """A picture as it can stand in a page."""
+    """An image as a data URI."""
     image = image_of(data)
     if image is None:
         return ""
@@ -103,7 +103,7 @@ def said(part: FieldView) -> str:
 
 
 def batches_json(report: Report, step: int) -> dict[str, Any]:
-    """`data/batches.json`: a batch of each loader, and what the model got of it."""
+    """`data/batches.json`: one batch of each loader, and what the model got of it."""
     rows: list[dict[str, Any]] = []
     for shown in report.looks:
         base = {"step": step, "phase": shown.role, "loader": shown.number, "name": shown.name}
@@ -117,7 +117,7 @@ def batches_json(report: Report, step: int) -> dict[str, Any]:
 
 
 def _divided(parts: tuple[FieldView, ...]) -> dict[str, Any]:
-    """Without knowing the model, the last of several is the target."""
+    """Without a known model, the last of several is the target."""
     head, tail = (parts[:-1], parts[-1:]) if len(parts) > 1 else (parts, ())
     return {"inputs": [_note(part) for part in head], "targets": [_note(part) for part in tail]}
 

@@ -20,10 +20,10 @@ from clew.render.verdict.root_causes import effects_by_root
 from clew.render.verdict.sample_gallery import gallery
 
 INDENT = 2
-READ = "read"  # a dataset itself: what it was given is an index
-WIDE = 24  # columns of a picture
+READ = "read"  # a dataset itself: its input is an index
+WIDE = 24  # columns of an image
 
-FULL_ROOTS = 3  # findings drawn whole: more would not fit one screen
+FULL_ROOTS = 3  # findings drawn in full: more would not fit on one screen
 
 
 def render_data(
@@ -97,7 +97,7 @@ def _draw_findings(screen: Screen, report: Report, full: bool) -> None:
 
 
 def draw_way(screen: Screen, way: SamplePath, name: str) -> None:
-    """Stage after stage, each with its time and what it changed."""
+    """Stage by stage, each with its time and what it changed."""
     title = screen.text(f"sample {way.index}", "bold")
     screen.block(screen.join(title, f" of {neutral(name, 60)}, stage by stage"))
     if any(stage.random for stage in way.stages):

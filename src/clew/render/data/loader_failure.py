@@ -28,7 +28,7 @@ TITLES = {
 def render_failure(
     failure: Failure, script: str = "train.py", *, stream: IO[str] | None = None, width: int | None = None
 ) -> None:
-    """Draw it; the exception itself is said in one line, as its traceback is above."""
+    """Draw it; the exception itself takes only one line, as its traceback is above."""
     screen = Screen(stream, width)
     screen.rule()
     title = screen.text(TITLES.get(failure.kind, "a loader failed"), "bold red")

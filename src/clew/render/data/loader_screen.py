@@ -17,14 +17,14 @@ from clew.render.sparkline import sparkline
 from clew.render.verdict.sample_gallery import gallery, rows_of_numbers
 
 INDENT, COLUMN = 2, 9
-SMALLEST, LARGEST = 12, 20  # columns of a picture
-AT_MOST = 8  # pictures in a row
+SMALLEST, LARGEST = 12, 20  # columns of an image
+AT_MOST = 8  # images in a row
 WAVE = 40
 FEW = 4  # samples of a loader that does not train
 
 
 def draw_look(screen: Screen, shown: PipelineLook, *, brief: bool = False) -> None:
-    """The whole block of a loader; `brief` leaves out what looks the same as with the one before."""
+    """The whole block of a loader; `brief` leaves out what is the same as for the previous one."""
     _draw_title(screen, shown)
     if shown.stages and not brief:
         arrow = f" {screen.glyphs.arrow} "
@@ -98,7 +98,7 @@ def _draw_samples(screen: Screen, shown: PipelineLook) -> None:
 
 
 def _pairs(shown: PipelineLook) -> list[tuple[ValueView | None, ValueView | None]]:
-    """A sample and its row in the batch; where rows can't be told apart, one after the other."""
+    """A sample and its row in the batch; if rows can't be matched, one after the other."""
     samples = [s for s in shown.samples if not s.error]
     rows: dict[int | None, ValueView] = {r.index: r for r in shown.rows if r.index is not None}
     if not samples:
@@ -123,7 +123,7 @@ def _draw_pictures(
     wide = min(LARGEST, (room + 2) // across - 2)
     alike = bool(pairs) and same(pairs)
     if len(pairs) <= AT_MOST:
-        pairs = pairs[:across]  # one row is enough to see what they are; more were not asked for
+        pairs = pairs[:across]  # one row is enough to see what they are; more were not requested
     for first in range(0, len(pairs), across):
         some = pairs[first : first + across]
         firsts, seconds = [a for a, _ in some], [b for _, b in some]
@@ -150,7 +150,7 @@ def _captioned(look: ValueView) -> Exhibit:
 def _draw_lines(
     screen: Screen, shown: PipelineLook, pairs: Sequence[tuple[ValueView | None, ValueView | None]]
 ) -> None:
-    """Text, waves and numbers: a line for each sample, one beneath where the model gets something else."""
+    """Text, waveforms and numbers: a line for each sample, and one below if the model gets something else."""
     room = screen.width - INDENT - COLUMN
     looks = [look for pair in pairs for look in pair if look is not None]
     wide = max((len(_head(look)) for look in looks), default=0) + 2
@@ -187,7 +187,7 @@ def line_of(screen: Screen, look: ValueView, room: int) -> str:
 
 
 def _envelope(values: Sequence[float], width: int) -> list[float]:
-    """The loudest of every stretch."""
+    """The maximum of every stretch."""
     count = max(min(width, len(values)), 1)
     edges = [n * len(values) // count for n in range(count + 1)]
     return [max((abs(v) for v in values[a:b]), default=0.0) for a, b in pairwise(edges)]

@@ -8,12 +8,12 @@ from clew.records.loader_speed import EVEN, LOADER, Moving, Padding, Paddings, R
 from clew.render.number_text import share, span
 from clew.render.safe_text import neutral
 
-LITTLE = 0.05  # of a step's time, below which nothing is said
-STARTUP = 1.0  # seconds that workers take to start, from which on it is said
+LITTLE = 0.05  # of a step's time, below which nothing is reported
+STARTUP = 1.0  # seconds of worker start-up from which it is reported
 
 
 def count(rate: float) -> str:
-    """`1,230`; of slow ones a digit more."""
+    """`1,230`; one more digit for small numbers."""
     return f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.3g}"
 
 
@@ -86,7 +86,7 @@ def limits(speeds: Speeds) -> str:
 
 
 def moving_line(moving: Moving, workers: int) -> str:
-    """What a batch is on its way from a worker, and what that takes."""
+    """The size of a batch on its way from a worker, and the time it takes."""
     ways = [
         f"{weight(size)} {how}"
         for size, how in (
@@ -101,7 +101,7 @@ def moving_line(moving: Moving, workers: int) -> str:
 
 
 def sweep_line(sweep: Sweep) -> str:
-    """The best setting, and what it would bring."""
+    """The best setting, and its gain."""
     best, now = sweep.best, sweep.now
     if best is None or best.rate is None:
         return "no two settings could be compared"
@@ -126,7 +126,7 @@ def sweep_line(sweep: Sweep) -> str:
 
 
 def padding_lines(paddings: Paddings) -> list[str]:
-    """What there is to save, field by field; nothing where there is little."""
+    """The possible savings, field by field; nothing if they are small."""
     return [line for one in paddings.fields if (line := _padding_line(one))]
 
 

@@ -37,7 +37,7 @@ from clew.render.screen import Screen
 
 INDENT = 2
 BAR = 16  # columns of a full bar
-STAGES, FIELDS = 10, 8  # lines of each table, unless all are asked for
+STAGES, FIELDS = 10, 8  # lines of each table, unless all are requested
 SLOW = 1e-4  # seconds of a sample, below which it does not matter where they go
 SIZE_HEADS = ("field", "shape", "type", "bytes", "would fit", "they hold")
 TRIFLE = 0.005  # share below which a stage is not listed by itself
@@ -51,7 +51,7 @@ def render(
 
 
 def draw(screen: Screen, measured: MeasuredLoader, *, full: bool = False) -> None:
-    """All that was measured of one loader; what was not asked for takes no line."""
+    """Everything measured about one loader; what was not requested takes no line."""
     if measured.speeds is not None:
         _draw_speeds(screen, measured.loader, measured.speeds)
     if measured.stages is not None and measured.stages.stages:
@@ -118,7 +118,7 @@ def _draw_stages(screen: Screen, stages: Stages, *, full: bool) -> None:
 
 
 def _largest(stages: Sequence[StageTime], most: int) -> list[StageTime]:
-    """Of too many the largest, still in their order."""
+    """Only the largest if there are too many, in their original order."""
     kept = sorted(stages, key=lambda stage: -stage.share)[:most]
     return [stage for stage in stages if stage in kept]
 
@@ -212,7 +212,7 @@ def _draw_sweep(screen: Screen, sweep: Sweep) -> None:
 
 
 def sweep_rows(sweep: Sweep, dash: str) -> list[list[str]]:
-    """Every setting with what it is: the best, the program's own, or why it could not be tried."""
+    """Every setting with a remark: the best, the program's own, or why it could not be tried."""
     rows = []
     for row in sweep.rows:
         marks = ["best"] if row == sweep.best else []
@@ -243,7 +243,7 @@ STYLE = (
 
 
 def fragment(measured: MeasuredLoader) -> str:
-    """The same as a piece of HTML with its own style."""
+    """The same as a piece of HTML with inline style."""
     parts = [f"<style>{STYLE}</style>"]
     if measured.speeds is not None:
         parts += _html_speeds(measured.loader, measured.speeds)

@@ -1,6 +1,6 @@
 """The results of a dataset survey: a table of fields, labels as bars, and the rest in words.
 
-What is wrong with it is said by the checks; here is what there is.
+The checks say what is wrong with the data; this shows what is in it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from clew.render.verdict.preflight_html import text
 
 MOST_LISTED = 6
 RANDOM = 3.0  # standard errors within which an order counts as random
-SORTED = 0.25  # of the switches of a random order, below which data counts as sorted
+SORTED = 0.25  # of the label changes in a random order, below which data counts as sorted
 HOW = {"picture": "as images", "features": "by their values", "shingles": "as texts"}
 
 INDENT = 2
-COLUMN = 9  # of the words that lines begin with
-MOST_CLASSES = 12  # with bars, unless all are asked for
+COLUMN = 9  # width of the labels of lines
+MOST_CLASSES = 12  # with bars, unless all are requested
 CELL = 24  # columns of a bar with its class and count
 NAME = 10  # of a class
 HEADS = ("field", "kind", "shape", "type", "from", "to", "mean", "std", "zeros")
@@ -37,7 +37,7 @@ LEFT = 4  # of these, that stand left in their columns
 
 
 def draw(screen: Screen, surveys: Sequence[DatasetSurvey], between: Sequence[Between], *, full: bool) -> None:
-    """One block for each split, then the splits against each other."""
+    """One block per split, then the splits compared."""
     for survey in surveys:
         screen.blank()
         screen.block(screen.join(screen.text(neutral(survey.split, 40), "bold"), f"  {_title(survey)}"))
@@ -62,7 +62,7 @@ def _title(survey: DatasetSurvey) -> str:
 
 
 def _lines(survey: DatasetSurvey) -> list[tuple[str, str]]:
-    """What else there is to say, each with its label."""
+    """The remaining remarks, each with its label."""
     lines = [
         ("order", order_of(survey)),
         ("copies", alike(survey)),
@@ -195,7 +195,7 @@ def _bars(survey: DatasetSurvey) -> str:
 
 
 def ended(survey: DatasetSurvey) -> str:
-    """Why it was not the end of the data, and what was random about it."""
+    """Why the survey ended before the end of the data, and what was random about it."""
     words = ""
     if survey.stopped == "the time limit":
         words += ", when the time was up"

@@ -1,6 +1,6 @@
 """Positions of the boxes of a level: columns computed once for closed boxes, wider where one is open.
 
-`grid_of` is the layout: it is worked out here, once, and the browser gets it ready made. `fit` makes
+`grid_of` is the layout: it is computed here, once, and sent to the browser. `fit` makes
 columns and rows as wide and high as the boxes in them, as a table does; ui/src/draw/graph_grid.ts does
 the same where a click opens a box.
 """
@@ -15,11 +15,11 @@ from clew.render.network.box_rows import BoxRows
 
 GAP_X, BESIDE = 20.0, 12.0  # between boxes; between a passage and what stands beside it
 GAP_Y, HIGHEST_GAP = 28.0, 72.0
-STEEPNESS = 0.08  # a gap grows with how far its lines go sideways: flat lines can't be told apart
+STEEPNESS = 0.08  # a gap grows with the sideways extent of its lines: flat lines can't be distinguished
 PASSES = 12
-ROUNDS = 6  # of straightening: what moved makes room for others
-MANY = 4000  # places of a level beyond which a third of that must do: nobody follows every line there
-STRAIGHT = 8.0  # how much more a bent passage counts than a box that is not below its neighbours
+ROUNDS = 6  # passes of straightening: what moved makes room for others
+MANY = 4000  # places of a level beyond which a third of that must suffice: nobody follows every line there
+STRAIGHT = 8.0  # weight of a bent passage relative to a box that is not below its neighbours
 EDGE, APART = 12.0, 12.0  # lines end this far from the corners of a box, and from each other
 
 
@@ -29,12 +29,12 @@ class Grid:
 
     boxes: int
     rows: list[list[int]]
-    x: list[float]  # middles of the places, while all boxes are closed
-    lines: list[tuple[int, int, float]]  # from place to place, and how far from the middle it ends
+    x: list[float]  # centres of the places, while all boxes are closed
+    lines: list[tuple[int, int, float]]  # from place to place, and how far from the centre it ends
 
     @property
     def row(self) -> list[int]:
-        """Of each place: the number of its row."""
+        """For each place: the number of its row."""
         found = [0] * len(self.x)
         for number, places in enumerate(self.rows):
             for place in places:
@@ -44,7 +44,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Places:
-    """Where all stands once it is known which boxes are open: middles, and tops and bottoms of rows."""
+    """The final positions once it is known which boxes are open: centres, and tops and bottoms of rows."""
 
     x: list[float]
     tops: list[float]
@@ -57,7 +57,7 @@ class Places:
 
 
 def grid_of(rows: BoxRows, widths: Sequence[float]) -> Grid:
-    """`widths` are of the closed boxes; passages have none."""
+    """`widths` are those of the closed boxes; passages have none."""
     boxes = len(widths)
     wide = [*widths, *([0.0] * (sum(map(len, rows.rows)) - boxes))]
     x = [round(at, 1) for at in _across(rows, wide, boxes)]
@@ -68,7 +68,7 @@ def grid_of(rows: BoxRows, widths: Sequence[float]) -> Grid:
 
 
 def fit(grid: Grid, widths: Sequence[float], heights: Sequence[float]) -> Places:
-    """Make room for boxes of these sizes: what stands in one column stays in one column."""
+    """Make room for boxes of these sizes: each column stays one column."""
     wide = [*widths, *([0.0] * (len(grid.x) - grid.boxes))]
     x = _widened(grid, wide)
     left = min((x[p] - wide[p] / 2 for p in range(len(wide))), default=0.0)
@@ -81,7 +81,7 @@ def _widened(grid: Grid, wide: list[float]) -> list[float]:
     """Columns pushed apart from the left, and from the right; halfway between the two all have room."""
     columns = sorted(set(grid.x))
     number = {at: n for n, at in enumerate(columns)}
-    needs: list[tuple[int, int, float]] = []  # of two columns: how far apart they must be
+    needs: list[tuple[int, int, float]] = []  # for two columns: their minimal distance
     for row in grid.rows:
         for a, b in pairwise(row):
             needs.append((number[grid.x[a]], number[grid.x[b]], _apart(a, b, wide, grid.boxes)))
@@ -96,7 +96,7 @@ def _widened(grid: Grid, wide: list[float]) -> list[float]:
 
 
 def _across(rows: BoxRows, wide: list[float], boxes: int) -> list[float]:
-    """Each place as near to its neighbours as those beside it let it be, then ways made straight."""
+    """Each place as near to its neighbours as those beside it allow, then paths are straightened."""
     x = [0.0] * len(wide)
     apart = [[_apart(a, b, wide, boxes) for a, b in pairwise(r)] for r in rows.rows]
     for row, gaps in zip(rows.rows, apart, strict=True):
@@ -137,8 +137,8 @@ def _straighten(
     below: list[list[int]],
     boxes: int,
 ) -> None:
-    """Passages of one line, and boxes in single file, stand exactly below each other where there is room."""
-    left: dict[int, tuple[int, float]] = {}  # of each place: its neighbour on that side, and how far at least
+    """Passages of one line, and boxes in single file, are exactly below each other where there is room."""
+    left: dict[int, tuple[int, float]] = {}  # per place: neighbour on that side, minimal distance
     right: dict[int, tuple[int, float]] = {}
     for row, gaps in zip(rows.rows, apart, strict=True):
         for a, b, gap in zip(row, row[1:], gaps, strict=False):
@@ -159,7 +159,7 @@ def _straighten(
 def _lean(
     rows: BoxRows, files: list[list[int]], x: list[float], apart: list[list[float]], boxes: int
 ) -> None:
-    """Every file towards its own mean: boxes give way to passages, which are longer."""
+    """Every file towards its own mean: boxes yield to passages, which are longer."""
     wanted = {}
     for file in files:
         mean = sum(x[p] for p in file) / len(file)
@@ -191,7 +191,7 @@ def _apart(a: int, b: int, wide: list[float], boxes: int) -> float:
 
 
 def _wanted(place: int, others: list[int], x: list[float], boxes: int) -> tuple[float, float]:
-    """The mean of its neighbours; a passage goes by the passages before and after it."""
+    """The mean of its neighbours; for a passage, that of the passages before and after it."""
     if not others:
         return x[place], 0.1
     if place >= boxes:
@@ -207,7 +207,7 @@ def pressed(wanted: Sequence[float], weights: Sequence[float], apart: Sequence[f
     offsets = [0.0]
     for gap in apart:
         offsets.append(offsets[-1] + gap)
-    groups: list[list[float]] = []  # mean, weight, how many: those that press on each other move as one
+    groups: list[list[float]] = []  # mean, weight, count: those that touch each other move as one
     for want, weight, offset in zip(wanted, weights, offsets, strict=False):
         groups.append([want - offset, weight, 1.0])
         while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
@@ -223,7 +223,7 @@ def pressed(wanted: Sequence[float], weights: Sequence[float], apart: Sequence[f
 def _ends(
     rows: BoxRows, x: list[float], wide: list[float], boxes: int, row: list[int]
 ) -> dict[tuple[int, int], float]:
-    """Lines into a box end side by side at its top, in the order in which they come."""
+    """Lines into a box end side by side at its top, in the order in which they arrive."""
     into: dict[int, list[int]] = {}
     for a, b, _ in rows.lines:
         if b < boxes and row[a] < row[b]:

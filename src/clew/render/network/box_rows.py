@@ -1,7 +1,7 @@
 """The row and order of each box of a level, computed before any width is known.
 
-A line that goes further than to the next row gets a passage, a narrow place of its own, in every row
-that it passes, so that no line runs through a box. Lines of one tensor share their passages, and so
+A line that goes beyond the next row gets a passage, a narrow place of its own, in every row
+that it crosses, so that no line runs through a box. Lines of one tensor share their passages, and so
 do lines that end in one box: a level with hundreds of them stays as narrow as it can be.
 """
 
@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-SWEEPS = 8  # down and up again; orders hardly change after that
-FEW = 400  # places of a level up to which neighbours are also swapped one by one
-MOST_PASSAGES = 40_000  # lines beyond that run behind the boxes: nobody can follow so many
+SWEEPS = 8  # sweeps down and up; orders hardly change after that
+FEW = 400  # places of a level up to which neighbours are also swapped pairwise
+MOST_PASSAGES = 40_000  # further lines run behind the boxes: nobody can follow this many
 
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class BoxRows:
-    """Places by number: those of the boxes first, in their order, then those of the passages."""
+    """Places by number: those of the boxes first, in order, then those of the passages."""
 
     rows: list[list[int]]  # from top to bottom, each from left to right
     lines: list[tuple[int, int, int]]  # from place to place, and the number of the edge that it belongs to
@@ -29,7 +29,7 @@ class BoxRows:
 def rows_of(
     count: int, edges: Sequence[Pair], first: Sequence[int] = (), last: Sequence[int] = ()
 ) -> BoxRows:
-    """`first` are boxes that stay in the top row, `last` those that stay in the bottom one."""
+    """`first` are boxes that stay in the top row, `last` those that stay in the bottom row."""
     ranks = ranks_of(list(range(count)), list(edges))
     _move_down(ranks, edges, set(first))
     for box in last:
@@ -43,7 +43,7 @@ def rows_of(
 
 
 def ranks_of(nodes: list[int], edges: list[Pair]) -> dict[int, int]:
-    """Longest way from a start, for layered drawing; a cycle is cut where it closes."""
+    """Longest path from a start, for layered drawing; a cycle is cut where it closes."""
     out: dict[int, list[int]] = {n: [] for n in nodes}
     waiting_for = dict.fromkeys(nodes, 0)
     for a, b in edges:
@@ -54,7 +54,7 @@ def ranks_of(nodes: list[int], edges: list[Pair]) -> dict[int, int]:
     left = set(nodes)
     while left:
         if not ready:
-            ready = [min(left)]  # all that is left is in a cycle
+            ready = [min(left)]  # everything left is in a cycle
         node = ready.pop()
         if node not in left:
             continue
@@ -69,7 +69,7 @@ def ranks_of(nodes: list[int], edges: list[Pair]) -> dict[int, int]:
 
 
 def _move_down(ranks: dict[int, int], edges: Sequence[Pair], fixed: set[int]) -> None:
-    """What is needed late is drawn late, just above where it is needed, unless that makes lines longer."""
+    """What is needed late is drawn late, just above its use, unless that makes lines longer."""
     out: dict[int, list[int]] = {}
     into: dict[int, list[int]] = {}
     for a, b in edges:
@@ -101,7 +101,7 @@ def _passages(count: int, edges: Sequence[Pair], ranks: dict[int, int]) -> _Pass
     known: dict[tuple[int, bool, int], int] = {}
     drawn: set[Pair] = set()
     for number, (a, b) in enumerate(edges):
-        joins = arriving[b] > leaving[a]  # else it branches off from the others that leave where it does
+        joins = arriving[b] > leaving[a]  # else it branches off from the others with the same source
         step = 1 if ranks[b] > ranks[a] else -1
         way = [a]
         for rank in range(ranks[a] + step, ranks[b], step):
@@ -118,7 +118,7 @@ def _passages(count: int, edges: Sequence[Pair], ranks: dict[int, int]) -> _Pass
 
 
 class _Order:
-    """Places of a row in the order that makes lines cross least, by sweeps over their neighbours' means."""
+    """The order of places in a row that minimises crossings, by sweeps over their neighbours' means."""
 
     def __init__(self, rows: list[list[int]], lines: list[Pair]) -> None:
         self._rows = rows
@@ -174,7 +174,7 @@ class _Order:
                     self._at[a], self._at[b] = left + 1, left
 
     def _crossed(self, left: int, right: int) -> int:
-        """Crossings between the lines of two neighbours, standing so."""
+        """Crossings between the lines of two neighbours in this order."""
         return sum(
             self._at[one] > self._at[other]
             for side in (self._above, self._below)
@@ -183,7 +183,7 @@ class _Order:
         )
 
     def _crossings(self) -> int:
-        """Of all lines between rows: pairs that are in one order above and in the other below."""
+        """Over all lines between rows: pairs that are in one order above and in the other below."""
         return sum(self._between(row) for row in self._rows if len(row) > 1)
 
     def _between(self, row: list[int]) -> int:
@@ -192,7 +192,7 @@ class _Order:
 
 
 def _inversions(numbers: list[int]) -> int:
-    """Counted in a tree of sums, so that a row of thousands takes a moment."""
+    """Counted in a tree of sums, so that a row of thousands is fast."""
     size = max(numbers, default=0) + 1
     seen = [0] * (size + 1)
     found = 0

@@ -19,11 +19,11 @@ from clew.render.verdict_json import dumps
 
 
 class GraphFormatError(ValueError):
-    """A file name whose ending says nothing that can be drawn."""
+    """A file name whose suffix names no known format."""
 
 
 def write_graph(graph: Graph, path: Path, *, colour: str = "flops", expand: bool = False) -> None:
-    """Draw the graph in the format that the ending names. Raises `GraphFormatError` and `BundleNotBuilt`."""
+    """Draw the graph in the format of the suffix. Raises `GraphFormatError` and `BundleNotBuilt`."""
     tint = Colour(graph, colour)
     drawings: dict[str, Callable[[], str]] = {
         ".json": lambda: dumps(graph.to_json()),
@@ -66,7 +66,7 @@ def render_tree(
 
 
 def _in_order(graph: Graph) -> list[Node]:
-    """Depth first, children in the order in which they began; without recursion."""
+    """Depth first, children in the order in which they began; iterative."""
     children: dict[int | None, list[Node]] = {}
     for node in graph.nodes:
         children.setdefault(node.parent, []).append(node)

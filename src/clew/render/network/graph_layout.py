@@ -1,7 +1,7 @@
 """The graph layout sent to the browser: every level that can be opened, with the positions of its boxes.
 
-The browser does not lay anything out. It draws the levels that are open, and makes columns and rows wide
-enough for what is open inside them (ui/src/draw/graph_grid.ts), as graph_svg.py does. Of modules that look
+The browser does no layout. It draws the levels that are open, and makes columns and rows wide
+enough for what is open inside them (ui/src/draw/graph_grid.ts), as graph_svg.py does. For modules that look
 the same, the grid and the texts are written once.
 """
 
@@ -16,11 +16,11 @@ from clew.render.network.box_places import Grid
 from clew.render.network.graph_levels import Level, Levels
 from clew.render.network.node_boxes import Box
 
-MOST = 2000  # boxes of one level; a longer one ends with how many are left
+MOST = 2000  # boxes of one level; a longer level ends with the number left out
 
 
 def layout_json(graph: Graph) -> dict[str, Any]:
-    """`levels` draws what repeats once, `unfolded` one by one where that makes a difference."""
+    """`levels` draws repeated blocks once, `unfolded` one by one where that makes a difference."""
     folded, unfolded = Levels(graph), Levels(graph, fold=False)
     tables = _Tables()
     repeating = {folded.nodes[hidden].parent for hidden in folded.stands_in}
@@ -37,7 +37,7 @@ def layout_json(graph: Graph) -> dict[str, Any]:
 
 
 class _Tables:
-    """What levels have in common, each written once; levels name it by its number."""
+    """What levels have in common, each written once and referenced by its number."""
 
     def __init__(self) -> None:
         self.grids: list[dict[str, Any]] = []
@@ -66,7 +66,7 @@ class _Tables:
 
 
 def _key(holder: int | None) -> str:
-    """JSON has text for keys; the outermost level has none."""
+    """JSON keys are text; the outermost level has an empty one."""
     return "" if holder is None else str(holder)
 
 
@@ -88,6 +88,6 @@ def _text(level: Level, line: int) -> str:
 
 
 def _port(node: Node) -> dict[str, Any]:
-    """Where tensors enter or leave a module: a box that the graph itself does not have."""
+    """Where tensors enter or leave a module: a box that is not in the graph itself."""
     outputs = [asdict(tensor) for tensor in node.outputs]
     return {"id": node.id, "kind": node.kind, "label": node.label, "outputs": outputs}

@@ -12,7 +12,7 @@ from clew.render.network.box_rows import BoxRows, rows_of
 from clew.render.network.graph_loops import loops_of
 from clew.render.network.node_boxes import Box, box_of
 
-MOST_PORTS = 8  # inputs of a module that are told apart inside it
+MOST_PORTS = 8  # inputs of a module that are drawn separately inside it
 
 Pair = tuple[int, int]
 Flow = dict[Pair, TensorInfo | None]
@@ -20,7 +20,7 @@ Flow = dict[Pair, TensorInfo | None]
 
 @dataclass(frozen=True)
 class Level:
-    """The children of one module (or of the whole), how tensors flow between them, and where they stand."""
+    """The children of one module (or of the whole graph), the tensors between them, and their places."""
 
     nodes: list[Node]
     edges: list[tuple[int, int, TensorInfo | None]]
@@ -29,12 +29,12 @@ class Level:
     grid: Grid
 
     def tensor_of(self, line: int) -> TensorInfo | None:
-        """The tensor that goes along one of the grid's lines."""
+        """The tensor along one of the grid's lines."""
         return self.edges[self.rows.lines[line][2]][2]
 
 
 class Levels:
-    """Each level is small, whatever the size of the whole, and most are alike: they are ordered once."""
+    """Each level is small, whatever the size of the graph, and most are alike: they are ordered once."""
 
     def __init__(self, graph: Graph, *, fold: bool = True) -> None:
         self.nodes = {n.id: n for n in _inside(graph)}
@@ -46,9 +46,9 @@ class Levels:
         self._exits: dict[int, dict[int, TensorInfo | None]] = {}
         for edge in graph.edges:
             self._lift(edge)
-        self.reused: set[int] = set()  # stand for several calls of one and the same module
-        self.stands_in: dict[int, int] = {}  # what is not drawn, and what is drawn for it
-        self._turns: dict[int, tuple[int, int]] = {}  # of what is in a loop: the loop, and which turn
+        self.reused: set[int] = set()  # represent several calls of the same module
+        self.stands_in: dict[int, int] = {}  # nodes that are not drawn, and what is drawn instead
+        self._turns: dict[int, tuple[int, int]] = {}  # for nodes in a loop: the loop, and which iteration
         self._known: dict[Hashable, BoxRows] = {}
         self._grids: dict[Hashable, Grid] = {}
         if fold:
@@ -61,14 +61,14 @@ class Levels:
     # -- taking apart --
 
     def chain(self, node: int) -> list[int]:
-        """From the outermost module in to the node."""
+        """From the outermost module to the node."""
         chain = [node]
         while (above := self.nodes[chain[-1]].parent) is not None:
             chain.append(above)
         return chain[::-1]
 
     def _lift(self, edge: Edge) -> None:
-        """An edge between ops is drawn where the paths of the two part: between what holds each there."""
+        """An edge between ops is drawn where their paths part: between the boxes that contain them there."""
         source, target = self.chain(edge.source), self.chain(edge.target)
         depth = 0
         while depth < min(len(source), len(target)) and source[depth] == target[depth]:
@@ -87,7 +87,7 @@ class Levels:
     def _fold_repeats(self) -> None:
         """Hidden siblings right after the first of their kind are drawn as that one.
 
-        With something between them they are not: folded, the lines to it would run in circles.
+        If there is something between them they are not: when folded, the lines to it would run in circles.
         """
         for holder, siblings in self.children.items():
             inherited = holder is not None and self.nodes[holder].hidden  # then all inside it are hidden
@@ -134,7 +134,7 @@ class Levels:
 
     @cached_property
     def _looks(self) -> dict[int, int]:
-        """For each node a number that it shares with all that look the same, down to the ops."""
+        """For each node a number that it shares with all nodes that look the same, down to the ops."""
         numbers: dict[Hashable, int] = {}
         looks: dict[int, int] = {}
         for node in sorted(self.nodes.values(), key=lambda n: -n.id):  # children come after their parents
@@ -149,7 +149,7 @@ class Levels:
     # -- one level --
 
     def level(self, holder: int | None, most: int | None = None) -> Level:
-        """`most` is how many boxes of it are wanted at most."""
+        """`most` is the maximum number of boxes."""
         flow = self._folded_flow(holder)
         ends = {end for pair in flow for end in pair}
         nodes = [self._named(n.id) for n in self.children.get(holder, []) if n.id not in self.stands_in]
@@ -166,14 +166,14 @@ class Levels:
         return box_of(node, reused=node.id in self.reused, opens=bool(self.children.get(node.id)))
 
     def _named(self, node: int) -> Node:
-        """With which call of its module it is, as the table has it, unless it stands for several."""
+        """With the number of the call of its module, as in the table, unless it represents several."""
         found, call = self.nodes[node], self._calls.get(node, 1)
         again = call > 1 and node not in self.reused
         return replace(found, label=f"{found.label} (call {call})") if again else found
 
     @cached_property
     def _calls(self) -> dict[int, int]:
-        """Of each call of a module that is called more than once: which one it is."""
+        """For each call of a module that is called more than once: its number."""
         so_far: dict[str, int] = {}
         calls: dict[int, int] = {}
         for node in self.nodes.values():
@@ -193,14 +193,14 @@ class Levels:
             loop, turn = self._turns.get(a, (None, 0))
             other, later = self._turns.get(b, (None, 0))
             if loop is not None and loop == other and turn != later:
-                continue  # from one turn into the next
+                continue  # from one iteration into the next
             pair = (self.stands_in.get(a, a), self.stands_in.get(b, b))
             if pair[0] != pair[1]:
                 flow.setdefault(pair, tensor)
         return flow
 
     def _in_ports(self, holder: int | None, flow: Flow) -> list[Node]:
-        """The module's own inputs, where it has several, or one that goes several ways (a residual)."""
+        """The module's own inputs, if it has several, or one that is used in several places (a residual)."""
         if holder is None:
             return []
         entries: dict[int, dict[int, TensorInfo | None]] = {}
@@ -224,7 +224,7 @@ class Levels:
         return node.label if node.kind == "input" else f"from {node.label}"
 
     def _out_ports(self, holder: int | None, flow: Flow) -> list[Node]:
-        """Where results leave from several places inside, one box that they go to."""
+        """If results leave from several places inside, one box that they go to."""
         if holder is None:
             return []
         exits = {self.stands_in.get(i, i): t for i, t in self._exits.get(holder, {}).items()}
@@ -244,7 +244,7 @@ class Levels:
 
     def _placed(self, rows: BoxRows, boxes: list[Box]) -> Grid:
         widths = tuple(box.width for box in boxes)
-        key = (id(rows), widths)  # equal ones are one and the same
+        key = (id(rows), widths)  # equal ones are the same tensor
         if key not in self._grids:
             self._grids[key] = grid_of(rows, widths)
         return self._grids[key]
@@ -252,7 +252,7 @@ class Levels:
     # -- what is open --
 
     def drawn(self, node: int, opened: set[int]) -> int:
-        """The box that this node is seen as: its innermost holder all of whose holders are open."""
+        """The box that shows this node: its innermost container all of whose containers are open."""
         for number in self.chain(node):
             number = self.stands_in.get(number, number)
             if number not in opened:
@@ -260,7 +260,7 @@ class Levels:
         return node
 
     def open_at_first(self) -> set[int]:
-        """The model itself, if there is one call around all: its modules are what a person wants to see."""
+        """The model itself, if one call contains everything: people want to see its modules."""
         roots = [n.id for n in self.children.get(None, []) if n.kind == "module"]
         return set(roots) if len(roots) == 1 else set()
 
@@ -272,7 +272,7 @@ _RUNS = ("op", "module")
 
 
 def _inside(graph: Graph) -> list[Node]:
-    """Inputs and output are drawn inside the model where it is one call around all: nearest to their use."""
+    """Inputs and output are drawn inside the model if one call contains everything: nearest to their use."""
     outermost = [n for n in graph.nodes if n.parent is None and n.kind in _RUNS]
     if len(outermost) != 1 or outermost[0].kind != "module":
         return list(graph.nodes)

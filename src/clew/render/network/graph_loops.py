@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-FEWEST = 3  # turns; two steps alike are as clear when both are drawn
-LONGEST = 100  # things in one turn of a loop
+FEWEST = 3  # iterations; two are just as clear when both are drawn
+LONGEST = 100  # nodes in one iteration of a loop
 
-Wires = Mapping[int, Sequence[Hashable]]  # of each thing: what it gets its inputs from
+Wires = Mapping[int, Sequence[Hashable]]  # for each node: the sources of its inputs
 
 
 def loops_of(things: Sequence[int], looks: Sequence[Hashable], wires: Wires) -> list[list[list[int]]]:
-    """Of each loop its turns, and of each turn its things; `things` are in the order of execution."""
+    """The iterations of each loop, and the nodes of each iteration; `things` are in execution order."""
     found = []
     wiring = Wiring(things, wires)
     start = 0
@@ -37,7 +37,7 @@ def loops_of(things: Sequence[int], looks: Sequence[Hashable], wires: Wires) -> 
 def _turns(
     things: Sequence[int], looks: Sequence[Hashable], wires: Wiring, start: int, length: int
 ) -> list[list[int]]:
-    """As many turns as look alike and are wired alike."""
+    """As many iterations as look alike and are connected alike."""
     turns = 1
     second = start + length
     while _alike(looks, start, start + turns * length, length):
@@ -56,18 +56,18 @@ def _alike(looks: Sequence[Hashable], start: int, begin: int, length: int) -> bo
 
 
 class Wiring:
-    """Where the things of a turn get their inputs from: this turn or the last one, or far away."""
+    """Where the nodes of an iteration get their inputs: from this one, the previous one, or elsewhere."""
 
     def __init__(self, things: Sequence[int], wires: Wires) -> None:
         self._at: dict[Hashable, int] = {thing: place for place, thing in enumerate(things)}
         self._sources = [wires.get(thing, ()) for thing in things]
 
     def of(self, begin: int, n: int, length: int) -> set[Hashable]:
-        """Of one thing of the turn that begins there, which is not the first one."""
+        """For one node of the iteration that begins there, which is not the first one."""
         return {self._told(source, begin, length) for source in self._sources[begin + n]}
 
     def are_same_within(self, begin: int, other: int, length: int) -> bool:
-        """Whether the things of two turns get the same from their own turn."""
+        """Whether the nodes of two iterations have the same inputs from their own iteration."""
         return all(self._within(begin, n, length) == self._within(other, n, length) for n in range(length))
 
     def _within(self, begin: int, n: int, length: int) -> set[int]:
@@ -75,7 +75,7 @@ class Wiring:
         return {place for place in places if 0 <= place < length}
 
     def needs_the_last(self, begin: int, length: int) -> bool:
-        """Whether a turn needs the one before it: else they stand side by side and are no loop."""
+        """Whether an iteration needs the previous one: else they are parallel and not a loop."""
         return any(
             -length <= self._at.get(source, -1 - begin - length) - begin < 0
             for sources in self._sources[begin : begin + length]

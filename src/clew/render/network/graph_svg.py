@@ -1,7 +1,7 @@
 """The graph as an SVG: nested boxes, laid out level by level from the inside out.
 
-A level is a module's own children: few, whatever the size of the whole. Laying out one level at a
-time keeps thousands of ops drawable in a moment.
+A level is a module's own children: few, whatever the size of the graph. Laying out one level at a
+time keeps the drawing of thousands of ops fast.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FONTS = "Helvetica, Arial, sans-serif"
 
 @dataclass
 class Drawn:
-    """A node with what is drawn of it."""
+    """A node with its drawing."""
 
     node: Node
     width: float
@@ -32,7 +32,7 @@ class Drawn:
 
 @dataclass
 class Laid:
-    """A level whose boxes have their places; (x, y) is where the places begin."""
+    """A level whose boxes have their places; (x, y) is the origin of the places."""
 
     level: Level
     boxes: list[Drawn]
@@ -77,7 +77,7 @@ def _drawing(levels: Levels, node: Node, box: Box, opened: set[int]) -> Drawn:
 
 
 def _drawn_level(laid: Laid, colour: Colour) -> str:
-    """Lines first: whatever happens, no line strikes out a label."""
+    """Lines first, so that no line ever covers a label."""
     row = laid.level.grid.row
     lines = [
         _line(_way(laid, row, a, b, end), laid.level.tensor_of(n), b < len(laid.boxes))
@@ -92,10 +92,10 @@ def _drawn_level(laid: Laid, colour: Colour) -> str:
 
 
 def _way(laid: Laid, row: list[int], a: int, b: int, end: float) -> str:
-    """From the bottom of its row over to its place in the next, and on through that if it is a passage."""
+    """From the bottom of its row over to its place in the next, and through that if it is a passage."""
     places, boxes = laid.places, laid.boxes
     top, bottom = places.tops[row[a]], places.bottoms[row[a]]
-    if row[a] > row[b]:  # back up, which only a graph with a cycle has
+    if row[a] > row[b]:  # back up: only in a graph with a cycle
         return _curve(laid, places.x[a], top, top, places.x[b], places.bottoms[row[b]])
     begin = top + boxes[a].height if a < len(boxes) else bottom
     way = _curve(laid, places.x[a], begin, bottom, places.x[b] + end, places.tops[row[b]])

@@ -39,12 +39,12 @@ def _boxes(levels: Levels, opened: set[int], colour: Colour) -> list[str]:
 
 
 def _own(levels: Levels, holder: int | None) -> list[Node]:
-    """Without the ports of a module: Graphviz draws edges right through to where they come from."""
+    """Without the ports of a module: Graphviz draws edges through to their source."""
     return [node for node in levels.level(holder).nodes if node.id >= 0]
 
 
 def _arrows(graph: Graph, levels: Levels, opened: set[int]) -> list[str]:
-    """Each edge between the innermost boxes that are drawn for its ends."""
+    """Each edge between the innermost drawn boxes of its ends."""
     arrows: dict[tuple[int, int], str] = {}
     for edge in graph.edges:
         pair = (levels.drawn(edge.source, opened), levels.drawn(edge.target, opened))

@@ -11,18 +11,18 @@ from clew.render.safe_text import cut, neutral
 from clew.render.size_text import count, short, size
 
 _SCALES = {"flops": "flops", "memory": "saved", "parameters": "parameters"}
-PALETTE = ("#f4f6fa", "#e6eef9", "#d3e3f6", "#bfd7f2", "#a9caee", "#92bce9")  # dark ink stays legible
+PALETTE = ("#f4f6fa", "#e6eef9", "#d3e3f6", "#bfd7f2", "#a9caee", "#92bce9")  # dark text stays legible
 
 
 class Colour:
-    """A colour for each node by its share of something; `values` may come from a run, by module path."""
+    """A colour for each node by its share of a quantity; `values` may come from a run, by module path."""
 
     def __init__(self, graph: Graph, by: str = "flops", values: Mapping[str, float] | None = None) -> None:
         self.by = by
         self._values = dict(values) if values is not None else None
         self._field = _SCALES.get(by, "flops")
         roots = [n.id for n in graph.nodes if n.parent is None and n.kind == "module"]
-        whole = roots[0] if len(roots) == 1 else None  # holds everything: next to it all would be pale
+        whole = roots[0] if len(roots) == 1 else None  # contains everything, which makes all others pale
         self._most = max((self._amount(n) for n in graph.nodes if n.id != whole), default=0.0)
 
     def of(self, node: Node) -> str:
@@ -38,9 +38,9 @@ class Colour:
 
 
 def lines_of(node: Node, *, reused: bool = False) -> tuple[str, str]:
-    """What stands in a node's box: its name, and shape, parameters and work of all it stands for.
+    """The text in a node's box: its name, and shape, parameters and FLOPs of all it represents.
 
-    `reused`: what it stands for are calls of one module, whose parameters are there once.
+    `reused`: it represents calls of one module, whose parameters exist once.
     """
     repeat = f" ×{node.repeat}" if node.repeat > 1 else ""
     each = f"{node.repeat} × " if node.repeat > 1 else ""
@@ -59,7 +59,7 @@ PAD, HEAD = 16.0, 34.0  # around the boxes inside an open one; for its title
 
 @dataclass(frozen=True)
 class Box:
-    """What a node looks like: its texts, its size while it is closed, and how wide its title is when open."""
+    """How a node looks: its texts, its size when closed, and the width of its title when open."""
 
     lines: tuple[str, ...]
     width: float
@@ -68,7 +68,7 @@ class Box:
 
 
 def box_of(node: Node, *, reused: bool, opens: bool) -> Box:
-    """`opens`: it holds boxes itself, so that a browser puts a sign before its name."""
+    """`opens`: it contains boxes itself, so that a browser puts a sign before its name."""
     lines = tuple(line for line in lines_of(node, reused=reused) if line) or ("",)
     signed = [f"+ {lines[0]}", *lines[1:]] if opens else lines
     height = LINE * len(lines) + 10
@@ -83,7 +83,7 @@ def _outputs(node: Node) -> str:
 
 
 def tip_of(node: Node) -> str:
-    """What is shown of a node when one points at it."""
+    """The tooltip of a node."""
     where = f"{node.file}:{node.line}" if node.file else ""
     kept = f"{size(node.saved)} kept for backward" if node.saved else ""
     idle = "" if node.feeds_result else "not used for the result"
@@ -94,20 +94,20 @@ def tip_of(node: Node) -> str:
 POINTS = 11.0  # size of the font
 NARROWEST = 60.0
 
-# In parts of the font's size, as wide as they are in the widest of the common fonts (DejaVu Sans,
-# Verdana): which one a viewer has is not known.
+# As a share of the font size, as wide as in the widest of the common fonts (DejaVu Sans,
+# Verdana): it is not known which one a viewer has.
 _NARROW, _NORMAL, _BROAD, _SIGN, _FULL = 0.42, 0.64, 0.78, 0.84, 1.0
 _THIN = frozenset("iIjlft.,:;'|!()[] \u00b7-/r")
 _WIDE = frozenset("mwMW@%")
 
 
 def box_width(lines: Sequence[str]) -> float:
-    """Of a box with these lines in it."""
+    """The width of a box with these lines."""
     return max(NARROWEST, *(text_width(line) + 16 for line in lines))
 
 
 def text_width(text: str) -> float:
-    """How wide a text may be at most."""
+    """The largest possible width of a text."""
     return POINTS * sum(map(_letter_width, text))
 
 

@@ -12,7 +12,7 @@ KINDS = ("module", "op", "input", "output")
 
 
 def read_graph(data: Any) -> Graph | None:
-    """None if the nodes do not make a tree; edges to what is not there are left out."""
+    """None if the nodes do not form a tree; edges to missing nodes are left out."""
     if not isinstance(data, Mapping):
         return None
     nodes = [_node(row) for row in rows(data.get("nodes"))]
@@ -25,7 +25,7 @@ def read_graph(data: Any) -> Graph | None:
 
 
 def _is_tree(nodes: Mapping[int, Node]) -> bool:
-    """Every node is inside one that is there, and none inside itself."""
+    """Every node is inside an existing one, and none inside itself."""
     outside = {node.id for node in nodes.values() if node.parent is None}
     for node in nodes.values():
         way: set[int] = set()

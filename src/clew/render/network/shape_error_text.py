@@ -21,7 +21,7 @@ TITLES = {
 
 
 def render_mishap(mishap: Mishap, *, stream: IO[str] | None = None, width: int | None = None) -> None:
-    """Draw it; the exception itself is said only in one line, as its traceback is elsewhere."""
+    """Draw it; the exception itself takes only one line, as its traceback is elsewhere."""
     screen = Screen(stream, width)
     screen.rule()
     title = screen.text(TITLES.get(mishap.kind, TITLES["other"]), "bold red")

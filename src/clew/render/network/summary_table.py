@@ -24,7 +24,7 @@ SHAPE = 0  # the column that wraps
 
 @dataclass(frozen=True)
 class SummaryColumn:
-    """What is shown of each row; those that don't fit go, the highest rank first."""
+    """What is shown for each row; columns that don't fit are dropped, the highest rank first."""
 
     title: str
     value: Callable[[ModuleRow], str]
@@ -41,7 +41,7 @@ def render_summary(
     depth: int | None = None,
     expand: bool = False,
 ) -> None:
-    """Draw it; `expand` draws repeated blocks one by one, `depth` stops at a level of the tree."""
+    """Draw it; `expand` draws repeated blocks one by one, `depth` limits the levels of the tree."""
     screen = Screen(stream, width)
     rows = [r for r in summary.rows if (expand or not r.hidden) and (depth is None or r.depth <= depth)]
     _draw_title(screen, summary)
@@ -101,7 +101,7 @@ def _parameters(row: ModuleRow) -> str:
 def _name(
     row: ModuleRow, parents: dict[int, str], expand: bool, root: str, times: str
 ) -> tuple[str, str, str]:
-    """Its indent, the path below its parent's with how often it stands or was called before, its class."""
+    """Its indent, the path below its parent's, its repetitions or call number, and its class."""
     above = parents.get(row.depth - 1, "")
     label = row.path.removeprefix(f"{above}.") if above else row.path
     repeat = f" {times}{row.repeat}" if row.repeat > 1 and not expand else ""

@@ -9,13 +9,13 @@ from clew.render.safe_text import ELLIPSIS, cut
 
 GAP = 2
 NAME_SHARE = 0.5  # of the width, at most, for the module tree
-LEAST_NAME, LEAST_SHAPE = 20, 16  # columns below which neither can be read
-SHORTEST_KIND = 6  # of a class's name, before the module's own is cut
+LEAST_NAME, LEAST_SHAPE = 20, 16  # columns below which neither is readable
+SHORTEST_KIND = 6  # of a class name, before the module's own name is cut
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Widths of the name, of the column that wraps and of those that are shown; what had to go."""
+    """Widths of the name, of the wrapping column and of those shown; and what was dropped."""
 
     name: int
     shape: int
@@ -24,7 +24,7 @@ class Fit:
 
 
 def fitted(width: int, name: int, widths: Sequence[int], wraps: int, ranks: Sequence[int]) -> Fit:
-    """`widths` are the columns' own, of which number `wraps` may be narrower; the highest rank goes first."""
+    """`widths` are the columns' own; number `wraps` may be narrower; the highest rank is dropped first."""
     shown, gone = list(range(len(widths))), list[int]()
     while True:
         others = sum(widths[i] + GAP for i in shown if i != wraps)
@@ -40,7 +40,7 @@ def fitted(width: int, name: int, widths: Sequence[int], wraps: int, ranks: Sequ
 
 
 def short_name(indent: str, head: str, kind: str, width: int) -> str:
-    """The class gives way before the name, and of a name its end says more: `…decoder.layers.0`."""
+    """The class is cut before the name, and a name at its start: `…decoder.layers.0`."""
     room = width - len(indent) - len(head)
     if len(kind) <= room or not kind:
         whole = f"{indent}{head}{kind}"

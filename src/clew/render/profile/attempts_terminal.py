@@ -13,13 +13,13 @@ from clew.render.screen import Screen
 INDENT = 2
 BAR = 12  # columns of the largest throughput
 BREAKS = 5  # that are named
-BUSY = 0.1  # noise, as a share of the step, from which it is said
+BUSY = 0.1  # noise, as a share of the step, from which it is reported
 
 
 def render_tried(
     attempts: Sequence[Attempt], sizes: BatchSizes | None, *, stream: IO[str] | None = None
 ) -> None:
-    """All that a run has tried, as its end shows it."""
+    """Everything that a run has tried, as shown at its end."""
     if sizes is not None:
         render_batch_sizes(sizes, stream=stream)
     if attempts:
@@ -32,7 +32,7 @@ def render_tried(
 def render_attempts(
     attempts: Sequence[Attempt], *, stream: IO[str] | None = None, width: int | None = None
 ) -> None:
-    """A line for each change, the best first; then what there is to know about it."""
+    """A line for each change, the best first; then the remarks on it."""
     screen = Screen(stream, width)
     tried = sorted((a for a in attempts if a.tried), key=lambda a: (not a.helps, -a.gain))
     screen.blank()

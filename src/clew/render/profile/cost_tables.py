@@ -15,17 +15,17 @@ from clew.render.screen import Screen
 from clew.render.size_text import size
 
 NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)")  # of a module in a list
-MODULES = 10  # lines of each table, unless all are asked for
+MODULES = 10  # lines of each table, unless all are requested
 OPS = 4
 LINES = 5
-WIDE = 100  # columns from which every module has its type beside it
-SLOWED = 1.1  # times the usual step from which it is said that looking takes time
-CALLS_ALL = 0.95  # share of a step from which a line is only the way to what runs
-RELEVANT = 0.01  # share of a step below which an op or a line tells nothing, unless all are asked for
+WIDE = 100  # columns from which every module shows its type
+SLOWED = 1.1  # times the usual step from which the profiler's overhead is reported
+CALLS_ALL = 0.95  # share of a step from which a line is only the caller of what runs
+RELEVANT = 0.01  # share of a step below which an op or a line is left out, unless all are requested
 
 
 def draw_modules(screen: Screen, profile: Profile, *, full: bool) -> None:
-    """The tree of those that matter; the others in one line, so that nothing is missing unsaid."""
+    """The tree of those that matter; the others in one line, so that nothing is missing silently."""
     if not profile.modules:
         return
     if full:
@@ -56,14 +56,14 @@ def draw_modules(screen: Screen, profile: Profile, *, full: bool) -> None:
 
 
 def _draw_slowed(screen: Screen, profile: Profile) -> None:
-    """Being looked at costs time: said where the numbers would not go with those above."""
+    """Profiling costs time: reported where the numbers would not match those above."""
     if profile.detailed_step > SLOWED * profile.step_median > 0:
         told = f"in the steps profiled in detail, which take {span(profile.detailed_step)} each"
         screen.block(screen.text(told, "dim"))
 
 
 def _module_row(depth: int, branch: Branch, profile: Profile, wide: bool) -> list[str]:
-    """A number as name says nothing: it has its type beside it, however little room there is."""
+    """A number as a name says nothing: it always shows its type, however little room there is."""
     cost = branch.cost
     own = cost.self_forward + cost.self_backward
     times = f" ×{branch.members}" if branch.members > 1 else ""
@@ -85,7 +85,7 @@ def _module_row(depth: int, branch: Branch, profile: Profile, wide: bool) -> lis
 
 
 def of_step(seconds: float, profile: Profile) -> str:
-    """The share of a step; nothing where no step was timed."""
+    """The share of a step; empty if no step was timed."""
     return share(profile.of_step(seconds)) if profile.step_median > 0 else ""
 
 
@@ -117,7 +117,7 @@ def alike(ops: Sequence[OpCost]) -> list[OpCost]:
 
 
 def _summed(ops: Sequence[OpCost]) -> OpCost:
-    """One for all of them; the share of the roof by the time that each took."""
+    """One for all of them; the share of the roof is weighted by time."""
     names = zip(*(op.module.split(".") for op in ops), strict=True)
     module = ".".join(name[0] if len(set(name)) == 1 else "*" for name in names)
     times = [(op.roof, op.forward + op.backward) for op in ops if op.roof is not None]
@@ -146,7 +146,7 @@ def _op_row(op: OpCost, profile: Profile) -> list[str]:
 
 
 def draw_lines(screen: Screen, profile: Profile, *, full: bool) -> None:
-    """The lines that were running; where code is known, it says more than a number."""
+    """The lines that were running; where the source is known, it says more than a number."""
     lines = sorted(profile.lines, key=lambda line: (-line.total, -line.self))
     whole = profile.python.value if profile.python else profile.step_median
     telling = [line for line in lines if _tells(line, whole)]
@@ -167,7 +167,7 @@ def draw_lines(screen: Screen, profile: Profile, *, full: bool) -> None:
 
 
 def _tells(line: LineCost, whole: float) -> bool:
-    """A line that calls everything says as little as one that is hardly ever running."""
+    """A line that calls everything says as little as one that hardly ever runs."""
     return RELEVANT * whole <= line.total < CALLS_ALL * whole or line.self >= RELEVANT * whole
 
 
@@ -183,7 +183,7 @@ def _line_row(line: LineCost, whole: float) -> list[str]:
 
 
 def place(file: str | None, line: int | None, longest: int = 28) -> str:
-    """`train.py:31`; of a long path the end, which tells more."""
+    """`train.py:31`; for a long path the end, which says more."""
     if not file:
         return ""
     name = neutral(file if file.startswith("<") else short_path(file), 400)
@@ -192,7 +192,7 @@ def place(file: str | None, line: int | None, longest: int = 28) -> str:
 
 
 def draw_syncs(screen: Screen, profile: Profile) -> None:
-    """Where the host waits for numbers."""
+    """Where the host waits for tensor values."""
     if not profile.syncs:
         return
     columns = (

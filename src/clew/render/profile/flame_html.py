@@ -17,7 +17,7 @@ LONGEST = 300  # characters of a name
 
 
 def write_html(profile: Profile, path: Path, title: str = "") -> bool:
-    """Whether there was a flame to write. Raises `BundleNotBuilt`."""
+    """Returns whether there was a flame graph to write. Raises `BundleNotBuilt`."""
     page = html_page(profile, title)
     if page is None:
         return False
@@ -26,7 +26,7 @@ def write_html(profile: Profile, path: Path, title: str = "") -> bool:
 
 
 def html_page(profile: Profile, title: str = "") -> str | None:
-    """One file that needs no network; None if there is no flame. Raises `BundleNotBuilt`."""
+    """One file that needs no network; None if there is no flame graph. Raises `BundleNotBuilt`."""
     flames = {"flame": profile.flame, "python": profile.python, "memory": profile.memory.root}
     if not any(flames.values()):
         return None
@@ -53,7 +53,7 @@ def _about(profile: Profile) -> str:
 
 
 def compact(root: FlameFrame) -> dict[str, Any]:
-    """Nested rows without what is too small to see; made without recursion, as stacks may be deep."""
+    """Nested rows without frames too small to see; iterative, as stacks may be deep."""
     least = SMALLEST * root.value
     top = _row(root)
     waiting = [(root, top, 1)]

@@ -16,7 +16,7 @@ from clew.render.screen import Screen
 if TYPE_CHECKING:
     from rich.text import Text
 
-ALIKE = 3  # neighbours from which they are one
+ALIKE = 3  # neighbours from which they are merged
 NUMBER = re.compile(r"\d+")
 NAMED = 5  # columns from which a frame shows its name
 SHADES = ("black on cyan", "black on green", "black on yellow", "black on blue", "black on magenta")
@@ -34,7 +34,7 @@ class FlamePiece:
 def draw_flame(
     screen: Screen, root: FlameFrame, *, depth: int = 5, told: Callable[[float], str] = span
 ) -> None:
-    """At most `depth` lines below the root; narrower frames than a column are left out."""
+    """At most `depth` lines below the root; frames narrower than a column are left out."""
     if root.value <= 0:
         return
     title = f"{neutral(root.name, 120)} {told(root.value)}"
@@ -44,7 +44,7 @@ def draw_flame(
 
 
 def merged(frame: FlameFrame, depth: int) -> FlameFrame:
-    """With neighbours whose names differ only in a number as one: `layers.0…11`. No deeper than is drawn."""
+    """Neighbours whose names differ only in a number become one: `layers.0…11`. No deeper than is drawn."""
     if depth == 0:
         return replace(frame, children=())
     groups: list[list[FlameFrame]] = []
@@ -58,7 +58,7 @@ def merged(frame: FlameFrame, depth: int) -> FlameFrame:
 
 
 def _as_one(group: list[FlameFrame], depth: int) -> FlameFrame:
-    """Their children of the same name are put together."""
+    """Their children of the same name are merged."""
     inside: dict[str, list[FlameFrame]] = {}
     for frame in group:
         for child in frame.children if depth else ():
@@ -113,7 +113,7 @@ def _line(screen: Screen, pieces: list[FlamePiece], root: FlameFrame, depth: int
 
 
 def _label(screen: Screen, piece: FlamePiece, root: FlameFrame, title: str) -> str:
-    """`│forward 41 %`, cut to its width; the stroke tells frames apart where there is no colour."""
+    """`│forward 41 %`, cut to its width; the bar separates frames where there is no colour."""
     stroke, filler = ("|", "=") if screen.glyphs.plain else ("▏", " ")
     frame = piece.frame
     if piece.width < NAMED or frame is None:

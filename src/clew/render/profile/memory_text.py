@@ -11,14 +11,14 @@ from clew.render.screen import Screen
 from clew.render.size_text import size
 from clew.render.sparkline import sparkline
 
-GROWS = 1024  # bytes per step from which a slope is worth a word
-PROCESSES = 4  # shown, unless all are asked for
+GROWS = 1024  # bytes per step from which a slope is reported
+PROCESSES = 4  # shown, unless all are requested
 BAR = 16
 SPARK = 16
 
 
 def draw_memory(screen: Screen, memory: StepMemory, *, full: bool, growth: bool = True) -> None:
-    """`growth` False: what grows is told elsewhere."""
+    """`growth` False: growth is reported elsewhere."""
     kinds = {name: amount for name, amount in memory.kinds.items() if amount > 0}
     if memory.peak or kinds:
         screen.blank()
@@ -32,7 +32,7 @@ def draw_memory(screen: Screen, memory: StepMemory, *, full: bool, growth: bool 
 
 
 def _draw_tensors(screen: Screen, memory: StepMemory, kinds: dict[str, int], full: bool) -> None:
-    """In a line; as a table with the timeline where all is asked for."""
+    """In one line; as a table with the timeline if everything is requested."""
     whole = max(memory.peak, sum(kinds.values()), 1)
     ordered = sorted(kinds.items(), key=lambda kind: -kind[1])
     if not full:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from clew.records.step_costs import ModuleCost
 
-ALIKE = 3  # equal neighbours from which they are one line
+ALIKE = 3  # equal neighbours from which they become one line
 RELEVANT = 0.03  # share of the outermost modules' time below which one is not shown
 TOLERANCE = 1.6  # times the first one's time: a slower block among equal ones is a line of its own
 NUMBERED = re.compile(r"(.*?)(\d+)")
@@ -16,9 +16,9 @@ NUMBERED = re.compile(r"(.*?)(\d+)")
 
 @dataclass
 class Branch:
-    """A module, or several alike, with what is inside."""
+    """A module, or several identical ones, with their contents."""
 
-    name: str  # as seen from the module around it
+    name: str  # relative to the enclosing module
     cost: ModuleCost
     members: int = 1
     inside: list[Branch] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Branch:
 
 
 def grown(modules: Sequence[ModuleCost]) -> list[Branch]:
-    """The outermost modules, each with those inside it, in forward order."""
+    """The outermost modules, each with its submodules, in forward order."""
     branches = {module.module: Branch(module.module, module) for module in modules}
     outermost = []
     for path, branch in branches.items():
@@ -46,7 +46,7 @@ def grown(modules: Sequence[ModuleCost]) -> list[Branch]:
 
 
 def _around(path: str, known: dict[str, Branch]) -> str | None:
-    """The nearest module that holds it; lists and the like are not called and may be missing."""
+    """The nearest enclosing module; lists and the like are not called and may be missing."""
     if path.startswith("("):  # "(outside modules)", "(optimizer)"
         return None
     while "." in path:
@@ -57,7 +57,7 @@ def _around(path: str, known: dict[str, Branch]) -> str | None:
 
 
 def folded(branches: Sequence[Branch]) -> list[Branch]:
-    """Neighbours of the same type and about the same time as one; their insides are folded likewise."""
+    """Neighbours of the same type and about the same time as one; their contents are folded likewise."""
     runs: list[list[Branch]] = []
     for branch in branches:
         if runs and _continues(runs[-1], branch):
@@ -80,7 +80,7 @@ def _continues(run: Sequence[Branch], branch: Branch) -> bool:
 
 
 def _merged(run: Sequence[Branch]) -> Branch:
-    """One for all; its inside puts the members' parts of the same name together."""
+    """One for all; merges the members' submodules of the same name."""
     parts: dict[str, list[Branch]] = {}
     for branch in run:
         for child in branch.inside:
@@ -92,7 +92,7 @@ def _merged(run: Sequence[Branch]) -> Branch:
 
 
 def summed(costs: Sequence[ModuleCost]) -> ModuleCost:
-    """All of them together; the share of the roof by the time that each took."""
+    """All of them together; the share of the roof is weighted by time."""
     time = sum(cost.total for cost in costs if cost.roof is not None)
     roof = sum((cost.roof or 0.0) * cost.total for cost in costs) / time if time > 0 else None
     return replace(
@@ -113,7 +113,7 @@ def summed(costs: Sequence[ModuleCost]) -> ModuleCost:
 
 
 def rows_shown(modules: Sequence[ModuleCost], most: int) -> tuple[list[tuple[int, Branch]], list[Branch]]:
-    """The costliest with their depth, in forward order, and those left out."""
+    """The most expensive with their depth, in forward order, and those left out."""
     rows = [row for branch in folded(grown(modules)) for row in branch.walk()]
     order = sorted(range(len(rows)), key=lambda n: (-rows[n][1].cost.total, rows[n][0], n))
     whole = sum(branch.cost.total for depth, branch in rows if depth == 0)

@@ -11,20 +11,20 @@ from clew.records.codec import plain
 from clew.records.step_costs import ModuleCost, PartCost, Profile
 from clew.render.size_text import short
 
-SAME = 0.1  # relative difference of derived numbers that is still the same
-SAME_ROOF = 0.25  # what a machine was seen to do at best varies more
+SAME = 0.1  # relative difference up to which derived numbers are equal
+SAME_ROOF = 0.25  # a machine's measured peak varies more
 
 P95 = 1.645  # standard deviations between median and 95th percentile of a normal distribution
-MEDIAN = 1.2533  # the median of normal values is by so much less sure than their mean
-UNKNOWN = 0.1  # of the value: where nothing is known of the spread
-INDEPENDENT = 100  # steps; neighbours are alike, so that more of them do not make a mean surer
+MEDIAN = 1.2533  # the standard error of a normal median, relative to that of the mean
+UNKNOWN = 0.1  # of the value: if the spread is not known
+INDEPENDENT = 100  # steps; neighbouring steps are correlated, so more of them don't improve the mean
 
-SURE = 4.0  # standard errors that a difference must exceed: hundreds of modules are asked at once
-FLOOR = 0.05  # of the value: two runs of one program on one machine differ by so much
-RELEVANT = 0.01  # of a step, or of the peak: what is below it is nobody's concern
-EXPLAINED = 0.7  # of a module's difference in those inside it: they are named, not it
-ALIKE = 1.3  # between the smallest and the largest factor of modules that changed alike
-ALIKE_FROM = 0.03  # share of a step from which a module is asked
+SURE = 4.0  # standard errors that a difference must exceed: hundreds of modules are tested at once
+FLOOR = 0.05  # of the value: two runs of one program on one machine differ by this much
+RELEVANT = 0.01  # of a step, or of the peak: smaller differences don't matter
+EXPLAINED = 0.7  # of a module's difference in its submodules: then they are named instead
+ALIKE = 1.3  # between the smallest and the largest factor of modules that changed equally
+ALIKE_FROM = 0.03  # share of a step from which a module is tested
 FEWEST_ALIKE = 4
 SLOWER, FASTER, NOISE, NEW, GONE = "slower", "faster", "within the noise", "new", "gone"
 LARGER, SMALLER = "larger", "smaller"
@@ -32,7 +32,7 @@ LARGER, SMALLER = "larger", "smaller"
 
 @dataclass(frozen=True)
 class CostChange:
-    """One thing on both sides; seconds per step, or bytes. None where it is not there."""
+    """One item on both sides; seconds per step, or bytes. None where it is missing."""
 
     kind: str  # "step", "part", "module", "op", "memory"
     name: str
@@ -41,7 +41,7 @@ class CostChange:
     verdict: str  # one of the words above
     error: float = 0.0  # standard error of the difference
     type: str = ""
-    explained: bool = False  # by the modules inside it
+    explained: bool = False  # explained by the modules inside it
 
     @property
     def difference(self) -> float:
@@ -54,10 +54,10 @@ class CostChange:
 
 @dataclass(frozen=True)
 class ProfileDiff:
-    """Everything that was on either side, with what is to be said of it."""
+    """Everything on either side, with what to say about it."""
 
     names: tuple[str, str]
-    differences: tuple[str, ...]  # in the settings: what makes the two not comparable as they are
+    differences: tuple[str, ...]  # in the settings: what makes the two not directly comparable
     step: CostChange
     parts: tuple[CostChange, ...] = ()
     modules: tuple[CostChange, ...] = ()
@@ -102,7 +102,7 @@ def _judged(
     steps: int,
     words: tuple[str, str] = (SLOWER, FASTER),
 ) -> str:
-    """Beyond the noise and worth a word, or not. With few steps the noise itself is known badly."""
+    """Whether it is beyond the noise and relevant. With few steps the noise itself is uncertain."""
     difference = abs(after - before)
     beyond = SURE * (1 + 3 / max(steps, 1)) * error
     least = max(beyond, FLOOR * max(before, after), RELEVANT * whole)
@@ -152,7 +152,7 @@ def _module(one: ModuleCost | None, other: ModuleCost | None, step: float) -> Co
 
 
 def _marked(changes: list[CostChange]) -> Iterator[CostChange]:
-    """Whether those directly inside account for a module's difference."""
+    """Whether direct submodules account for a module's difference."""
     inside: dict[str, list[CostChange]] = {}
     paths = {change.name for change in changes}
     for change in changes:
@@ -176,7 +176,7 @@ def _around(path: str, known: set[str]) -> str | None:
 
 
 def all_alike(modules: Sequence[CostChange], step: float) -> Iterator[str]:
-    """Whether everything became slower by the same factor: that is the machine, or the size of the batch."""
+    """Whether everything became slower by the same factor: that is the machine, or the batch size."""
     large = [m for m in modules if m.before and m.after and min(m.before, m.after) > ALIKE_FROM * step]
     ratios = [m.after / m.before for m in large if m.before and m.after]
     changed = sum(m.significant for m in large)
@@ -186,7 +186,7 @@ def all_alike(modules: Sequence[CostChange], step: float) -> Iterator[str]:
 
 
 def _ops(a: Profile, b: Profile, step: float) -> Iterator[CostChange]:
-    """By module and op, whatever the shapes."""
+    """By module and op, for all shapes."""
     ours, theirs = _op_times(a), _op_times(b)
     for key in dict.fromkeys((*ours, *theirs)):
         one, other = ours.get(key), theirs.get(key)
@@ -207,7 +207,7 @@ def _op_times(profile: Profile) -> dict[tuple[str, str], float]:
 
 def _memory(a: Profile, b: Profile) -> Iterator[CostChange]:
     """Tensors at the peak and by kind repeat exactly; the process's memory does not."""
-    if not a.memory.peak or not b.memory.peak:  # not looked at on one side
+    if not a.memory.peak or not b.memory.peak:  # not measured on one side
         return
     peak = float(max(a.memory.peak, b.memory.peak))
     sizes = [("tensors at the peak", float(a.memory.peak), float(b.memory.peak))]
@@ -227,12 +227,12 @@ def _held(name: str, before: float, after: float, whole: float) -> CostChange:
 
 
 def _whole_process(profile: Profile) -> float:
-    """Shared pages once, where the system tells."""
+    """Counts shared pages once, if the system reports them."""
     return float(sum(p.pss if p.pss is not None else p.rss for p in profile.memory.processes))
 
 
 def ordered(changes: Sequence[CostChange]) -> list[CostChange]:
-    """Those that count, the largest difference first; without modules whose insides explain them."""
+    """Those that count, the largest difference first; without modules explained by their submodules."""
     told = [change for change in changes if change.significant and not change.explained]
     return sorted(told, key=lambda change: -abs(change.difference))
 
@@ -247,17 +247,17 @@ def step_error(profile: Profile) -> float:
 
 
 def mean_error(module: ModuleCost) -> float:
-    """Of a module's time, from its spread over the steps."""
+    """The standard error of a module's time, from its spread over the steps."""
     if module.steps < 2 or module.spread <= 0:
         return UNKNOWN * module.total
     return module.spread / math.sqrt(min(module.steps, INDEPENDENT))
 
 
 def piece_error(profile: Profile, seconds: float) -> float:
-    """Of the mean of a piece of a step whose own spread is not known.
+    """The standard error of the mean of a piece of a step whose own spread is not known.
 
-    What disturbs a step (the system runs something else) hits its pieces by chance, as often as they are
-    long: a piece of a share f of the step has a share f of its variance, which is much for a small one.
+    A disturbance of a step (the system runs something else) hits its pieces at random, in proportion to their
+    length: a piece with a share f of the step has a share f of its variance, which is a lot for a small one.
     """
     spread = (profile.step_p95 - profile.step_median) / P95
     if spread <= 0:
@@ -268,7 +268,7 @@ def piece_error(profile: Profile, seconds: float) -> float:
 
 
 def _of_median(median: float, p95: float, steps: int) -> float:
-    """A long tail makes p95 large and the median look less sure than it is: the safe side."""
+    """A long tail makes p95 large and the median look less certain than it is: the safe side."""
     if steps < 2 or p95 < median:
         return UNKNOWN * median
     return MEDIAN * (p95 - median) / P95 / math.sqrt(min(steps, INDEPENDENT))
@@ -277,7 +277,7 @@ def _of_median(median: float, p95: float, steps: int) -> float:
 def differences(
     a: Profile, b: Profile, about: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {})
 ) -> Iterator[str]:
-    """A sentence for each; empty where like was measured against like."""
+    """A sentence for each; empty if the two are comparable."""
     for name, one, other in _settings(a, b, about):
         if one != other and one and other:
             yield f"{name}: {one} and {other}"
@@ -313,7 +313,7 @@ def _arguments(meta: Mapping[str, Any]) -> str:
 
 
 def batch_size(profile: Profile) -> float | None:
-    """From throughput and time: what was recorded of both."""
+    """From throughput and time, which were both recorded."""
     speed = profile.samples_per_second
     return speed * profile.step_median if speed and profile.step_median > 0 else None
 

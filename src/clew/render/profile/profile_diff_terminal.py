@@ -14,14 +14,14 @@ from clew.render.size_text import size
 from clew.render.verdict.finding_block import COLUMN
 
 FEW = 3  # modules named where none is beyond the noise
-MOST = 8  # lines of each table, unless all are asked for
+MOST = 8  # lines of each table, unless all are requested
 STYLES = {SLOWER: "bold red", FASTER: "bold green", NOISE: "bold"}
 
 
 def render_comparison(
     comparison: ProfileDiff, stream: IO[str] | None = None, *, width: int | None = None, full: bool = False
 ) -> None:
-    """Draw on a stream (stderr by default); `full` lists also what is within the noise."""
+    """Draw on a stream (stderr by default); `full` also lists what is within the noise."""
     screen = Screen(stream, width)
     screen.rule()
     names = screen.join(*(neutral(name, 80) for name in comparison.names), gap=f" {screen.glyphs.arrow} ")
@@ -55,7 +55,7 @@ def _draw_step(screen: Screen, step: CostChange) -> None:
 
 
 def _draw_largest(screen: Screen, modules: Sequence[CostChange], full: bool) -> None:
-    """Where none stands out by itself, those that may have done it together."""
+    """If none stands out by itself, those that may explain it together."""
     leaves = [m for m in modules if not any(_is_inside(other.name, m.name) for other in modules)]
     largest = sorted(leaves, key=lambda change: -abs(change.difference))[:FEW]
     if largest and not full:
@@ -113,7 +113,7 @@ def _row(change: CostChange, told: Callable[[float], str]) -> list[str]:
 
 
 def _draw_noise(screen: Screen, comparison: ProfileDiff, full: bool) -> None:
-    """How much was left out as noise: silence must not pass for equality."""
+    """How much was left out as noise: silence must not look like equality."""
     counts = [
         (name, sum(not change.significant for change in changes))
         for name, changes in (

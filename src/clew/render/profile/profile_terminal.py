@@ -20,12 +20,12 @@ from clew.render.size_text import size
 from clew.render.verdict.finding_block import COLUMN, draw_effects, draw_finding, one_line
 from clew.render.verdict.root_causes import effects_by_root
 
-WHOLE = 3  # drawn with evidence and fix; more would not fit the screen
+WHOLE = 3  # drawn with evidence and fix; more would not fit on the screen
 OF_COSTS = "PERF"  # how the ids of the checks about speed and memory begin
 
 BAR = 24  # columns of a whole step
 SAYS = {"data": "data wait", "rest": "everything else", "clew": "Clew itself"}
-FLAME_DEPTH = 4  # lines below the step; more says less on a terminal
+FLAME_DEPTH = 4  # lines below the step; more is hard to read on a terminal
 
 
 def render_profile(
@@ -90,7 +90,7 @@ def _looked_at(screen: Screen, profile: Profile) -> str:
 
 
 def _draw_parts(screen: Screen, profile: Profile) -> None:
-    """Adds up to the whole; what no part accounts for is a line of its own."""
+    """Adds up to the whole; time that no part accounts for has its own line."""
     if not profile.parts:
         return
     screen.blank()
@@ -149,7 +149,7 @@ def _draw_end(screen: Screen, profile: Profile, run: RunSummary, full: bool) -> 
 
 
 def draw_advice(screen: Screen, verdict: Verdict, run: RunSummary, *, full: bool) -> None:
-    """Those about costs whole; what else is wrong with the run in a line each, never hidden."""
+    """Findings about costs in full; other findings one line each, never hidden."""
     groups = effects_by_root(verdict.findings)
     advice = [group for group in groups if is_about_costs(group[0])]
     drawn = advice if full else advice[:WHOLE]

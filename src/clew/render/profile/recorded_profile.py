@@ -19,7 +19,7 @@ class NoProfile(RunError):  # noqa: N818 - says what the run lacks
 
 
 def read_profile(run: Path) -> Profile:
-    """What `clew profile` left in the run's folder; raises `NoProfile`."""
+    """What `clew profile` wrote to the run's folder; raises `NoProfile`."""
     file = run / "traces" / "profile.json"
     name = run.name
     if not is_within(file, run):
@@ -36,13 +36,13 @@ def read_profile(run: Path) -> Profile:
 
 
 def _finite(digits: str) -> float | None:
-    """A number that can be drawn; nothing for one that is beyond all bounds."""
+    """A number that can be drawn; nothing for a non-finite one."""
     value = float(digits)
     return value if math.isfinite(value) else None
 
 
 def trace_file(run: Path, profile: Profile, kind: str) -> Path | None:
-    """The raw file of that kind in the run's traces, if it is there and no link leads out."""
+    """The raw file of that kind in the run's traces, if it exists and no link leads outside."""
     name = profile.files.get(kind, "")
     if not name or Path(name).name != name:
         return None
@@ -51,7 +51,7 @@ def trace_file(run: Path, profile: Profile, kind: str) -> Path | None:
 
 
 def is_within(file: Path, run: Path) -> bool:
-    """Whether it is an ordinary file of the run's folder."""
+    """Whether it is an ordinary file in the run's folder."""
     try:
         real = os.path.realpath(file)
         return file.is_file() and Path(real).is_relative_to(os.path.realpath(run))

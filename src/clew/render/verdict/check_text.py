@@ -13,7 +13,7 @@ INDENT = 2
 
 @dataclass(frozen=True)
 class ThresholdRow:
-    """A threshold: the value in force here, and the one that it has by default."""
+    """A threshold: the value in force here, and its default."""
 
     name: str
     value: int | float
@@ -65,7 +65,7 @@ def render_check(check: CheckEntry, *, stream: IO[str], width: int | None = None
 
 
 def _draw_thresholds(screen: Screen, check: CheckEntry) -> None:
-    """Where the check draws the line, and how to draw it elsewhere."""
+    """The thresholds of the check, and how to change them."""
     screen.blank()
     screen.line(screen.text("Thresholds", "bold cyan"))
     labels = [f"{row.name} = {row.value}" for row in check.thresholds]
@@ -79,7 +79,7 @@ def _draw_thresholds(screen: Screen, check: CheckEntry) -> None:
 
 
 def render_checks(checks: Sequence[CheckEntry], *, stream: IO[str], width: int | None = None) -> None:
-    """All checks, a line each."""
+    """All checks, one line each."""
     screen = Screen(stream, width)
     column = max((len(check.name) for check in checks), default=0) + 2
     for check in checks:
@@ -96,7 +96,7 @@ def _draw(screen: Screen, piece: TextPiece) -> None:
 
 
 def pieces(body: str) -> Iterator[TextPiece]:
-    """Split the small part of Markdown that check pages use; paragraphs become one line each."""
+    """Parse the small part of Markdown that check pages use; paragraphs become one line each."""
     fenced = False
     pending: list[str] = []
     bullet = False

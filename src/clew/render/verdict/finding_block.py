@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 COLUMN = 11  # of the labels: "ruled out" and room
-MOST_EVIDENCE = 4  # observations per finding, unless all are asked for
-MOST_PLOTS = 2  # of an experiment, unless all are asked for
+MOST_EVIDENCE = 4  # observations per finding, unless all are requested
+MOST_PLOTS = 2  # plots of an experiment, unless all are requested
 SPARK_WIDTH = 32
 INDENT = 2
 
@@ -35,7 +35,7 @@ def draw_finding(
     indent: int = 0,
     plots: Sequence[PlotLine] = (),
 ) -> None:
-    """The whole block; `indent` sets it beneath its cause, `plots` are those of its experiment."""
+    """The whole block; `indent` puts it below its cause, `plots` are those of its experiment."""
     inner = indent + INDENT
     screen.block(_title(screen, finding), indent=indent)
     screen.block(screen.text(neutral(finding.message), "bold"), indent=inner)
@@ -125,7 +125,7 @@ def _series(screen: Screen, evidence: Evidence, indent: int) -> Text:
     """`▁▂▅█  0.8 → 57  grad.norm, steps 0–299`, with no more than the line can hold."""
     glyphs, values = screen.glyphs, evidence.values
     caption = screen.text(f"  {_caption(evidence, glyphs.dash)}", "dim")
-    if len(set(values)) == 1:  # a line that stays level shows nothing
+    if len(set(values)) == 1:  # a flat line shows nothing
         return screen.join(f"{number(values[0])} throughout", caption)
     ends = f"  {number(values[0])} {glyphs.arrow} {number(values[-1])}"
     room = screen.width - indent - COLUMN - len(ends)

@@ -28,7 +28,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def run_html(verdict: Verdict, run: RunSummary, loss: Points = ()) -> str:
-    """The whole picture, for `_repr_html_`."""
+    """The whole view, for `_repr_html_`."""
     parts = [
         '<div style="font-family:system-ui,sans-serif;font-size:13px;line-height:1.45;max-width:60em">',
         _head(verdict, run),
@@ -116,11 +116,11 @@ def _curve(loss: Points) -> str:
     )
 
 
-SHOWN = 400  # points of the loss that a small picture can show
+SHOWN = 400  # points of the loss that a small image can show
 
 
 def loss_points(data: RunData) -> list[tuple[float, float]]:
-    """The training loss, at most a few hundred points, the smallest and the largest among them."""
+    """The training loss, at most a few hundred points, including the smallest and the largest."""
     from clew.checks.series import Series
 
     for site, steps, values in data.series("loss"):

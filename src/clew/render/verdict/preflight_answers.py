@@ -23,7 +23,7 @@ FACT = "experiment."
 
 @dataclass(frozen=True)
 class ExperimentAnswer:
-    """One experiment: the question, and what came of it."""
+    """One experiment: the question, and its result."""
 
     name: str
     question: str
@@ -31,7 +31,7 @@ class ExperimentAnswer:
     seconds: float
     reason: str = ""  # why it could not be judged
     hint: str = ""  # the line of code that would change that
-    finding: Finding | None = None  # of the check of the same name; advice does not fail it
+    finding: Finding | None = None  # finding of the check of the same name; advice does not fail it
     plots: tuple[PlotLine, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)  # what was measured
 
@@ -50,7 +50,7 @@ class ExperimentAnswer:
 
 @dataclass(frozen=True)
 class Preflight:
-    """All answers in the order in which the questions were asked, and the verdict they led to."""
+    """All results in the order in which the experiments ran, and their verdict."""
 
     what: str  # the script, or the class of the model
     answers: tuple[ExperimentAnswer, ...]
@@ -71,7 +71,7 @@ class Preflight:
         return cls(what, answers, verdict)
 
     def names(self, state: str) -> tuple[str, ...]:
-        """Of the experiments that ended so."""
+        """The names of the experiments with this result."""
         return tuple(answer.name for answer in self.answers if answer.state == state)
 
     @property
@@ -80,12 +80,12 @@ class Preflight:
 
     @property
     def ok(self) -> bool:
-        """Nothing failed; what could not be judged does not count against it."""
+        """Nothing failed; experiments that could not be judged don't count against it."""
         return not any(finding.severity is not Severity.ADVICE for finding in self.verdict.findings)
 
     @property
     def others(self) -> tuple[Finding, ...]:
-        """What ordinary checks found in the steps that were made."""
+        """What ordinary checks found in the steps that ran."""
         asked = {answer.name for answer in self.answers}
         faults = [f for f in self.verdict.findings if f.severity is not Severity.ADVICE]
         return tuple(f for f in faults if f.check not in asked)

@@ -57,7 +57,7 @@ def page(preflight: Preflight, run: RunSummary) -> str:
 
 
 def fragment(preflight: Preflight, run: RunSummary) -> str:
-    """The table, then every finding with what there is to see of it."""
+    """The table, then every finding with its evidence."""
     counts = ", ".join(
         f'<span class="{state}">{len(preflight.names(state))} {word}</span>'
         for state, word in ((PASSED, "passed"), (FAILED, "failed"), (UNJUDGED, "without a result"))

@@ -15,7 +15,7 @@ from clew.render.verdict_json import verdict_json
 
 
 def preflight_json(preflight: Preflight, run: RunSummary) -> dict[str, Any]:
-    """As `clew why --json`, with the experiments beside it."""
+    """Like `clew why --json`, plus the experiments."""
     return {
         **verdict_json(preflight.verdict, run),
         "preflight": {
@@ -31,7 +31,7 @@ def preflight_json(preflight: Preflight, run: RunSummary) -> dict[str, Any]:
 
 
 def junit(preflight: Preflight) -> str:
-    """One test case for each experiment; other findings of the verdict are cases of their own."""
+    """One test case per experiment; other findings of the verdict are separate cases."""
     others = preflight.others
     suite = ElementTree.Element("testsuite", {"name": f"clew check {_clean(preflight.what, 80)}"})
     for answer in preflight.answers:
@@ -79,7 +79,7 @@ def _add_failure(case: ElementTree.Element, finding: Finding) -> None:
 
 
 def described(finding: Finding) -> list[str]:
-    """The finding in plain lines."""
+    """The finding as plain lines."""
     where = location(finding.site)
     lines = [_clean(finding.message)]
     if where:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 INDENT = 2
 TIME = 9  # columns of the time, at the right
-NARROW = 16  # columns below which a question has no room beside its name
-FULL_ROOTS = 3  # findings drawn whole: more would not fit one screen
+NARROW = 16  # columns below which a question does not fit next to its name
+FULL_ROOTS = 3  # findings drawn in full: more would not fit on one screen
 
 
 def render_preflight(
@@ -44,7 +44,7 @@ def render_preflight(
 def render_answer(
     answer: ExperimentAnswer, run: RunSummary, *, stream: IO[str] | None = None, width: int | None = None
 ) -> None:
-    """One failed experiment by itself: its finding with all that is to be seen."""
+    """One failed experiment by itself: its finding with all evidence."""
     if answer.finding is not None:
         draw_finding(Screen(stream, width), answer.finding, run, full=False, plots=answer.plots)
 
@@ -68,7 +68,7 @@ def _draw_title(screen: Screen, preflight: Preflight) -> None:
 
 
 def _draw_table(screen: Screen, preflight: Preflight) -> None:
-    """Passed and failed in the order of asking; what could not be judged follows with its reason."""
+    """Passed and failed in the order they ran; those that could not be judged follow with the reason."""
     judged = [answer for answer in preflight.answers if answer.state != UNJUDGED]
     if judged:
         screen.blank()
@@ -93,7 +93,7 @@ def _mark(screen: Screen, answer: ExperimentAnswer) -> tuple[str, str]:
 
 
 def _draw_unjudged(screen: Screen, preflight: Preflight) -> None:
-    """One paragraph for each reason, with the questions that it left open."""
+    """One paragraph per reason, with the questions it left open."""
     reasons: dict[tuple[str, str], list[ExperimentAnswer]] = {}
     for answer in preflight.answers:
         if answer.state == UNJUDGED:
@@ -148,7 +148,7 @@ def _draw_end(screen: Screen, preflight: Preflight, run: RunSummary, full: bool)
 def _next(
     preflight: Preflight, findings: tuple[Finding, ...], run: RunSummary, full: bool, dot: str
 ) -> list[str]:
-    """What to type now: the page of the first finding, and the same question again once it is mended."""
+    """What to type now: the page of the first finding, and the same experiment again once it is fixed."""
     if preflight.ok or not findings:
         return []
     first = neutral(findings[0].check, 60)

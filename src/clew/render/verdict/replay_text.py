@@ -14,7 +14,7 @@ COLUMN = 10
 
 @dataclass(frozen=True)
 class Replayed:
-    """What running a step again showed; without a message it went well."""
+    """The result of running a step again; without a message it went well."""
 
     folder: str
     step: int
@@ -28,7 +28,7 @@ class Replayed:
 
 
 def render_replay(result: Replayed, *, stream: IO[str], width: int | None = None) -> None:
-    """What was found, where, on what evidence, and what to run next."""
+    """What was found, where, the evidence, and what to run next."""
     screen = Screen(stream, width)
     of = f" of {neutral(short_path(result.script))}" if result.script else ""
     if result.uncovered is not None:

@@ -10,7 +10,7 @@ Group = tuple[Finding, list[Finding]]
 
 
 def effects_by_root(findings: Iterable[Finding]) -> list[Group]:
-    """Each root cause with all that follows from it, directly or through others, in the verdict's order."""
+    """Each root cause with everything that follows from it, directly or not, in the verdict's order."""
     found = list(findings)
     by_id = {finding.id: finding for finding in reversed(found)}
     rooted = [(finding, _root_of(finding, by_id)) for finding in found]
@@ -28,7 +28,7 @@ def _root_of(finding: Finding, by_id: dict[str, Finding]) -> Finding:
         cause = next((by_id[i] for i in current.because if i in by_id), None)
         if cause is None:
             return current
-        if cause.id in passed:  # a circle has no root: each stands for itself
+        if cause.id in passed:  # a cycle has no root: each is its own
             return finding
         passed.add(cause.id)
         current = cause

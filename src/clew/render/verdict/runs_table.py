@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 STATE_STYLES = {"running": "cyan", "finished": "green", "failed": "red", "killed": "yellow"}
 STATE_STYLES["unreadable"] = "yellow"
-MOST_NOTES = 8  # damaged runs of which it is said: a list stays a list
+MOST_NOTES = 8  # damaged runs that are mentioned, so that the list stays a list
 GAP = 2
 
 
 @dataclass(frozen=True)
 class RunsColumn:
-    """What is shown of each run; of those that don't fit the screen the last in `rank` go first."""
+    """What is shown of each run; if the columns don't fit, the last in `rank` are dropped first."""
 
     title: str
     value: Callable[[RunInfo, float], str]
@@ -78,7 +78,7 @@ def run_json(run: RunInfo) -> dict[str, Any]:
 
 
 def span(seconds: float) -> str:
-    """A length of time in its largest unit, as people say it."""
+    """A duration in its largest unit."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"

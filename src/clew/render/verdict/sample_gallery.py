@@ -18,8 +18,8 @@ from clew.render.screen import Screen
 if TYPE_CHECKING:
     from rich.text import Text
 
-MOST = 6  # samples, unless all are asked for
-ALONE, TOGETHER = 32, 20  # columns of a picture: of one or two, and of more
+MOST = 6  # samples, unless all are requested
+ALONE, TOGETHER = 32, 20  # columns of an image: of one or two, and of more
 GAP = 2
 RAMP = " .:-=+*#%@"  # dark to bright, where there is no colour
 MOST_LINES = 6  # of a text
@@ -29,7 +29,7 @@ MOST_NUMBERS = 24
 def draw_exhibits(
     screen: Screen, exhibits: Sequence[Exhibit], *, full: bool, indent: int, column: int
 ) -> None:
-    """All of them beneath the label `samples`."""
+    """All of them below the label `samples`."""
     shown = exhibits if full else exhibits[:MOST]
     pictures = [(e, image) for e in shown if e.kind == "image" and (image := image_of(e.data))]
     label = "samples"
@@ -51,7 +51,7 @@ def draw_exhibits(
 def gallery(
     screen: Screen, pictures: Sequence[tuple[Exhibit, Image]], room: int, wide: int | None = None
 ) -> list[Text]:
-    """Pictures side by side, as many as fit, each with its caption beneath."""
+    """Images side by side, as many as fit, each with its caption below."""
     wide = min(wide or (TOGETHER if len(pictures) > 2 else ALONE), room)
     across = max((room + GAP) // (wide + GAP), 1)
     rows: list[Text] = []
@@ -78,7 +78,7 @@ def _pairs(image: Image) -> list[tuple[int, int]]:
 
 
 def _in_colour(image: Image) -> list[Text]:
-    """An upper half block: its own colour above, the background's below."""
+    """An upper half block: its own colour above, the background colour below."""
     from rich.color import Color
     from rich.style import Style
     from rich.text import Text

@@ -9,7 +9,7 @@ from itertools import islice
 from clew.records.site import Site
 from clew.render.safe_text import neutral, short_path
 
-LARGEST_SOURCE = 4_000_000  # bytes; beyond it a file is data, not somebody's program
+LARGEST_SOURCE = 4_000_000  # bytes; a larger file is data, not a program
 
 
 def location(site: Site) -> str | None:
@@ -27,13 +27,13 @@ def layer(site: Site) -> str | None:
 
 
 def source_line(site: Site, unchanged_since: float | None = None) -> str | None:
-    """The text of the line, if the file is there and was not edited after the run began."""
+    """The text of the line, if the file exists and was not edited after the run began."""
     if site.file is None or site.line is None or site.line < 1:
         return None
     try:
         about = os.stat(site.file)
         if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST_SOURCE:
-            return None  # a path in a run may name anything, also a device that never ends
+            return None  # a path in a run may name anything, even a device that never ends
         if unchanged_since is not None and about.st_mtime > unchanged_since:
             return None
         with open(site.file, encoding="utf-8", errors="replace") as file:

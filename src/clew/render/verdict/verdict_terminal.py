@@ -1,6 +1,6 @@
 """A verdict on one screen: the root cause first, its consequences below.
 
-`header_line` and `live_line` are plain strings without rich: they are printed while the user's
+`header_line` and `live_line` return plain strings without rich: they are printed while the user's
 program runs, and must cost nothing and import nothing.
 """
 
@@ -20,7 +20,7 @@ from clew.render.verdict.source_place import layer, location
 if TYPE_CHECKING:
     from rich.text import Text
 
-FULL_ROOTS = 3  # findings with all their evidence: more would not fit one screen
+FULL_ROOTS = 3  # findings with all their evidence: more would not fit on one screen
 MOST_NAMED = 4  # checks named in the line about those that did not judge
 
 
@@ -32,7 +32,7 @@ def header_line(version: str, path: str, stream: IO[str]) -> str:
 
 
 def live_line(finding: Finding, stream: IO[str]) -> str:
-    """A finding at the moment when it is made."""
+    """A finding at the moment it is reported."""
     mark = glyphs_for(stream).mark(finding.severity)
     where = location(finding.site) or layer(finding.site)
     step = f"step {finding.step}" if finding.step is not None else None
@@ -61,7 +61,7 @@ def render_verdict(
 
 
 def _draw_healthy(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) -> None:
-    """A clean bill of health; hints, if there are any, in a line each."""
+    """A clean bill of health; hints, if any, one line each."""
     judged = run.checks - len(verdict.not_judged)
     over = f"{_count(run.steps, 'step')} of {_script(run)}"
     if run.state == "failed":
@@ -137,7 +137,7 @@ def _draw_notes(screen: Screen, run: RunSummary) -> None:
 
 
 def _draw_checks(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) -> None:
-    """How many could judge; those that could not are named, or the silence would pass for health."""
+    """How many checks judged; those that could not are named, or their silence would look like health."""
     silent = [entry for entry in verdict.not_judged if not entry.unasked]
     unasked = sum(entry.needs_experiment for entry in verdict.not_judged)
     asked = run.checks - (len(verdict.not_judged) - len(silent))
@@ -162,14 +162,14 @@ def _draw_checks(screen: Screen, verdict: Verdict, run: RunSummary, full: bool) 
 
 
 def _examining(run: RunSummary) -> str:
-    """The command that asks the rest; a notebook has no script to run."""
+    """The command that runs the rest; a notebook has no script to run."""
     if run.script.endswith(".py") or run.script.startswith("-m "):
         return f"clew check {neutral(run.called, LONGEST_COMMAND)}"  # to be copied: all of it
     return "clew.examine(model, loss_fn, batch)"
 
 
 def _draw_ruled_out(screen: Screen, verdict: Verdict, full: bool) -> None:
-    """The other explanations that were looked into: those that could have caused what was found."""
+    """The other explanations that were examined: those that could have caused the findings."""
     names = [neutral(name, 40) for name in (verdict.ruled_out if full else verdict.other_causes)]
     shown = names if full else names[:MOST_NAMED]
     if shown:

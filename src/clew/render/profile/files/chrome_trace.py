@@ -13,11 +13,11 @@ from clew.records.step_costs import Profile
 from clew.render.profile.recorded_profile import trace_file
 
 AT_ONCE = 1 << 20  # bytes
-MOST = 1 << 30  # bytes of an unpacked trace: a small file may claim to hold endless ones
+MOST = 1 << 30  # bytes of an unpacked trace: a small file may unpack endlessly
 
 
 def write_chrome_trace(profile: Profile, run: Path, path: Path) -> bool:
-    """The profiler's own trace, packed if the name ends so; else the one step that the profile keeps."""
+    """The profiler's own trace, compressed if the suffix says so; else the one step in the profile."""
     traced = trace_file(run, profile, "chrome trace")
     if traced is None and not profile.timeline:
         return False
@@ -43,7 +43,7 @@ def _opened(path: Path, mode: str) -> IO[bytes]:
 
 
 def timeline_trace(profile: Profile) -> dict[str, Any]:
-    """One step as complete events: a thread for each lane."""
+    """One step as complete events: one thread per lane."""
     lanes = list(dict.fromkeys(str(row.get("lane", "main")) for row in profile.timeline))
     named = [_metadata("thread_name", number, lane) for number, lane in enumerate(lanes)]
     return {

@@ -15,11 +15,11 @@ from clew.render.profile.flame_html import write_html
 from clew.store.read.run_errors import RunError
 
 HEADER = ("parameter scope", "function name", "input shapes", "arguments", "forward", "backward", "runs")
-_OBEYED = ("=", "+", "@", "\t", "\r")  # a spreadsheet takes a cell that begins so for a formula
+_OBEYED = ("=", "+", "@", "\t", "\r")  # a spreadsheet treats a cell that begins like this as a formula
 
 
 def write_csv(profile: Profile, path: Path) -> bool:
-    """Times are mean seconds of one run; `runs` is how often it ran in the steps that were looked at."""
+    """Times are mean seconds of one run; `runs` is how often it ran in the profiled steps."""
     rows = list(_ops(profile)) or list(_modules(profile))
     if not rows:
         return False
@@ -37,7 +37,7 @@ def _ops(profile: Profile) -> Iterator[list[str]]:
 
 
 def _modules(profile: Profile) -> Iterator[list[str]]:
-    """Where no ops were told apart: the modules' own times."""
+    """If no ops were recorded: the modules' own times."""
     for module in profile.modules:
         words = (module.module, module.type, "", "")
         yield _row(words, module.self_forward, module.self_backward, module.calls, profile.detailed)
@@ -50,7 +50,7 @@ def _row(words: tuple[str, ...], forward: float, backward: float, calls: float, 
 
 
 def _inert(text: str) -> str:
-    """Text that no spreadsheet runs."""
+    """Text that no spreadsheet executes."""
     formula = text.startswith(_OBEYED) or (text.startswith("-") and not _is_number(text))
     return f"'{text}" if formula else text
 
@@ -65,7 +65,7 @@ def _is_number(text: str) -> bool:
 
 Writer = Callable[[Profile, Path, Path], bool]  # profile, run's folder, file; whether there was something
 
-# By format: the file's name and who writes it. TensorBoard's PyTorch plugin looks for *.pt.trace.json.gz.
+# By format: the file's name and its writer. TensorBoard's PyTorch plugin looks for *.pt.trace.json.gz.
 WRITERS: dict[str, tuple[str, Writer]] = {
     "csv": ("profile.csv", lambda profile, run, file: write_csv(profile, file)),
     "chrome": ("profile.pt.trace.json.gz", write_chrome_trace),
@@ -75,7 +75,7 @@ WRITERS: dict[str, tuple[str, Writer]] = {
     "html": ("profile.html", lambda profile, run, file: write_html(profile, file, run.name)),
 }
 FORMATS = tuple(WRITERS)
-USUAL = ("csv", "chrome", "pstats", "speedscope", "html")  # where none is asked for
+USUAL = ("csv", "chrome", "pstats", "speedscope", "html")  # if none is requested
 
 
 class CannotExport(RunError):  # noqa: N818 - says what the matter is
@@ -83,9 +83,9 @@ class CannotExport(RunError):  # noqa: N818 - says what the matter is
 
 
 def export(profile: Profile, run_folder: Path, out: Path, formats: Iterable[str] = ()) -> list[Path]:
-    """Write these formats (the usual ones if none is named) into a folder; the files that were written.
+    """Write these formats (the usual ones if none is named) to a folder; returns the files written.
 
-    What a profile has nothing of (no Python stacks, no trace) is left out. Raises `CannotExport`.
+    Formats that a profile has no data for (no Python stacks, no trace) are left out. Raises `CannotExport`.
     """
     wanted = tuple(formats) or USUAL
     unknown = [name for name in wanted if name not in WRITERS]

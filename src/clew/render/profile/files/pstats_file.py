@@ -16,7 +16,7 @@ Function = tuple[str, int, str]  # file, line, name: how pstats knows a function
 
 @dataclass
 class _Cost:
-    """Of a function, or of a function as called by another: what pstats keeps of each."""
+    """Of a function, or of a function as called by another: the numbers that pstats keeps."""
 
     calls: int = 0
     outermost: int = 0  # calls that are not inside another call of the same function
@@ -41,7 +41,7 @@ class _Known:
 
 
 def write_pstats(profile: Profile, run: Path, path: Path) -> bool:
-    """What cProfile itself has written if it ran; else the sampled stacks in the same form."""
+    """cProfile's own output if it ran; else the sampled stacks in the same form."""
     traced = trace_file(run, profile, "cprofile")
     if traced is not None:
         shutil.copyfile(traced, path)
@@ -55,7 +55,7 @@ def write_pstats(profile: Profile, run: Path, path: Path) -> bool:
 def stats_of(root: FlameFrame, steps: int = 1) -> dict[Function, tuple[object, ...]]:
     """The dictionary that `pstats.Stats` loads.
 
-    A sampler sees no calls: their number is that of the places in the tree. Times are those of all
+    A sampler sees no calls: their number is the number of places in the tree. Times cover all
     `steps`: pstats prints three digits of a second, too few for one step.
     """
     known: dict[Function, _Known] = {}

@@ -38,7 +38,7 @@ def write_speedscope(profile: Profile, path: Path) -> bool:
 
 
 def speedscope(profile: Profile) -> dict[str, Any]:
-    """The whole file; a profile in it for each flame that there is."""
+    """The whole file, with one profile per flame graph."""
     frames = _Frames()
     flames = (
         ("time of a step", profile.flame, "seconds"),
@@ -57,7 +57,7 @@ def speedscope(profile: Profile) -> dict[str, Any]:
 
 
 def _sampled(name: str, root: FlameFrame, unit: str, frames: _Frames) -> dict[str, Any]:
-    """A stack for each frame that has something of its own, weighted with it."""
+    """A stack for each frame with time of its own, weighted by it."""
     samples: list[list[int]] = []
     weights: list[float] = []
     waiting: list[tuple[FlameFrame, list[int]]] = [(root, [])]
