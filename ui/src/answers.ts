@@ -95,7 +95,7 @@ export interface NotJudgedJson {
   reason: string;
 }
 
-/** A check that was told to stay silent. */
+/** A check that is switched off. */
 export interface IgnoredJson {
   check: string;
   why: string;
@@ -181,13 +181,13 @@ export interface DiffLine {
   text: string;
 }
 
-/** Where a piece of evidence is to be seen. */
+/** Where a piece of evidence is shown. */
 export interface EvidenceLink {
   key: string | null; // of its series, for charts
   site: string | null; // site id, for layers and histograms
 }
 
-/** `links[i]` belongs to `verdict.findings[i]`: where it is to be seen. */
+/** `links[i]` belongs to `verdict.findings[i]`: where it is shown. */
 export interface FindingLinks {
   code: SourceLines | null;
   diff: DiffLine[] | null; // the fix, where it can be written as one
@@ -204,14 +204,14 @@ export interface CheckPage {
   text: string;
 }
 
-/** The commit that the run was made from. */
+/** The commit that the run was started from. */
 export interface GitState {
   commit: string;
   branch: string | null;
   dirty: boolean | null;
 }
 
-/** Settings as they were recorded. */
+/** Recorded settings. */
 export interface ConfigRow {
   source: unknown;
   step: number;
@@ -225,7 +225,7 @@ export interface EventRow {
   data: Record<string, unknown>;
 }
 
-/** How far an axis goes. */
+/** The range of an axis. */
 export interface AxisEnds {
   first: number;
   last: number;
@@ -330,7 +330,7 @@ export interface SignalList {
   signals: SignalRow[];
 }
 
-/** What a series is called. */
+/** The name of a series. */
 export interface NamedSeries {
   key: string;
   signal: string;
@@ -339,7 +339,7 @@ export interface NamedSeries {
   unit: string;
 }
 
-/** Each bucket of a series; `min`, `max` and `count` are absent where every bucket is one point. */
+/** The buckets of a series; `min`, `max` and `count` are absent if every bucket is one point. */
 export interface SeriesValues {
   exact: boolean; // every bucket is one point
   total: number; // points within the range
@@ -409,7 +409,7 @@ export interface LayerRow {
   numel: number | null;
 }
 
-/** The cells of a map; `min` and `max` where a column holds several steps. */
+/** The cells of a map; `min` and `max` where a column covers several steps. */
 export interface LayerCells {
   exact: boolean; // one column per recorded step
   columns: number[]; // the steps at which columns begin
@@ -443,7 +443,7 @@ export interface LayerMap {
   max?: ((number | null)[])[];
 }
 
-/** There is nothing to show; `stats` says what else there is. */
+/** There is nothing to show; `stats` lists what else is available. */
 export interface MissingStats {
   missing: string; // why there is nothing, or how to get it
   stats?: unknown[];
@@ -516,7 +516,7 @@ export interface HistogramSite {
   stats: string[];
 }
 
-/** `runs/{id}/histograms` without a site: what there is. */
+/** `runs/{id}/histograms` without a site: the layers that have histograms. */
 export interface HistogramSites {
   sites: HistogramSite[];
 }
@@ -539,7 +539,7 @@ export interface GraphModel {
   modules: GraphModule[];
 }
 
-/** What was found at a module. */
+/** The findings at a module. */
 export interface ModuleHealth {
   severity: SeverityWord;
   checks: string[];
@@ -575,7 +575,7 @@ export interface ProfileAnswer {
   missing: string | null;
 }
 
-/** A file of the run's data folder, by its stem. */
+/** A file in the run's data folder, by its stem. */
 export interface DataFile {
   name: string;
   content: unknown;
@@ -664,7 +664,7 @@ export interface CompareAnswer {
   versions: SettingRow[];
 }
 
-/** What a row says that changes. */
+/** The fields of a row that change. */
 export interface RunBrief {
   id: string;
   state: StateWord;
@@ -679,7 +679,7 @@ export interface RunsEvent {
   gone: string[];
 }
 
-/** The event `run`: how one run is now. */
+/** The event `run`: the current state of one run. */
 export interface RunEvent {
   id: string;
   state: StateWord;
@@ -696,7 +696,7 @@ export interface GoneEvent {
   id: string;
 }
 
-/** A series in a report, with its places on all axes that the run has. */
+/** A series in a report, with its positions on all axes of the run. */
 export interface StoredSeries {
   key: string;
   signal: string;

@@ -1,11 +1,11 @@
 """The shapes of the API's answers, each defined once.
 
-The answers are typed with them; the OpenAPI document, the reference in docs/api.md and the types of the
-browser (ui/src/answers.ts) are made from them by `scripts/docs`. Within version 1 of the API fields are
+They are the types of the answers; the OpenAPI document, the reference in docs/api.md and the types of the
+browser (ui/src/answers.ts) are generated from them by `scripts/docs`. Within version 1 of the API fields are
 added, never removed or given another meaning.
 
 A class of a shape that is `total=False` lists the fields that may be absent. Shapes with a field called
-`class` or `from` are written as a call, since these are words of Python's own.
+`class` or `from` are written as a call, since these are Python keywords.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class NotJudgedJson(TypedDict):
 
 
 class IgnoredJson(TypedDict):
-    """A check that was told to stay silent."""
+    """A check that is switched off."""
 
     check: str
     why: str
@@ -223,14 +223,14 @@ class DiffLine(TypedDict):
 
 
 class EvidenceLink(TypedDict):
-    """Where a piece of evidence is to be seen."""
+    """Where a piece of evidence is shown."""
 
     key: Annotated[str | None, "of its series, for charts"]
     site: Annotated[str | None, "site id, for layers and histograms"]
 
 
 class FindingLinks(TypedDict):
-    """`links[i]` belongs to `verdict.findings[i]`: where it is to be seen."""
+    """`links[i]` belongs to `verdict.findings[i]`: where it is shown."""
 
     code: SourceLines | None
     diff: Annotated[list[DiffLine] | None, "the fix, where it can be written as one"]
@@ -249,7 +249,7 @@ class CheckPage(TypedDict):
 
 
 class GitState(TypedDict):
-    """The commit that the run was made from."""
+    """The commit that the run was started from."""
 
     commit: str
     branch: str | None
@@ -257,7 +257,7 @@ class GitState(TypedDict):
 
 
 class ConfigRow(TypedDict):
-    """Settings as they were recorded."""
+    """Recorded settings."""
 
     source: Any
     step: int
@@ -273,7 +273,7 @@ class EventRow(TypedDict):
 
 
 class AxisEnds(TypedDict):
-    """How far an axis goes."""
+    """The range of an axis."""
 
     first: float
     last: float
@@ -392,7 +392,7 @@ class SignalList(TypedDict):
 
 
 class NamedSeries(TypedDict):
-    """What a series is called."""
+    """The name of a series."""
 
     key: str
     signal: str
@@ -409,7 +409,7 @@ class _SeriesValues(TypedDict):
 
 
 class SeriesValues(_SeriesValues, total=False):
-    """Each bucket of a series; `min`, `max` and `count` are absent where every bucket is one point."""
+    """The buckets of a series; `min`, `max` and `count` are absent if every bucket is one point."""
 
     min: Numbers
     max: Numbers
@@ -489,7 +489,7 @@ class _LayerCells(TypedDict):
 
 
 class LayerCells(_LayerCells, total=False):
-    """The cells of a map; `min` and `max` where a column holds several steps."""
+    """The cells of a map; `min` and `max` where a column covers several steps."""
 
     min: list[Numbers]
     max: list[Numbers]
@@ -513,7 +513,7 @@ class _Missing(TypedDict):
 
 
 class MissingStats(_Missing, total=False):
-    """There is nothing to show; `stats` says what else there is."""
+    """There is nothing to show; `stats` lists what else is available."""
 
     stats: list[Any]
 
@@ -567,7 +567,7 @@ class HistogramSite(TypedDict):
 
 
 class HistogramSites(TypedDict):
-    """`runs/{id}/histograms` without a site: what there is."""
+    """`runs/{id}/histograms` without a site: the layers that have histograms."""
 
     sites: list[HistogramSite]
 
@@ -600,7 +600,7 @@ GraphModel = TypedDict(
 
 
 class ModuleHealth(TypedDict):
-    """What was found at a module."""
+    """The findings at a module."""
 
     severity: SeverityWord
     checks: list[str]
@@ -641,7 +641,7 @@ class ProfileAnswer(TypedDict):
 
 
 class DataFile(TypedDict):
-    """A file of the run's data folder, by its stem."""
+    """A file in the run's data folder, by its stem."""
 
     name: str
     content: Any
@@ -747,7 +747,7 @@ class CompareAnswer(TypedDict):
 
 
 class RunBrief(TypedDict):
-    """What a row says that changes."""
+    """The fields of a row that change."""
 
     id: str
     state: StateWord
@@ -764,7 +764,7 @@ class RunsEvent(TypedDict):
 
 
 class RunEvent(RunBrief):
-    """The event `run`: how one run is now."""
+    """The event `run`: the current state of one run."""
 
     last_loss: float | None
     verdict_version: Annotated[int, "grows when the verdict was computed anew"]
@@ -785,7 +785,7 @@ class _StoredSeries(NamedSeries, SeriesValues):
 
 
 class StoredSeries(_StoredSeries, total=False):
-    """A series in a report, with its places on all axes that the run has."""
+    """A series in a report, with its positions on all axes of the run."""
 
     wall: Numbers
     epoch: Numbers

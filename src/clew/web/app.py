@@ -33,10 +33,10 @@ from clew.web.runs.run_library import NoSuchRun, RunGone
 from clew.web.strict_json import problem, reply
 
 LONGEST = 10_000  # characters of any one parameter
-FURTHEST = float(2**62)  # steps; what lies beyond is taken as this
+FURTHEST = float(2**62)  # steps; larger numbers are clipped to this
 
 PACKED = Middleware(GZipMiddleware, minimum_size=10_000, compresslevel=3)
-THREADS = 8  # at work at once: more would only hold more memory
+THREADS = 8  # concurrent requests: more would only use more memory
 API = "/api/v1"
 
 
@@ -173,7 +173,7 @@ async def _markdown(request: Request) -> str:
 def make_app(
     desk: Desk, token: str, *, hosts: Iterable[str] = (), any_address: bool = False, prefix: str = ""
 ) -> Gate:
-    """Everything that the server says, behind its gate."""
+    """The whole application, behind its gate."""
     inner = Starlette(exception_handlers=ANSWERS, lifespan=_lifespan(desk), middleware=[PACKED])
     api = Api(desk, lambda: inner.state.ticker, prefix)
     inner.router.routes += [
@@ -211,14 +211,14 @@ def _says(status: int, code: str) -> Callable[[Request, Exception], Response]:
 
 
 def _busy(request: Request, error: Exception) -> Response:
-    """Another viewer is filling the same index; in a moment it will be done."""
+    """Another viewer is filling the same index; it will be done in a moment."""
     if not isinstance(error, sqlite3.Error) or not is_busy(error):
         return _failed(request, error)
     return problem(503, "busy", "another viewer is reading this run for the first time; try again")
 
 
 def _failed(request: Request, error: Exception) -> Response:
-    """The gate tells it on stderr."""
+    """The gate reports it on stderr."""
     return problem(
         500, "failed", f"this request failed ({type(error).__name__}); the server is still running"
     )

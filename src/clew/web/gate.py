@@ -1,8 +1,8 @@
 """Access control: a token, the server's own host names, and no requests from other pages.
 
-Whoever can reach the port is not thereby allowed to read: other users of the machine can, and so can
-any web page by way of the browser. DNS rebinding is stopped by the `Host` check, requests of other pages
-by `Origin` and `Sec-Fetch-Site`, and everybody else by the token.
+Reaching the port must not be enough to read: other users of the machine can reach it, and so can
+any web page through the browser. The `Host` check stops DNS rebinding, `Origin` and `Sec-Fetch-Site` stop
+requests of other pages, and the token stops everybody else.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def new_token() -> str:
 
 
 class Gate:
-    """ASGI middleware around everything the server says."""
+    """ASGI middleware around the whole application."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class Gate:
             await self._answered(scope, receive, _guarded(send))
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A failure of ours is one bad answer; the server and everybody else go on."""
+        """A failure in Clew is one bad answer; the server and all other requests go on."""
         try:
             await self._app(scope, receive, send)
-        except Exception as error:  # noqa: BLE001 - whatever a run makes of us
+        except Exception as error:  # noqa: BLE001 - a run may cause any failure
             print(f"clew: {scope['path']}: {type(error).__name__}: {error}", file=sys.stderr)
 
     def _refusal(self, scope: Scope, bare: bool) -> Response | None:
@@ -108,7 +108,7 @@ class Gate:
         return origin is None or (origin != "null" and urlsplit(origin).netloc.lower() == host.lower())
 
     def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
-        """None if the token is there; in the address of the first page it becomes a cookie."""
+        """None if the token is present; a token in the URL of the first page becomes a cookie."""
         if self._is_token(_bearer(headers)) or self._is_token(_cookie(headers, self.cookie)):
             return self._tidy(scope)
         query = parse_qs(scope["query_string"].decode("latin-1"))
@@ -123,7 +123,7 @@ class Gate:
         )
 
     def _tidy(self, scope: Scope) -> Response | None:
-        """A token in the address of somebody who is in already: set anew, and taken out of sight."""
+        """A token in the URL of a client that already has access: set again, and removed from the URL."""
         if scope["path"] == "/" and b"token=" in scope["query_string"]:
             query = parse_qs(scope["query_string"].decode("latin-1"))
             return self._enter(scope) if self._is_token((query.get("token") or [""])[0]) else None
@@ -167,13 +167,13 @@ def _is_address(name: str) -> bool:
 
 
 def _with_slash(scope: Scope, prefix: str) -> Response:
-    """The page asks for what lies beside it: its address has to end in a slash."""
+    """The page requests files next to it, so its URL must end in a slash."""
     query = scope["query_string"].decode("latin-1")
     return RedirectResponse(f"{prefix}/{'?' + query if query else ''}", status_code=307)
 
 
 def _without_prefix(scope: Scope, prefix: str) -> Scope:
-    """A proxy may pass the prefix on or take it off: both are understood."""
+    """A proxy may pass the prefix on or remove it: both work."""
     path: str = scope["path"]
     if prefix and (path == prefix or path.startswith(prefix + "/")):
         rest = path[len(prefix) :]

@@ -1,6 +1,6 @@
 """Live updates as server-sent events.
 
-One look a second at the folder serves all who listen, and none is taken while nobody does.
+The folder is scanned once a second for all listeners together, and not at all without listeners.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from clew.web.answer_shapes import GoneEvent, RunBrief, RunEvent, RunRow, RunsEv
 from clew.web.runs.run_library import RunGone
 from clew.web.strict_json import dumps
 
-EVERY = 1.0  # seconds between two looks
-SHARE = 0.05  # of the time that looking may take: a folder of thousands is looked at less often
-AWAKE = 15.0  # seconds after which a comment keeps proxies from closing the line
+EVERY = 1.0  # seconds between two scans
+SHARE = 0.05  # share of the time that scanning may take: a folder of thousands is scanned less often
+AWAKE = 15.0  # seconds after which a comment keeps proxies from closing the connection
 
 Look = Callable[[], dict[str, RunRow]]
 
 
 class Ticker:
-    """Looks at all runs and tells who listens that it has."""
+    """Scans all runs and notifies the listeners."""
 
     def __init__(self, look: Look) -> None:
         self._look = look
@@ -37,7 +37,7 @@ class Ticker:
         self.stopping = asyncio.Event()
 
     async def changes(self) -> AsyncIterator[dict[str, RunRow]]:
-        """The rows of all runs: now, and after each look."""
+        """The rows of all runs: now, and after each scan."""
         self._listeners += 1
         try:
             if self._task is None or self._task.done():
@@ -61,7 +61,7 @@ class Ticker:
     async def _tick(self) -> None:
         while self._listeners and not self.stopping.is_set():
             began = time.monotonic()
-            with contextlib.suppress(OSError):  # a network folder that is away for a moment
+            with contextlib.suppress(OSError):  # a network folder that is briefly unavailable
                 self._rows = await run_in_threadpool(self._look)
             turn, self._turn = self._turn, asyncio.Event()
             turn.set()
@@ -94,7 +94,7 @@ async def all_runs(ticker: Ticker) -> AsyncIterator[str]:
 
 
 async def one_run(ticker: Ticker, name: str, now: Callable[[], RunEvent]) -> AsyncIterator[str]:
-    """How one run is, whenever that changes; `gone` if its folder disappears."""
+    """The state of one run, whenever it changes; `gone` if its folder disappears."""
     sent: RunEvent | None = None
     spoke = time.monotonic()
     async for _ in ticker.changes():
@@ -114,7 +114,7 @@ async def one_run(ticker: Ticker, name: str, now: Callable[[], RunEvent]) -> Asy
 
 
 def brief(row: RunRow) -> RunBrief:
-    """What a row says that changes."""
+    """The fields of a row that change."""
     return {
         "id": row["id"],
         "state": row["state"],

@@ -31,7 +31,7 @@ COLUMNS = parameter("columns", WHOLE, "maximum number of columns")
 
 
 def operations() -> dict[str, dict[str, Schema]]:
-    """By path and method: what it is for, what it takes and the name of what it gives."""
+    """By path and method: its purpose, its parameters and the name of its answer."""
     keys = parameter("keys", TEXT, "series keys, separated by commas", required=True)
     return {
         "/runs": {"get": operation("All runs, newest first", "Runs")},

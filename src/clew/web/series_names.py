@@ -15,7 +15,7 @@ RANKS = {group: rank for rank, group in enumerate(GROUPS)}
 
 
 def series_key(rank: int, signal: str, site_key: str) -> str:
-    """The name of a series in links: the same wherever and whenever the run is read."""
+    """The name of a series in links: always the same for a run."""
     return _digest(f"{rank}\n{signal}\n{site_key}")
 
 
@@ -24,7 +24,7 @@ def site_id(site_key: str) -> str:
 
 
 def site_json(site: Site) -> SiteJson:
-    """The site as an answer has it."""
+    """The site as it appears in an answer."""
     return cast(SiteJson, site.to_json())
 
 
@@ -33,12 +33,12 @@ def _digest(text: str) -> str:
 
 
 def group_rank(group: Group) -> int:
-    """Its place in the list of signals: those of other groups, a newer Clew's among them, come last."""
+    """Its position in the list of signals: unknown groups, such as a newer Clew's, come last."""
     return RANKS.get(group, len(RANKS))
 
 
 def site_label(site: Site, *, several_roots: bool = False) -> str:
-    """`encoder.fc1.weight`, or what else says where."""
+    """`encoder.fc1.weight`, or another description of the place."""
     if site.module is not None:
         path = site.module or site.root or "the model"
         parts = [site.root if several_roots and site.module and site.root else None, path, site.param]

@@ -18,7 +18,7 @@ from clew.web.app import make_app
 from clew.web.gate import Gate
 
 DEFAULT_PORT = 6177
-GRACE = 2  # seconds that answers on their way get at the end
+GRACE = 2  # seconds that pending answers get at shutdown
 
 
 def bind(host: str, port: int | None) -> socket.socket:
@@ -52,7 +52,7 @@ def address(host: str, port: int, prefix: str, token: str) -> str:
 
 
 def tunnel(port: int) -> str:
-    """How to get here from another machine."""
+    """How to reach it from another machine."""
     user = ""
     with contextlib.suppress(OSError, KeyError, ImportError):
         user = f"{getpass.getuser()}@"
@@ -60,7 +60,7 @@ def tunnel(port: int) -> str:
 
 
 class _Server(uvicorn.Server):
-    """Ends the event streams first: uvicorn would wait for them for ever."""
+    """Ends the event streams first: uvicorn would wait for them forever."""
 
     def __init__(self, config: uvicorn.Config, gate: Gate) -> None:
         super().__init__(config)

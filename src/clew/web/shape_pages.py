@@ -23,13 +23,13 @@ HEAD = "// Made from src/clew/web/answer_shapes.py by scripts/docs: change it th
 
 
 def shapes() -> dict[str, Any]:
-    """Every shape by its name, in the order of the file; bases of others are part of those."""
+    """Every shape by its name, in the order of the file; base classes are part of their subclasses."""
     found = vars(answer_shapes).items()
     return {name: shape for name, shape in found if is_typeddict(shape) and not name.startswith("_")}
 
 
 def fields(shape: Any) -> Iterator[tuple[str, Any, str, bool]]:
-    """Of each field its name, its type, what is said of it, and whether it is always there."""
+    """For each field its name, type and description, and whether it is always present."""
     for name, hint in get_type_hints(shape, include_extras=True).items():
         note = ""
         if get_origin(hint) is Annotated:
@@ -41,14 +41,14 @@ def fields(shape: Any) -> Iterator[tuple[str, Any, str, bool]]:
 
 
 def schemas() -> dict[str, Schema]:
-    """For the OpenAPI document: its own names first, then the shapes that they are made of."""
+    """For the OpenAPI document: its own names first, then the shapes they consist of."""
     named = {name: _schema(shape, top=True) for name, shape in ANSWERS.items()}
     others = {name: _schema(shape, top=True) for name, shape in shapes().items() if name not in _public()}
     return {**named, **others}
 
 
 def _public() -> dict[str, str]:
-    """Shapes that the OpenAPI document has another name for."""
+    """Shapes that have another name in the OpenAPI document."""
     return {shape.__name__: name for name, shape in ANSWERS.items() if is_typeddict(shape)}
 
 
@@ -142,7 +142,7 @@ def _word(hint: Any) -> str | None:
 
 
 def reference() -> str:
-    """A table for each shape."""
+    """One table per shape."""
     return "\n".join(_table(name, shape) for name, shape in shapes().items())
 
 

@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from clew.store.write.row_blocks import Array
 
-DIGITS = 7  # significant ones sent: more than any screen shows, half the bytes of all
+DIGITS = 7  # significant digits sent: more than any screen shows, half the bytes of all digits
 
 
 def rounded(values: Array, digits: int = DIGITS) -> list[float | None]:
-    """A list of floats with so many significant digits, None where there is no finite number."""
+    """A list of floats with this many significant digits, None for non-finite numbers."""
     floats = np.asarray(values, np.float64)
     finite = np.isfinite(floats)
     clean = np.where(finite, floats, 0.0)
@@ -42,7 +42,7 @@ def _word(value: float) -> str:
 
 
 def strict(value: Any) -> Any:
-    """The same without NaN and infinities, with text for keys, and of plain types only."""
+    """The same without NaN and infinities, with text as keys, and of plain types only."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -56,7 +56,7 @@ def dumps(value: Any) -> str:
     """Strict JSON in ASCII, so that no encoding and no lone surrogate can break it."""
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError):  # from a run's own text: rare, and then worth a second pass
+    except (TypeError, ValueError):  # from a run's own text: rare, so a second pass is acceptable
         return json.dumps(strict(value), allow_nan=False, separators=(",", ":"))
 
 

@@ -9,11 +9,11 @@ from clew.web.answer_shapes import AxesOffered, AxisWord
 from clew.web.runs.opened_run import OpenRun
 
 AXES: tuple[AxisWord, ...] = ("step", "wall", "epoch")
-FINE = 4000  # points of the clock that moments are read from; between them it is taken as even
+FINE = 4000  # points of the clock used to look up times; interpolated linearly between them
 
 
 class StepAxis:
-    """Turns steps into places on an axis, and back."""
+    """Converts steps to positions on an axis, and back."""
 
     def __init__(self, run: OpenRun, kind: AxisWord, rank: int) -> None:
         self.kind = kind
@@ -27,7 +27,7 @@ class StepAxis:
         return self.kind == "step" or self._clock is not None or self._per_epoch is not None
 
     def places(self, steps: Array) -> Array:
-        """Where these steps lie."""
+        """The positions of these steps."""
         if self._per_epoch is not None:
             return np.asarray(steps / self._per_epoch)
         if self._clock is None or not len(steps):
@@ -35,11 +35,11 @@ class StepAxis:
         envelope = self._run.query(self._clock, int(steps[0]), int(steps[-1]), FINE)
         if not len(envelope.steps):
             return np.full(len(steps), np.nan)
-        # The clock never goes back, so a bucket's least value is that of its first step.
+        # The clock never goes back, so a bucket's minimum is that of its first step.
         return np.interp(steps, envelope.steps, envelope.mins)
 
     def step(self, place: float | None, *, upper: bool) -> int | None:
-        """The last step at or before a place (`upper`), or the first at or after it."""
+        """The last step at or before a position (`upper`), or the first at or after it."""
         if place is None:
             return None
         if self._per_epoch is not None:
@@ -49,7 +49,7 @@ class StepAxis:
         return int(np.floor(place)) if upper else int(np.ceil(place))
 
     def _moment(self, seconds: float, upper: bool) -> int:
-        """Look closer and closer until each bucket is one step."""
+        """Zoom in until each bucket is one step."""
         assert self._clock is not None
         lo: int | None = None
         hi: int | None = None
@@ -73,7 +73,7 @@ class StepAxis:
 
 
 def offered(run: OpenRun, rank: int) -> AxesOffered:
-    """The axes that this run has, with how far they go."""
+    """The axes of this run, with their ranges."""
     span = run.span(rank)
     first, last = span if span is not None else (0, 0)
     ends = np.array([first, last])

@@ -38,7 +38,7 @@ Span = tuple[float | None, float | None]
 
 
 class BadRequest(ValueError):  # noqa: N818 - says what it is
-    """A question that makes no sense; the message is one clear line."""
+    """An invalid request; the message is one clear line."""
 
 
 class Desk:
@@ -50,7 +50,7 @@ class Desk:
 
     @classmethod
     def at(cls, folder: Path) -> Desk:
-        """The runs under a folder; a run folder itself is taken alone."""
+        """The runs in a folder; a run folder is opened alone."""
         from clew.store.read.run_reader import is_run
 
         if is_run(folder):
@@ -58,8 +58,8 @@ class Desk:
         return cls(Library(folder))
 
     def warm(self) -> None:
-        """Open the newest run, which is most likely the first one asked for."""
-        with contextlib.suppress(Exception):  # whatever is wrong with it is said when it is asked for
+        """Open the newest run, which is most likely requested first."""
+        with contextlib.suppress(Exception):  # any problem with it is reported when it is requested
             newest = next(iter(self.library.scan()))
             with self.library.open(newest):
                 pass
@@ -79,7 +79,7 @@ class Desk:
         return {"dir": str(self.library.root), "version": __version__, "now": time.time(), "runs": found}
 
     def run(self, name: str, rank: int | None = None, patience: float = FIRST_VERDICT) -> RunDetail:
-        with self.library.open(name) as run:  # first: judging a long log would only be in the way
+        with self.library.open(name) as run:  # first: judging a long log would only delay it
             glance = self.library.glance(name)
             judged = self.judges.wait(name, glance, patience if _is_short(glance) else 0.0)
             with run.lock:
@@ -183,7 +183,7 @@ class Desk:
         return answer
 
     def state(self, name: str) -> RunEvent:
-        """What the events of a run say."""
+        """The state of a run for its events."""
         glance = self.library.glance(name)
         judged = self.judges.get(name, glance) if glance.info else Judged()
         row = run_rows.row(name, glance, judged)
@@ -201,7 +201,7 @@ class Desk:
 
 
 def _is_short(glance: Glance) -> bool:
-    """Whether it is judged while one waits; a long log takes seconds."""
+    """Whether it is judged while the client waits; a long log takes seconds."""
     return log_bytes(glance) < SHORT_LOG
 
 

@@ -1,6 +1,6 @@
 """The source lines a finding refers to, and its fix as a diff where the edit is certain.
 
-From the source that was kept with the run, never from this machine's files: a run may come from
+Read from the source saved with the run, never from this machine's files: a run may come from
 anywhere, and a path in it may name anything.
 """
 
@@ -27,7 +27,7 @@ Diff = list[dict[str, Any]]
 
 
 class Sources:
-    """The files kept with a run."""
+    """The source files saved with a run."""
 
     def __init__(self, files: dict[str, str]) -> None:
         self._lines = {name: text.splitlines() for name, text in files.items()}
@@ -44,7 +44,7 @@ class Sources:
             return cls({})
 
     def of_finding(self, finding: Finding) -> dict[str, Any]:
-        """`code` and `diff`, each None where nothing is known."""
+        """`code` and `diff`, each None if not known."""
         return {"code": self._code(finding), "diff": self._diff(finding)}
 
     def _code(self, finding: Finding) -> dict[str, Any] | None:
@@ -74,7 +74,7 @@ def as_named(fix: str, lines: list[str], near: int) -> str:
 
 
 def inserted(lines: list[str], near: int, fix: str) -> Diff | None:
-    """`optimizer.zero_grad()  # before loss.backward()`: put before the nearest such call."""
+    """`optimizer.zero_grad()  # before loss.backward()`: inserted before the nearest such call."""
     code, found = fix.partition("#")[0].strip(), CALL.search(fix)
     if not code or found is None or not (found[3] or found[2].endswith("_")) or "…" in code or "..." in code:
         return None
@@ -89,7 +89,7 @@ def inserted(lines: list[str], near: int, fix: str) -> Diff | None:
 
 
 def replaced(lines: list[str], fix: str) -> Diff | None:
-    """`lr=0.01  # instead of 1`: in the only line that says so."""
+    """`lr=0.01  # instead of 1`: on the only line that says so."""
     found = INSTEAD.match(fix) or MADE.match(fix)
     if found is None:
         return None

@@ -57,11 +57,11 @@ class Stat(NamedTuple):
 
     signal: Signal
     scale: ScaleWord
-    good: tuple[float, float] | None = None  # where it usually lies when all is well
+    good: tuple[float, float] | None = None  # its usual range in a healthy run
 
     @property
     def label(self) -> str:
-        """Its title, and what it means where the title does not say it."""
+        """Its title, and its meaning if the title does not say it."""
         title = self.signal.title[0].lower() + self.signal.title[1:]
         own = self.signal.name in EXPLAINED
         return f"{title}: {self.signal.meaning.partition(';')[0]}" if own else title
@@ -78,7 +78,7 @@ class Stat(NamedTuple):
 
 
 def _headroom_signal(of: TensorSignals) -> Signal:
-    """Made when it is asked for, from the largest magnitude and the layer's number format."""
+    """Computed on request, from the largest magnitude and the layer's number format."""
     meaning = "bits left until the number format overflows"
     return Signal(f"{of.prefix}.headroom", of.group, f"{of.title} headroom", meaning, "bits")
 
@@ -108,7 +108,7 @@ HOW = "no layer statistics were recorded: they start with the first sampled trai
 def layers_answer(
     run: OpenRun, rank: int, stat: str, lo: int | None, hi: int | None, columns: int
 ) -> LayersAnswer:
-    """The map of one statistic, with the list of those offered."""
+    """The map of one statistic, with the list of those available."""
     with run.lock:
         offered = [s for s in STATS if _recorded(run, s.signal.name, rank)]
     if not offered:
@@ -175,7 +175,7 @@ def _bad_cells(bad: Array) -> list[tuple[int, int, int]]:
 
 
 def _by_design(stat: str) -> bool:
-    """Statistics that are NaN wherever they mean nothing: dead units of a layer without a ReLU."""
+    """Statistics that are NaN where they have no meaning: dead units of a layer without a ReLU."""
     return stat.endswith((".dead_fraction", ".saturated", ".headroom"))
 
 
@@ -192,7 +192,7 @@ def _stretches(
 
 
 def _headroom(high: Stretch, low: Stretch, largest: Callable[[Site], float]) -> Stretch:
-    """Of the largest magnitude in each stretch: the least that was left."""
+    """From the largest magnitude in each stretch: the least headroom."""
     size = np.fmax(np.abs(high.envelope.maxs), np.abs(low.envelope.mins))
     limits = np.array([math.log2(largest(Site.from_json(json.loads(key)))) for key in high.sites])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -204,7 +204,7 @@ def _headroom(high: Stretch, low: Stretch, largest: Callable[[Site], float]) -> 
 
 
 def _formats(run: OpenRun, rank: int, prefix: str) -> Callable[[Site], float]:
-    """The largest number of each layer's format: as autocast showed it, or as its parameters are kept."""
+    """The largest number of each layer's format: as seen under autocast, or that of its parameters."""
     known: dict[tuple[str, str, str], str] = {}
     kind, listed, last = (
         ("precision", "items", "op") if prefix == "activation" else ("model", "parameters", "param")
@@ -224,20 +224,20 @@ def _formats(run: OpenRun, rank: int, prefix: str) -> Callable[[Site], float]:
 
 
 def _columns(steps: list[Array], limit: int) -> Array:
-    """The steps at which columns begin: all of them, or as many as may be, evenly filled."""
+    """The steps at which columns begin: all of them, or as many as allowed, evenly filled."""
     together = np.unique(np.concatenate([np.empty(0, np.int64), *steps]))
     return together[:: max(1, -(-len(together) // limit))] if len(together) else together
 
 
 def _binned(envelope: Envelope, steps: Array) -> tuple[Array, Envelope]:
-    """The columns that have something, and what they have."""
+    """The columns that have values, and their values."""
     at = np.maximum(np.searchsorted(steps, envelope.steps, side="right") - 1, 0)
     starts = np.flatnonzero(np.r_[True, at[1:] != at[:-1]])
     return at[starts], grouped(envelope, starts)
 
 
 def _rows(run: OpenRun, rank: int, stat: str, sites: set[str]) -> dict[str, tuple[int, LayerRow]]:
-    """For each site its row: layers in forward order, each with what is known of it."""
+    """The row of each site: layers in forward order, each with what is known about it."""
     signal = stat.replace("headroom", "max")
     with run.lock:
         entries = {
@@ -307,7 +307,7 @@ def histograms_answer(
     columns: int,
     kind: str = "",
 ) -> HistogramsAnswer:
-    """The shares of a layer's values in each power of two, over time; without a site, which there are."""
+    """The shares of a layer's values per power of two, over time; without a site, the layers available."""
     with run.lock:
         found = _histogram_sites(run, rank)
     if not found:

@@ -1,6 +1,6 @@
 """The report: the browser page with all answers inlined, in one file that needs no server.
 
-Answers are taken at a resolution at which they fit into the size asked for. What is reduced keeps the
+Answers are computed at a resolution that fits the requested size. A reduced series keeps the
 minimum, maximum and mean of every stretch, and the report says so.
 """
 
@@ -33,7 +33,7 @@ from clew.web.runs.opened_run import OpenRun
 from clew.web.strict_json import dumps, rounded
 
 PATIENCE = 600.0  # seconds for a verdict
-LEAST_BYTES = 12  # of a point: a step, a value, two commas
+LEAST_BYTES = 12  # bytes of a point: a step, a value, two commas
 SAFE = "!~*'()"  # as encodeURIComponent leaves them
 LAYER_SIGNALS = (
     "gradient.norm", "update.ratio", "activation.dead_fraction", "activation.std", "activation.mean",
@@ -42,19 +42,19 @@ LAYER_SIGNALS = (
 
 
 class ReportError(Exception):
-    """The report can't be made; the message is one clear line."""
+    """The report can't be created; the message is one clear line."""
 
 
 @dataclass(frozen=True)
 class ReportDetail:
-    """How finely a report shows things; 0 leaves them out."""
+    """The level of detail of a report; 0 leaves things out."""
 
     points: int  # of a series
     layer_points: int  # of a series of one layer
     columns: int  # of a map of layers
     histogram_columns: int
-    files: bool = True  # graphs, profiles and data as they are
-    every_layer: bool = False  # all series of layers, not only the telling ones
+    files: bool = True  # graphs, profiles and data in full
+    every_layer: bool = False  # all series of layers, not only the informative ones
 
 
 LEVELS = (
@@ -81,7 +81,7 @@ class Content:
 
 
 def build_report(desk: Desk, names: Sequence[str], *, notes: str, limit: int, title: str) -> str:
-    """The whole file as text, at most `limit` bytes of it."""
+    """The whole file as text, at most `limit` bytes."""
     try:
         page = page_with_code()
     except BundleNotBuilt as error:
@@ -101,7 +101,7 @@ def build_report(desk: Desk, names: Sequence[str], *, notes: str, limit: int, ti
 
 
 def _at_least(desk: Desk, names: Sequence[str], level: ReportDetail) -> int:
-    """Bytes that the series alone will take: thousands of them are not read in vain."""
+    """Bytes that the series alone will take, so that thousands of them are not read in vain."""
     points = 0
     for name in names:
         with desk.library.open(name) as run, run.lock:
@@ -133,7 +133,7 @@ def _about(content: Content, level: ReportDetail, notes: str, limit: int, title:
 
 
 def gather(desk: Desk, names: Sequence[str], level: ReportDetail) -> Content:
-    """Every answer that the page may ask for, at one level of detail."""
+    """Every answer that the page may request, at one level of detail."""
     content = Content()
     for name in names:
         _gather_run(desk, name, level, content)
@@ -169,7 +169,7 @@ def _gather_run(desk: Desk, name: str, level: ReportDetail, content: Content) ->
 
 
 def _chosen(run: OpenRun, level: ReportDetail, evidence: set[str]) -> tuple[list[SeriesEntry], bool]:
-    """The series to show: all but the layers', and of those the telling ones; and whether some are left."""
+    """The series to show: all but layers', and the informative ones of those; whether some are left out."""
     rank = run.rank(None)
     everything = run.catalogue.search(rank=rank, hist=False)
     kept = [
@@ -191,7 +191,7 @@ def _signals(listed: list[SignalRow]) -> SignalList:
 
 
 def _all_series(run: OpenRun, kept: Sequence[SeriesEntry], level: ReportDetail) -> list[StoredSeries]:
-    """Each at its resolution, with its places on all axes."""
+    """Each at its resolution, with its positions on all axes."""
     rank = run.rank(None)
     wall, epoch = StepAxis(run, "wall", rank), StepAxis(run, "epoch", rank)
     found: list[StoredSeries] = []

@@ -110,7 +110,7 @@ def numbers(run: OpenRun, entry: Any) -> MetricCell | None:
 
 
 def _tail(run: OpenRun, entry: Any, ends: Envelope, size: int) -> Envelope:
-    """The last points, exactly: the buckets at the end of an overview say where they begin."""
+    """The last points, exactly: the buckets at the end of an overview show where they begin."""
     behind = np.cumsum(ends.counts[::-1])[::-1]
     at = int(np.flatnonzero(behind >= size)[-1]) if behind[0] >= size else 0
     tail = run.query(entry, int(ends.steps[at]), None, max(int(behind[at]) * 2, size * 2))
@@ -163,7 +163,7 @@ def _badness(cell: FindingCell) -> int:
 
 
 def _shared_keys(run: OpenRun) -> dict[str, tuple[str, str]]:
-    """By label the signal and key of every series that is not a layer's."""
+    """By label, the signal and key of every series that is not a layer's."""
     found: dict[str, tuple[str, str]] = {}
     for entry in run.catalogue.search(rank=run.rank(None), hist=False):
         if entry.known.group.compared:

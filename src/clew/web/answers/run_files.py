@@ -41,11 +41,11 @@ NO_DATA = "no samples or batches were recorded"
 
 
 class TooLarge(ValueError):  # noqa: N818 - says what it is
-    """More than a note may be."""
+    """Larger than a note may be."""
 
 
 def json_file(run: Path, file: Path, limit: int) -> Any:
-    """The content of a file of the run; None if it is not there, not JSON, too large, or a link out."""
+    """The contents of a file in the run; None if it is missing, not JSON, too large, or a link out."""
     try:
         if not file.is_file() or not inside(file, run) or file.stat().st_size > limit:
             return None
@@ -55,7 +55,7 @@ def json_file(run: Path, file: Path, limit: int) -> Any:
 
 
 def json_files(run: Path, folder: str, pattern: str, limit: int) -> list[tuple[str, Any]]:
-    """Every such file of a folder of the run, by its stem."""
+    """Every such file in a folder of the run, by its stem."""
     try:
         files = sorted((run / folder).glob(pattern))[:MOST_FILES]
     except OSError:
@@ -80,19 +80,19 @@ def graph_answer(run: OpenRun, rank: int, verdict: dict[str, Any] | None) -> Gra
 
 
 def _layout(graph: dict[str, Any]) -> dict[str, Any] | None:
-    """Where everything stands; None of a damaged file."""
+    """The layout of a graph; None for a damaged file."""
     found = read_graph(graph)
     return _known_layout(found) if found is not None else None
 
 
 @lru_cache(maxsize=4)
 def _known_layout(graph: Graph) -> dict[str, Any]:
-    """A graph does not change, and is asked for whenever its run has grown."""
+    """Cached: a graph does not change, and is requested whenever its run has grown."""
     return layout_json(graph)
 
 
 def _why_no_graph(run: OpenRun, rank: int) -> str:
-    """It was not asked for, or could not be had."""
+    """It was not requested, or is not available."""
     for fact in run.facts("graph_recorded", rank):
         reason = text(fact.data.get("reason"))
         if reason:
@@ -135,7 +135,7 @@ def _models(run: OpenRun, rank: int) -> list[GraphModel]:
 
 
 def model_rows(run: OpenRun, rank: int) -> list[ModelRow]:
-    """The models in a line each."""
+    """The models, one line each."""
     return [
         {
             "root": model["root"],
@@ -150,7 +150,7 @@ def model_rows(run: OpenRun, rank: int) -> list[ModelRow]:
 
 
 def health(verdict: dict[str, Any] | None) -> dict[str, ModuleHealth]:
-    """By module path the checks that found something there, and the worst severity."""
+    """By module path, the checks with findings there, and the worst severity."""
     order = ("error", "warning", "advice")
     found: dict[str, ModuleHealth] = {}
     for finding in (verdict or {}).get("findings", []):
@@ -218,7 +218,7 @@ def read_notes(run: Path) -> NotesAnswer:
 
 
 def write_notes(run: Path, words: str) -> NotesAnswer:
-    """Put them into the run folder, all or nothing; a link in their place is replaced, not followed."""
+    """Write them to the run folder, atomically; a link in their place is replaced, not followed."""
     if len(words.encode(errors="replace")) > LARGEST_NOTES:
         raise TooLarge("notes are limited to 1 MB")
     aside = run / f".notes.{os.getpid()}.{time.monotonic_ns()}"

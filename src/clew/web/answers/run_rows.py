@@ -34,7 +34,7 @@ SEVERITIES: tuple[SeverityWord, ...] = ("error", "warning", "advice")
 
 
 def row(name: str, glance: Glance, judged: Judged) -> RunRow:
-    """One line of the list of runs."""
+    """One row of the list of runs."""
     info, meta = glance.info, glance.meta
     if info is None:
         return _unreadable(name, glance)
@@ -65,13 +65,13 @@ def row(name: str, glance: Glance, judged: Judged) -> RunRow:
 
 
 def damage(glance: Glance, judged: Judged) -> list[str]:
-    """What could not be read, at a glance and when all of the log was read."""
+    """What could not be read, at a glance and when the whole log was read."""
     found = glance.info.damage if glance.info else ()
     return list(dict.fromkeys([*found, *(judged.data.get("verdict") or {}).get("run", {}).get("damage", [])]))
 
 
 def _unreadable(name: str, glance: Glance) -> RunRow:
-    """Nothing is known but why."""
+    """Only the reason is known."""
     return {
         "id": name,
         "name": None,
@@ -134,7 +134,7 @@ def verdict_state(judged: Judged) -> VerdictWord:
 
 
 def detail(name: str, glance: Glance, judged: Judged, run: OpenRun, rank: int) -> RunDetail:
-    """Everything about one run but its series."""
+    """Everything about one run except its series."""
     versions = dict(run.meta["versions"]) if isinstance(run.meta.get("versions"), dict) else {}
     for fact in run.facts("versions", rank):
         versions["torch"] = str(fact.data.get("torch"))
@@ -169,7 +169,7 @@ def _config(step: int, data: dict[str, Any]) -> ConfigRow:
 
 
 def links(digest: dict[str, Any], run: OpenRun, rank: int) -> list[FindingLinks]:
-    """For each finding where it is to be seen: lines of code, series, layers."""
+    """Where each finding is shown: lines of code, series, layers."""
     findings = (digest.get("verdict") or {}).get("findings", [])
     code = digest.get("links", [])
     found: list[FindingLinks] = []

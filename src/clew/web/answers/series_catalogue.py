@@ -18,7 +18,7 @@ from clew.web.series_names import group_rank, place_label, series_key, site_id, 
 
 @dataclass
 class SeriesEntry:
-    """One series: what it is called and how far it goes."""
+    """One series: its name and its extent."""
 
     key: str
     signal: str
@@ -30,7 +30,7 @@ class SeriesEntry:
 
     @property
     def known(self) -> Signal:
-        """What the register says of its signal."""
+        """The register's entry for its signal."""
         return known_as(self.signal)
 
     def to_json(self, extents: dict[int, tuple[int, int, int]]) -> SignalRow:
@@ -55,7 +55,7 @@ class SeriesEntry:
         }
 
     def chart(self) -> SignalChart | None:
-        """The chart at the top of the page that shows the series, and what the series is called there."""
+        """The chart at the top of the page that shows the series, and its name there."""
         known = self.known
         if known.chart is None:
             return None
@@ -76,7 +76,7 @@ class SeriesEntry:
 
 
 class Catalogue:
-    """All series of one run; follows its index as it grows."""
+    """All series of one run; updated as its index grows."""
 
     def __init__(self, index: Index, depth: Callable[[Site], int]) -> None:
         self._index = index
@@ -95,7 +95,7 @@ class Catalogue:
         self._by_signal: dict[str, list[SeriesEntry]] = {}
 
     def refresh(self) -> None:
-        """Take in what the index has learned since."""
+        """Add what is new in the index."""
         if self._generation != self._index.generation:
             self._begin()
         self._row, parts = self._index.parts(self._row)
@@ -121,7 +121,7 @@ class Catalogue:
         return self._parse[key]
 
     def _label(self) -> None:
-        """Say as little as tells the series apart: signal and layer, then phase, line, rank."""
+        """As short as possible while unique: signal and layer, then phase, line, rank."""
         roots = {e.site.root for e in self.entries.values() if e.site.module and e.site.root}
         ranks = {e.rank for e in self.entries.values()}
         for entry in self.entries.values():
@@ -152,7 +152,7 @@ class Catalogue:
         return group_rank(group), group.name, depth, entry.site_key, _signal_order(entry.signal), entry.rank
 
     def _look(self) -> None:
-        """Find series that have become worth showing; one that has a finite value keeps it."""
+        """Find series that have become worth showing; one with a finite value stays so."""
         open_signals = {
             (e.rank, e.signal): e
             for e in self.entries.values()
@@ -179,7 +179,7 @@ class Catalogue:
     def search(
         self, text: str = "", group: str = "", keys: Sequence[str] = (), *, rank: int | None, hist: bool
     ) -> list[SeriesEntry]:
-        """What fits all the words, any of the keys, the group and the rank."""
+        """What matches all the words, any of the keys, the group and the rank."""
         words = text.lower().split()
         wanted = set(keys)
         return [
@@ -204,7 +204,7 @@ def _signal_order(signal: str) -> tuple[int, str]:
 
 
 def groups_of(entries: Iterable[SeriesEntry]) -> list[GroupCount]:
-    """How many series each chapter has, in order."""
+    """The number of series in each group, in order."""
     counts = Counter(entry.known.group for entry in entries)
     ordered = sorted(counts, key=lambda group: (group_rank(group), group.name))
     return [{"name": group.name, "count": counts[group]} for group in ordered]

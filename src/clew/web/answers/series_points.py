@@ -46,7 +46,7 @@ def signals_answer(
 def series_answer(
     run: OpenRun, keys: Sequence[str], axis: StepAxis, span: tuple[float | None, float | None], points: int
 ) -> SeriesAnswer:
-    """The series of these keys between two places on the axis."""
+    """The series of these keys between two positions on the axis."""
     lo, hi = axis.step(span[0], upper=False), axis.step(span[1], upper=True)
     found: list[DrawnSeries | MissingSeries] = []
     for key in keys:
@@ -82,7 +82,7 @@ def named(entry: SeriesEntry) -> NamedSeries:
 
 
 def shape(envelope: Envelope) -> SeriesValues:
-    """Extremes, means and what is bad; single points are sent once."""
+    """Extremes, means and non-finite points; single points are sent once."""
     total = int(envelope.counts.sum())
     exact = total == len(envelope.steps)
     found: SeriesValues

@@ -9,12 +9,12 @@ from clew.web.runs.opened_run import OpenRun
 from clew.web.strict_json import rounded
 
 BINS = 40
-MOST = 1000  # far more than a run holds: each step is its own row
+MOST = 1000  # far more than a run has: each step is its own row
 DIGITS = 4
 
 
 def has_signed(run: OpenRun, rank: int, stat: str, site_key: str) -> bool:
-    """Whether a layer has them."""
+    """Whether a layer has signed histograms."""
     return any(e.site_key == site_key for e in run.catalogue.find(f"{stat}.histogram.lo", rank))
 
 

@@ -23,11 +23,11 @@ from clew.records.version import __version__
 from clew.store.index.index_cache import UNUSED_DAYS, cache_root
 from clew.web.runs.run_library import Glance, Library, log_bytes
 
-IDLE_SECONDS = 3.0  # without work the process is ended: its memory is the system's again
+IDLE_SECONDS = 3.0  # without work the process is ended, which returns its memory to the system
 PATIENCE = 300.0  # seconds for one run; a hang must not stop the others for ever
-LARGE = 150 << 20  # bytes that judging may leave held; more, and the next run gets a fresh process
+LARGE = 150 << 20  # bytes that judging may leave allocated; above, the next run gets a fresh process
 PAUSE = 2.0  # seconds between two verdicts of a growing run, at least
-SHARE = 0.1  # of one processor that a growing run may take
+SHARE = 0.1  # share of one processor that a growing run may use
 
 
 @dataclass
@@ -41,13 +41,13 @@ class Judged:
 
 
 class Judges:
-    """Verdicts of the runs of a library: asked for, computed in turn, kept on disk."""
+    """The verdicts of a library's runs: requested, computed in turn, cached on disk."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
         self._known: dict[str, Judged] = {}
         self._queued: set[str] = set()
-        self._hurried: set[str] = set()  # of these, those that somebody waits for
+        self._hurried: set[str] = set()  # of these, those that a client waits for
         self._queue: queue.PriorityQueue[tuple[int, str]] = queue.PriorityQueue()
         self._lock = threading.Lock()
         self._news = threading.Condition(self._lock)
@@ -65,7 +65,7 @@ class Judges:
             thread.join(PATIENCE)
 
     def get(self, name: str, glance: Glance, *, urgent: bool = False) -> Judged:
-        """What is known; if that is not the newest, a judgement is on its way."""
+        """What is known; if that is outdated, a new verdict is on its way."""
         stamp = judged_stamp(glance)
         with self._lock:
             judged = self._known.setdefault(name, Judged())
@@ -77,7 +77,7 @@ class Judges:
             if name not in self._queued and time.monotonic() < judged.due:
                 return judged
             if name not in self._queued or (urgent and name not in self._hurried):
-                # Short logs first: one that takes long must not keep a hundred waiting.
+                # Short logs first: a long one must not keep a hundred waiting.
                 self._queue.put((0 if urgent else log_bytes(glance), name))
                 self._queued.add(name)
                 self._hurried |= {name} if urgent else set()
@@ -85,7 +85,7 @@ class Judges:
             return judged
 
     def wait(self, name: str, glance: Glance, seconds: float) -> Judged:
-        """As `get`, waiting a little for a first verdict: most runs are judged in no time."""
+        """Like `get`, but waits briefly for a first verdict: most runs are judged quickly."""
         judged = self.get(name, glance, urgent=True)
         with self._news:
             self._news.wait_for(lambda: bool(judged.stamp) or self._stopping, seconds)
@@ -107,7 +107,7 @@ class Judges:
                         self._thread = None
                         return
                 continue
-            if name in self._queued and not self._stopping:  # else it was hurried, and is done
+            if name in self._queued and not self._stopping:  # else it was moved up, and is done
                 self._judge(name)
         self._worker.stop()
 
@@ -183,12 +183,12 @@ class Worker:
                     stderr=subprocess.DEVNULL,
                     text=True,
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-                    start_new_session=True,  # Ctrl-C in the terminal is the server's business
+                    start_new_session=True,  # Ctrl-C in the terminal is handled by the server
                 )
             return self._process
 
     def stop(self) -> None:
-        """End the process; by the thread that asks it."""
+        """End the process; called by the thread that uses it."""
         with self._lock:
             process, self._process = self._process, None
         if process is not None:
@@ -200,7 +200,7 @@ class Worker:
                         pipe.close()
 
     def close(self) -> None:
-        """From another thread: whoever asks gets no answer, and then ends the process."""
+        """From another thread: the thread that is waiting gets no answer, and then ends the process."""
         with self._lock:
             self._closed = True
             if self._process is not None:
@@ -208,7 +208,7 @@ class Worker:
 
 
 def judged_stamp(glance: Glance) -> str:
-    """The log, how the run is, and who judges: equal means that the verdict would be the same."""
+    """The log, the state of the run, and the judge: equal stamps mean an equal verdict."""
     state = glance.info.state if glance.info else None
     return hashlib.sha256(repr((glance.stamp, state, __version__, _checks_changed())).encode()).hexdigest()[
         :32
@@ -216,7 +216,7 @@ def judged_stamp(glance: Glance) -> str:
 
 
 def _checks_changed() -> int:
-    """When the code of the checks was last changed: somebody may be writing one."""
+    """When the code of the checks last changed: the user may be writing one."""
     global _changed
     if _changed is None:
         from clew import checks
@@ -245,7 +245,7 @@ def _load(file: Path, stamp: str) -> dict[str, Any] | None:
 
 
 def remove_unused(folder: Path) -> None:
-    """A verdict that nobody asked for in so long can be computed again."""
+    """A verdict that was not requested for this long can be computed again."""
     with contextlib.suppress(OSError):
         for file in folder.glob("*.json"):
             if time.time() - file.stat().st_mtime > UNUSED_DAYS * 86400:
@@ -265,19 +265,19 @@ def main() -> None:
     from clew.web.runs.run_digest import digest
 
     with contextlib.suppress(OSError, AttributeError):
-        os.nice(19)  # a training may be running on this machine, and whoever looks must not wait
+        os.nice(19)  # training may be running on this machine, and the viewer must not wait
     answers, sys.stdout = sys.stdout, sys.stderr  # a check of the user's own may print
     for line in sys.stdin:
         try:
             text = json.dumps({**digest(Path(json.loads(line))), "peak": _peak()})
-        except Exception as error:  # noqa: BLE001 - whatever a run makes of us, the next one is judged
+        except Exception as error:  # noqa: BLE001 - whatever a run causes, the next one is judged
             text = json.dumps(_failed(f"the checks failed: {type(error).__name__}: {error}"))
         answers.write(text + "\n")
         answers.flush()
 
 
 def _peak() -> int:
-    """The most memory that this process has held, in bytes; 0 where the system does not say."""
+    """The peak memory of this process, in bytes; 0 if the system does not report it."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,6 +1,6 @@
 """One open run: an index for its series, its facts and events in memory, nothing else.
 
-Rows are never held: a run of ten million points costs what its facts cost.
+Rows are never kept in memory: a run of ten million points costs only what its facts cost.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from clew.store.read.run_reader import read_meta
 from clew.store.read.segment_tail import RankTail, rank_folders
 from clew.web.answers.series_catalogue import Catalogue, SeriesEntry
 
-LONG_SECONDS = 0.2  # a look that took longer has read a lot
-REFRESH_SECONDS = 0.3  # a burst of requests looks at the log once
+LONG_SECONDS = 0.2  # a refresh that took longer has read a lot
+REFRESH_SECONDS = 0.3  # a burst of requests checks the log once
 
 
 def give_back_memory() -> None:
-    """After much was read: glibc keeps what was freed, and a viewer may stay open for days."""
+    """After reading a lot: glibc keeps freed memory, and a viewer may stay open for days."""
     with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc
         ctypes.CDLL(None).malloc_trim(0)
 
 
 class RecordedSeries(RunData):
-    """What a log says but for its rows, which the index has."""
+    """The contents of a log except its rows, which the index has."""
 
     def feed(self, payload: bytes) -> None:
         if payload[:1] != b"B":
@@ -42,11 +42,11 @@ class RecordedSeries(RunData):
 
 
 class OpenRun:
-    """Safe to use from several threads; `refresh` takes in what was written since."""
+    """Safe to use from several threads; `refresh` adds what was written since."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.users = 0  # the library counts who is at it
+        self.users = 0  # the library counts its users
         self.meta, self.meta_damage = read_meta(path)
         self.index = Index(path)
         self.catalogue = Catalogue(self.index, self.depth)
@@ -63,13 +63,13 @@ class OpenRun:
             self.index.close()
 
     def refresh(self, stamp: object = None) -> None:
-        """Read what is new, unless `stamp` (how long the log is) says that nothing is."""
+        """Read what is new, unless `stamp` (the length of the log) shows that nothing is."""
         with self._lock:
             now = time.monotonic()
             if (stamp is not None and stamp == self._stamp) or now - self._looked < REFRESH_SECONDS:
                 return
             self._read()
-            whole_log = self.index.refresh()  # else another viewer is at it, and next time will do
+            whole_log = self.index.refresh()  # else another viewer is indexing; try again next time
             self.catalogue.refresh()
             self._stamp, self._looked = (stamp if whole_log else None), time.monotonic()
             if self._looked - now > LONG_SECONDS:
@@ -100,7 +100,7 @@ class OpenRun:
         return sorted(self._data)
 
     def rank(self, asked: int | None) -> int:
-        """The rank asked for, or the lowest."""
+        """The requested rank, or the lowest."""
         return asked if asked is not None else min(self._data, default=0)
 
     def facts(self, kind: str, rank: int | None = None) -> list[Fact]:
@@ -140,7 +140,7 @@ class OpenRun:
         return (min(s[1] for s in spans), max(s[2] for s in spans)) if spans else None
 
     def steps_per_epoch(self, rank: int | None = None) -> tuple[float, str] | None:
-        """From the loader that feeds the training, if its length is known; and which one that is."""
+        """From the training loader, if its length is known; and which loader that is."""
         loader = self._training_loader(rank)
         length = whole(loader.get("length")) if loader else None
         batch = whole(loader.get("batch_size")) if loader else None

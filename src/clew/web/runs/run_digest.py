@@ -45,7 +45,7 @@ def digest(path: Path) -> dict[str, Any]:
 
 
 def page_of(finding: Finding) -> dict[str, str]:
-    """The documentation of the check that spoke; a check of the user's own may have none here."""
+    """The documentation of the check that reported; one of the user's checks may have none here."""
     from clew.checks import catalog
     from clew.checks.base import SECTIONS, UnknownCheck, sections, summary
 
@@ -59,7 +59,7 @@ def page_of(finding: Finding) -> dict[str, str]:
 
 
 def hyperparameters(data: RunData) -> dict[str, Any]:
-    """What was configured, flat; the optimizer's and the loader's settings where nothing else says them."""
+    """The configuration, flattened; optimizer and loader settings where nothing else has them."""
     found: dict[str, Any] = {}
     for fact in data.facts:
         if fact.kind == "config" and isinstance(fact.data.get("values"), dict):
@@ -83,7 +83,7 @@ def _observed(data: RunData) -> dict[str, Any]:
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings with their names joined by dots; lists and the like as short text."""
+    """Nested settings with their names joined by dots; lists and similar values as short text."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict) and value:

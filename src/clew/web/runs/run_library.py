@@ -1,7 +1,7 @@
 """A folder of runs: lists them with their state, and opens them.
 
-Only folders right under the root are runs, and nothing outside the root is ever read: an id is
-compared with names that are there, and links that lead out are not followed.
+Only folders directly under the root are runs, and nothing outside the root is ever read: an id is
+compared with existing names, and links that lead out are not followed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clew.store.read.segment_tail import rank_folders, segment_files
 from clew.web.runs.opened_run import OpenRun
 
 OPEN_RUNS = 4  # kept open at once; each may cache tens of megabytes
-RUNNING_SECONDS = 2.0  # how often to look whether a run that was running still is
+RUNNING_SECONDS = 2.0  # seconds between two checks whether a running run still is
 
 
 class NoSuchRun(RunError):  # noqa: N818 - says what there is
@@ -31,11 +31,11 @@ class NoSuchRun(RunError):  # noqa: N818 - says what there is
 
 
 class RunGone(RunError):  # noqa: N818 - as above
-    """There was one, and its folder is no more."""
+    """The run existed, but its folder is gone."""
 
 
 class Unreadable(RunError):  # noqa: N818 - as above
-    """It is there, but can't be read."""
+    """The run exists, but can't be read."""
 
 
 Stamp = tuple[Any, ...]
@@ -43,7 +43,7 @@ Stamp = tuple[Any, ...]
 
 @dataclass
 class Glance:
-    """What is known of a run without opening it, and how new that is."""
+    """What is known about a run without opening it, and how recent that is."""
 
     stamp: Stamp
     info: RunInfo | None
@@ -65,7 +65,7 @@ class Library:
         self._open: OrderedDict[str, OpenRun] = OrderedDict()
 
     def folder(self, name: str) -> Path:
-        """Where a run of this name lies."""
+        """The folder of the run with this name."""
         return self.root / name
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class Library:
                 self._open.popitem()[1].close()
 
     def scan(self) -> dict[str, Glance]:
-        """Look at every run again, thoroughly only at those that changed; newest first."""
+        """Check every run again, thoroughly only those that changed; newest first."""
         with self._lock:
             names = self._names()
             for name in self._glances.keys() - set(names):
@@ -86,7 +86,7 @@ class Library:
             return {name: self._glances[name] for name in order}
 
     def glance(self, name: str) -> Glance:
-        """One run as it is now; raises if there is none."""
+        """The current state of one run; raises if there is none."""
         with self._lock:
             if not self._has(name):
                 if name in self._glances or name in self._gone:
@@ -109,7 +109,7 @@ class Library:
 
     @contextmanager
     def open(self, name: str) -> Iterator[OpenRun]:
-        """The run, open and up to date; others may be shut meanwhile, this one is not."""
+        """The run, open and up to date; others may be closed meanwhile, this one is not."""
         glance = self._readable(name)
         with self._lock:
             run = self._open.pop(name, None)
@@ -131,7 +131,7 @@ class Library:
         return [name for name in sorted(self._entries()) if _looks_like_a_run(self.root / name)]
 
     def _has(self, name: str) -> bool:
-        """Compared with names that are there: a path that leads elsewhere is not among them."""
+        """Compared with existing names: a path that leads elsewhere is not among them."""
         return name in self._entries() and _looks_like_a_run(self.root / name)
 
     def _entries(self) -> list[str]:
@@ -166,7 +166,7 @@ class Library:
 
     def _shut(self, name: str) -> None:
         run = self._open.pop(name, None)
-        if run is not None and not run.users:  # else whoever uses it closes it
+        if run is not None and not run.users:  # else its user closes it
             run.close()
 
     def _age(self, name: str) -> tuple[float, str]:
@@ -175,7 +175,7 @@ class Library:
 
 
 class Shelf(Library):
-    """Chosen runs, wherever they lie; one that shares its name with another gets a number."""
+    """Chosen runs from anywhere; one that shares its name with another gets a number."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._paths: dict[str, Path] = {}
@@ -195,7 +195,7 @@ class Shelf(Library):
 
 
 def stamp_of(path: Path) -> Stamp:
-    """How long the log is: equal stamps mean that nothing was written in between."""
+    """The length of the log: equal stamps mean that nothing was written in between."""
     parts: list[Any] = [_stat(path / "run.json")]
     for folder in rank_folders(path).values():
         parts += [(segment.name, _stat(segment)) for segment in segment_files(folder)]
@@ -203,7 +203,7 @@ def stamp_of(path: Path) -> Stamp:
 
 
 def log_bytes(glance: Glance) -> int:
-    """How long the log is."""
+    """The length of the log."""
     size: int = sum(part[1][0] for part in glance.stamp[1:] if part[1])
     return size
 
@@ -217,7 +217,7 @@ def _stat(path: Path) -> tuple[int, int] | None:
 
 
 def _looks_like_a_run(path: Path) -> bool:
-    """Also one that is broken: its row says so."""
+    """Including a broken one: its row says so."""
     return path.is_dir() and ((path / "run.json").exists() or bool(rank_folders(path)))
 
 
@@ -236,7 +236,7 @@ def _look(root: Path, path: Path, stamp: Stamp) -> Glance:
 
 
 def inside(path: Path, root: Path) -> bool:
-    """Whether a path, links followed, lies in the folder."""
+    """Whether a path, with links resolved, is in the folder."""
     return path.resolve().is_relative_to(root.resolve())
 
 
