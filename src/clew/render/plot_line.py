@@ -12,7 +12,7 @@ from clew.records.finding import Evidence
 from clew.render.sparkline import is_logarithmic
 
 TAKES_OFF = 4.0  # the top is cut above this multiple of the distance between bottom and median
-LOG_X_FROM = 100.0  # largest over smallest from which sizes and rates are told apart on a log axis only
+LOG_X_FROM = 100.0  # largest over smallest from which sizes and rates need a log axis
 
 
 @dataclass(frozen=True)

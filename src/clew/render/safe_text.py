@@ -1,6 +1,6 @@
 """Escapes text that comes from a run, so that it can't control the terminal it is shown on.
 
-Names, messages and paths come from files that somebody else may have written. Control and
+Names, messages and paths come from files that someone else may have written. Control and
 escape sequences, bidirectional overrides, invisible characters and line breaks are shown,
 not obeyed; endless text is cut.
 """

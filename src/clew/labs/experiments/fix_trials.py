@@ -138,7 +138,7 @@ class _Trial:
 def helped(start: float, before: list[float], after: list[float]) -> bool | None:
     """Whether the fix gained clearly more than the spread over seeds; None if that is undecided.
 
-    That it does not help can be said only where training goes well without it.
+    "It does not help" is a valid answer only if training goes well without the fix.
     """
     old, new = statistics.median(before), statistics.median(after)
     if not math.isfinite(old):

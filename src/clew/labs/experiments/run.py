@@ -71,7 +71,7 @@ def chosen(
     skip: Sequence[str] = (),
     experiments: Sequence[type[Experiment]] | None = None,
 ) -> list[Experiment]:
-    """The experiments asked for, in their order; raises UnknownExperiment."""
+    """The requested experiments, in order; raises UnknownExperiment."""
     known = {kind.name: kind for kind in (all_experiments() if experiments is None else experiments)}
     for name in (*only, *skip):
         if name not in known:

@@ -151,7 +151,7 @@ def _attempt(
         try:
             with _followed(pipeline, open_calls, failed):
                 samples.append(pipeline.sample(index, seed=seed * 7919 + index))
-        except Exception as raised:  # noqa: BLE001 - this is what is looked for
+        except Exception as raised:  # noqa: BLE001 - this is the failure to find
             plain = readable(pipeline, index, seed * 7919 + index)
             if plain is None:
                 return _of_sample(base, index, raised, failed, decoder)
@@ -197,7 +197,7 @@ def _collated(
         return None
     try:
         pipeline.collated(samples)
-    except Exception as raised:  # noqa: BLE001 - this is what is looked for
+    except Exception as raised:  # noqa: BLE001 - this is the failure to find
         name = next((s.name for s in pipeline.stages if s.kind == COLLATE), "collate")
         odd, details = misfits(samples, indices)
         return replace(
@@ -247,7 +247,7 @@ def _from_stream(pipeline: Pipeline, base: Failure, until: float) -> Failure:
             number += 1
             if perf_counter() > until:
                 break
-    except Exception as raised:  # noqa: BLE001 - this is what is looked for
+    except Exception as raised:  # noqa: BLE001 - this is the failure to find
         frames = users_frames(raised.__traceback__)
         note = "counted in one process: a worker that reads only a share of the data counts differently"
         return replace(base, kind="sample", error=said(raised), index=number, frames=frames, notes=(note,))

@@ -44,7 +44,7 @@ class CannotRead(Exception):  # noqa: N818 - reads as what it is
 
 @dataclass
 class Pipeline:
-    """One loader of a program, or what stands in for one.
+    """One loader of a program, or a substitute for one.
 
     `kind`: MAP (samples by index), ITERABLE (samples in a row), BATCHES (a list or an iterable of
     ready batches), MODEL (only what a model was given is known: no loader was seen).
@@ -132,8 +132,8 @@ class Pipeline:
 
     @contextlib.contextmanager
     def following(self, listener: Listener, entering: Listener | None = None) -> Iterator[None]:
-        """Tell `listener` of every call of a stage (`following.Call`), innermost first; `entering` is
-        told when a call begins. The outermost dataset and collate are told of as well."""
+        """Notify `listener` of every call of a stage (`StageCall`), innermost first; `entering` is
+        called when a call begins. The outermost dataset and collate are included."""
         self._follower = StageFollower(listener, entering)
         try:
             with followed([s for s in self.stages if s.kind != COLLATE], self._follower):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clew.labs.snapshot.subject import Subject
 
 MEASURING = 0.5  # share of the time left after the view
-LONGEST = 12.0  # seconds of measuring, unless a sweep is asked for
+LONGEST = 12.0  # seconds of measuring, unless a sweep is requested
 Fact = Callable[[str, dict[str, Any]], None]
 
 

@@ -111,7 +111,7 @@ def _try(
     """A network that surprises Clew is still shown."""
     try:
         note(notes, look)
-    except Exception as error:  # noqa: BLE001 - what can't be told is not judged
+    except Exception as error:  # noqa: BLE001 - what can't be determined is not judged
         told = (str(error).splitlines() or [""])[0][:120]
         notes.unjudged.update(dict.fromkeys(checks, f"{type(error).__name__}: {told}"))
 

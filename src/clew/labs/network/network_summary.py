@@ -22,7 +22,7 @@ from clew.labs.network.trace.value_statistics import statistics_of
 from clew.measure.nested_tensors import tensors_in
 from clew.records.network import ModuleRow, NetworkMemory, Statistics, Summary, TensorInfo
 
-# Tensors that an optimizer keeps beside each parameter.
+# Tensors that an optimizer keeps for each parameter.
 STATES = {"sgd": 0, "momentum": 1, "rmsprop": 1, "adagrad": 1, "lion": 1, "adam": 2, "adamw": 2}
 _NAMES = {"sgd": "SGD", "momentum": "SGD with momentum", "rmsprop": "RMSprop", "adagrad": "Adagrad"}
 

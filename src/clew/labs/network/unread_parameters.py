@@ -40,7 +40,7 @@ def _scripted(model: nn.Module, name: str) -> bool:
 
 
 def _named(model: nn.Module, trace: ForwardTrace, name: str) -> bool:
-    """Whether the code mentions the owner of a parameter: a discriminator beside the forward, say."""
+    """Whether the code mentions the owner of a parameter: a discriminator outside the forward, say."""
     ran = {id(call.module) for call in trace.calls}
     holder, attribute = model, name
     for module, below in _way_to(model, name):

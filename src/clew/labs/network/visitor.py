@@ -131,7 +131,7 @@ def feeds(trace: ForwardTrace, call: ModuleCall) -> bool:
 
 
 def source_call(trace: ForwardTrace, call: ModuleCall, op: int) -> int:
-    """The outermost call that made this op's output and does not also hold `call`; INPUT if none does."""
+    """The outermost call that produced this op's output and does not contain `call`; INPUT if none does."""
     if op == INPUT:
         return INPUT
     around = set()

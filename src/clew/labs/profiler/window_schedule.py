@@ -72,7 +72,7 @@ class Schedule:
         return self._queue[0][1] if self._queue and step >= self._queue[0][0] else None
 
     def closed(self, kind: str, early: bool, step: int) -> None:
-        """A window ended before this step. Some steps are always left to be timed, whatever the rest."""
+        """A window ended before this step. Some steps are always left to be timed after it."""
         if kind == DETAIL and not early and self._queue:
             first, following, is_early = self._queue[0]
             self._queue[0] = max(first, step + PLAIN), following, is_early

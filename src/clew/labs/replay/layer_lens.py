@@ -131,7 +131,7 @@ class LayerLens:
         if to_blame is not None:
             self._note(to_blame, "backward", gradient)
 
-    # -- what is told --
+    # -- what is reported --
 
     def _note(self, call: NestedCall, phase: str, bad: Tensor, part: NestedCall | None = None) -> None:
         root, path = self._paths.of(call.module)

@@ -57,7 +57,7 @@ def to_fact(where: str, found: ReplayAnswer) -> dict[str, Any]:
 
 
 def plain(culprit: Culprit) -> dict[str, Any]:
-    """A culprit as JSON can hold it."""
+    """A culprit as plain JSON data."""
     data = culprit.to_json()
     data["sentence"] = culprit.sentence
     data["element_values"] = [json_float(v) for v in culprit.element_values]

@@ -52,7 +52,7 @@ def bad_indices(tensor: Tensor, most: int = MOST_ELEMENTS) -> tuple[tuple[tuple[
 
 
 def bad_rows(tensor: Tensor, most: int = MOST_ELEMENTS) -> tuple[int, ...]:
-    """Indices along the first dimension that hold anything non-finite."""
+    """Indices along the first dimension that contain anything non-finite."""
     values = dense(tensor)
     if values.dim() == 0:
         return ()

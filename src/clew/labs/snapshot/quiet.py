@@ -67,7 +67,7 @@ def eagerly() -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def without_users_hooks(modules: Iterable[nn.Module], tensors: Sequence[Tensor]) -> Iterator[None]:
-    """Hooks of the user's own, on these and on all modules or optimizers, may count, print or collect:
+    """The user's hooks, on these and on all modules or optimizers, may count, print or collect:
     they are not called a second time."""
     registries = [vars(global_modules).get(name) for name in _ON_ALL_MODULES]
     registries += [vars(global_optimizers).get(name) for name in _ON_ALL_OPTIMIZERS]

@@ -3,7 +3,7 @@
 It does not copy the modules: the user's code reaches them through its own names and closures. It
 saves the following, and restores it bit by bit:
 
-- random generators: torch's, numpy's, Python's, those of accelerators, and those that the owners hold;
+- random generators: torch's, numpy's, Python's, those of accelerators, and the owners' own;
 - attributes of the owners and what is in their containers: modes per module, hooks, caches, counters;
 - of parameters, buffers and other tensors given: the gradient, `requires_grad`, the values that an op
   recorder reports a write to (`WriteJournal`), or all values with `copy`;

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from clew.render.network.box_rows import BoxRows
 
-GAP_X, BESIDE = 20.0, 12.0  # between boxes; between a passage and what stands beside it
+GAP_X, BESIDE = 20.0, 12.0  # between boxes; between a passage and its neighbour
 GAP_Y, HIGHEST_GAP = 28.0, 72.0
 STEEPNESS = 0.08  # a gap grows with the sideways extent of its lines: flat lines can't be distinguished
 PASSES = 12

@@ -122,7 +122,7 @@ def _draw_plot(screen: Screen, line: PlotLine, indent: int) -> None:
 
 
 def _series(screen: Screen, evidence: Evidence, indent: int) -> Text:
-    """`▁▂▅█  0.8 → 57  grad.norm, steps 0–299`, with no more than the line can hold."""
+    """`▁▂▅█  0.8 → 57  grad.norm, steps 0–299`, with no more than fits on the line."""
     glyphs, values = screen.glyphs, evidence.values
     caption = screen.text(f"  {_caption(evidence, glyphs.dash)}", "dim")
     if len(set(values)) == 1:  # a flat line shows nothing

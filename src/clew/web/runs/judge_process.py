@@ -266,7 +266,7 @@ def main() -> None:
 
     with contextlib.suppress(OSError, AttributeError):
         os.nice(19)  # training may be running on this machine, and the viewer must not wait
-    answers, sys.stdout = sys.stdout, sys.stderr  # a check of the user's own may print
+    answers, sys.stdout = sys.stdout, sys.stderr  # one of the user's checks may print
     for line in sys.stdin:
         try:
             text = json.dumps({**digest(Path(json.loads(line))), "peak": _peak()})

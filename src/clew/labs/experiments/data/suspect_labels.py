@@ -23,7 +23,7 @@ from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 MOST_SHOWN = 8
 MOST_LISTED = 100
-TYPICAL = 0.8  # quantile of the margins that stands for a clear case
+TYPICAL = 0.8  # quantile of the margins that represents a clear case
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ class _Trial:
 
 
 def padding_rows(models: Iterable[nn.Module]) -> dict[int, int]:
-    """Of the tables of embeddings, by the identity of their weights."""
+    """The padding rows of embedding tables, by the id of their weights."""
     tables = [m for top in models for m in top.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag))]
     return {id(m.weight): m.padding_idx for m in tables if m.padding_idx is not None}
 

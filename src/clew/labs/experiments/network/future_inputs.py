@@ -234,7 +234,7 @@ def _sequences(call: ModelCall, count: int) -> Iterator[Timeline]:
 
 
 def _is_next(target: Tensor, sequence: Timeline) -> bool:
-    """Whether a target holds at each place what the sequence holds at the next."""
+    """Whether a target has at each position what the sequence has at the next."""
     given = sequence.tensor.movedim(sequence.time, -1 if sequence.tensor.dim() == 2 else 1)
     cut = given[:, 1:]
     return any(

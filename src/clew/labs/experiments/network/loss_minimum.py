@@ -36,7 +36,7 @@ class LossMinimum(Experiment):
     question = "is the loss lowest where the prediction is right?"
     rank = 8
 
-    samples: int = 16  # looked at
+    samples: int = 16  # that are tested
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         subject.need_step()

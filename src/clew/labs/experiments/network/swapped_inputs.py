@@ -256,7 +256,7 @@ def drawn_samples(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
 
 
 def noise(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
-    """Random inputs of the same statistics: every position takes its values from samples drawn anew.
+    """Random inputs of the same statistics: every position takes its values from newly drawn samples.
 
     Unlike normal noise this suits numbers, categories, tokens and masks alike.
     """

@@ -92,7 +92,7 @@ def in_double(models: Iterable[nn.Module]) -> Iterator[Doubling]:
 
 @contextlib.contextmanager
 def double_state(models: Iterable[nn.Module]) -> Iterator[None]:
-    """Double copies in the places of parameters and buffers, shared ones shared; put back afterwards."""
+    """Double copies in place of parameters and buffers, with sharing kept; restored afterwards."""
     modules = list({id(m): m for top in models for m in top.modules()}.values())
     before = [(place, dict(place)) for m in modules for place in (m._parameters, m._buffers)]
     known: dict[int, Tensor] = {}

@@ -48,7 +48,7 @@ def bounds(calls: Sequence[LossCall]) -> Bounds | None:
 
 
 def classes_of(call: LossCall) -> int | None:
-    """How many classes the call tells apart by number, if it does."""
+    """How many classes the call distinguishes by number, if it does."""
     if call.kind not in INDICES or call.target is None or call.target.is_floating_point():
         return None
     return int(call.prediction.shape[1 if call.prediction.dim() > 1 else 0])

@@ -24,7 +24,7 @@ from clew.labs.loaders.user_errors import said
 from clew.records.sample_views import FieldView, PipelineLook, SamplePath, ValueView
 
 CHANNELS = (1, 3, 4)
-SMALLEST = 8  # rows and columns of a picture
+SMALLEST = 8  # rows and columns of an image
 
 SEEDS = range(8)  # under which a sample must differ from itself to be random
 ANEW = (
@@ -105,7 +105,7 @@ def _chosen(pipeline: Pipeline, number: int, indices: Sequence[int] | None) -> l
         return list(indices)
     try:
         return next(pipeline.indices(), [])
-    except Exception:  # noqa: BLE001 - a sampler of the user's own: from the beginning, then
+    except Exception:  # noqa: BLE001 - the user's sampler: start from the beginning
         return list(range(min(number, pipeline.length or 0)))
 
 
@@ -132,7 +132,7 @@ def _enough(pipeline: Pipeline, number: int, chosen: Sequence[int]) -> list[int]
     if number <= len(chosen):
         return list(chosen[:number])
     further: list[int] = []
-    with contextlib.suppress(Exception):  # a sampler of the user's own; those of the batch will do
+    with contextlib.suppress(Exception):  # the user's sampler; use those of the batch
         further = list(itertools.islice(itertools.chain.from_iterable(pipeline.indices()), 4 * number))
     return list(dict.fromkeys([*chosen, *further]))[:number]
 

@@ -40,7 +40,7 @@ def way_of(pipeline: Pipeline, index: int, decoder: TokenDecoder | None = None) 
             sample = pipeline.sample(index, seed=SEED)
             if pipeline.collate is not None:
                 pipeline.collated([sample])
-    except Exception as raised:  # noqa: BLE001 - the user's own code: what it did so far is told
+    except Exception as raised:  # noqa: BLE001 - the user's own code: report what it did so far
         error = said(raised)
         plain = readable(pipeline, index, SEED)
         if plain is not None:

@@ -132,7 +132,7 @@ def _range(tensor: Tensor) -> tuple[float | None, float | None, float | None, fl
     return float(finite.min()), float(finite.max()), float(finite.mean()), std, bad
 
 
-# -- to be looked at --
+# -- for display --
 
 
 def look_at(

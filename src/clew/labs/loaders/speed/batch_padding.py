@@ -148,7 +148,7 @@ def _agree(mask: Array) -> tuple[bool, bool]:
 
 
 def _marked(name: str, mask: Array) -> list[int]:
-    """The content of each row. A mask may mark what is there or what is not: the end at which all rows
+    """The content of each row. A mask may mark content or padding: the end at which all rows
     agree is content; where they do at both, its name decides."""
     begin, end = _agree(mask)
     by_name = 0 if "pad" in name else 1
@@ -187,7 +187,7 @@ def _last(array: Array) -> Array:
 
 
 def _is_value(array: Array, value: float) -> Array:
-    """By position: it holds the value and nothing else."""
+    """By position: whether it has only this value."""
     return np.asarray((array == value).reshape(*array.shape[:2], -1).all(axis=2))
 
 
@@ -199,7 +199,7 @@ def _content(array: Array, value: float) -> list[int]:
 
 
 def _inside(array: Array, lengths: Array, value: float) -> int:
-    """Positions before the end of the content that hold the value."""
+    """Positions before the end of the content that have the value."""
     before = np.arange(array.shape[1])[None, :] < lengths[:, None]
     return int((_is_value(array, value) & before).sum())
 

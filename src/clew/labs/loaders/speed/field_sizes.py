@@ -14,7 +14,7 @@ from torch import Tensor
 from clew.records.loader_speed import FieldSize, Sizes
 
 MANY = 256  # values from which a smaller dtype is worthwhile: labels and lengths are not
-MOST = 1 << 16  # values of a sample that are looked at
+MOST = 1 << 16  # values of a sample that are read
 WHOLE = ("uint8", "int8", "int16", "int32")  # types of whole numbers, smallest first
 LEVELS = 255  # of a picture
 STEP_ERROR = 2e-3  # of a level: the float32 rounding of k/255, with some margin
@@ -113,7 +113,7 @@ def described(value: Any) -> tuple[tuple[int, ...], str, float]:
         return (len(value),), f"list of {type(value[0]).__name__}" if value else "list", OBJECT * len(value)
     size = getattr(value, "size", None)
     bands = getattr(value, "getbands", None)
-    if callable(bands) and isinstance(size, tuple) and len(size) == 2:  # a picture of PIL's
+    if callable(bands) and isinstance(size, tuple) and len(size) == 2:  # a PIL image
         channels = len(bands())
         return (size[1], size[0], channels), "PIL image", float(size[0] * size[1] * channels)
     return (), type(value).__name__, 8.0 if isinstance(value, (bool, int, float)) else 0.0

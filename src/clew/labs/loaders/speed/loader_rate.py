@@ -229,7 +229,7 @@ def _one(course: _Course, found: DeliveryRate, keep: int, work: Any) -> RateMark
         batch, samples, first = course.next()
     except StopIteration:
         return None
-    except Exception as error:  # noqa: BLE001 - a batch of the user's own that fails; the others go on
+    except Exception as error:  # noqa: BLE001 - one of the user's batches fails; continue with the others
         found.failed += 1
         found.error = described(error)
         return None

@@ -18,7 +18,7 @@ from typing import Any
 from clew.labs.loaders.dataset_stages import DatasetStage
 from clew.labs.loaders.stage_trace import StageFollower
 
-READER, DECODER = "reader", "decoder"  # kinds of stages, beside those of `stages`
+READER, DECODER = "reader", "decoder"  # kinds of stages, in addition to those of `dataset_stages`
 
 # Module, dotted name in it, kind. Only modules that are already imported count.
 KNOWN = (

@@ -134,7 +134,7 @@ class _Measuring:
             return measured()
         except CannotRead as reason:
             self._notes[name] = str(reason)
-        except Exception as error:  # noqa: BLE001 - whatever a program's own pipeline may raise
+        except Exception as error:  # noqa: BLE001 - the program's own loader may raise anything
             self._notes[name] = described(error)
         return None
 

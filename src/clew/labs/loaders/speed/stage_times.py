@@ -199,7 +199,7 @@ def _one_batch(pipeline: Pipeline, wanted: Iterator[Any], found: Looked, until: 
     for read in wanted:
         try:
             sample = read()
-        except Exception as error:  # noqa: BLE001 - a sample of the user's own that fails
+        except Exception as error:  # noqa: BLE001 - one of the user's samples fails
             _note(found, error)
             continue
         if sample is _END:

@@ -59,7 +59,7 @@ def piped_bytes(batch: Any) -> int:
         written = io.BytesIO()
         pickle.Pickler(written, pickle.HIGHEST_PROTOCOL).dump(bare)
         return written.tell()
-    except Exception:  # noqa: BLE001 - what can't be pickled is said by the loader itself
+    except Exception:  # noqa: BLE001 - the loader itself reports what can't be pickled
         return 0
 
 

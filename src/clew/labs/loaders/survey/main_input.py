@@ -11,7 +11,7 @@ from clew.hooks.entry.user_line import USER, kind_of
 from clew.labs.loaders.field_values import Leaf
 from clew.records.dataset_survey import INPUT, Count, FieldSurvey
 
-RICH_VALUES = 16  # values of a picture or wave
+RICH_VALUES = 16  # values of an image or waveform
 RICH_TOKENS = 8
 RICH_TEXT = 20  # characters
 

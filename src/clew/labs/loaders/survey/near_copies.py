@@ -88,7 +88,7 @@ def _bands_of_texts(rows: Any) -> Iterator[tuple[Keys, Keys]]:
         yield keys, rows[:, band - 1]
 
 
-# -- pictures and vectors --
+# -- images and vectors --
 
 
 def _near_points(sketches: Sketches, others: Sketches | None) -> tuple[list[Match], str]:

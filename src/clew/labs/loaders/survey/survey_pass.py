@@ -214,7 +214,7 @@ class Pass:
             kept.sketches.append(made[1])
             kept.sketched.append(len(kept.indices) - 1)
 
-    # -- what came out --
+    # -- results --
 
     @property
     def coverage(self) -> float:
@@ -337,7 +337,7 @@ def first_batches(pipeline: Pipeline, limit: int) -> list[list[int]]:
             read = sum(map(len, found))
             if read >= limit or (read >= DELIVERED * limit and len(found) >= FEWEST_BATCHES):
                 break
-    except Exception:  # noqa: BLE001 - a sampler of the user's own, or indices that are no numbers
+    except Exception:  # noqa: BLE001 - the user's sampler, or indices that are not numbers
         return found
     return found
 

@@ -128,7 +128,7 @@ def without_computing(
 
 def converter(fake: FakeTensorMode) -> Callable[[Tensor], Any]:
     """Tensors on the meta device become CPU ones: there torch has the fused kernels that one trains with,
-    and what a forward creates without a device is beside them."""
+    and tensors that a forward creates without a device are on the same one."""
     known: dict[int, tuple[Tensor, Any]] = {}
 
     def convert(tensor: Tensor) -> Any:

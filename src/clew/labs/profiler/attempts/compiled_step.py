@@ -49,7 +49,7 @@ def _has_compiler() -> bool:
         return any(shutil.which(name) for name in ("g++", "clang++", "cl"))
     try:
         return bool(find())
-    except Exception:  # noqa: BLE001 - says in its own way that there is none
+    except Exception:  # noqa: BLE001 - torch's way to say that there is none
         return False
 
 

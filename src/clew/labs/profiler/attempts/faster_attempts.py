@@ -130,7 +130,7 @@ class _Trial:
                 found = attempt()
             except CannotJudge as error:
                 found = Attempt(name, reason=error.reason)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever fails is the answer
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - a failure is the result
                 found = Attempt(name, reason=_said(error))
         self.done(replace(found, name=name, setting=setting))
 

@@ -23,7 +23,7 @@ CERTAIN = 3.0  # standard errors
 EARLY = (
     1.5  # a gain must exceed this multiple of the noise to end the rounds: repeated tests succeed by chance
 )
-ODD_ONES = 8  # one round in so many may say the opposite
+ODD_ONES = 8  # one round in this many may show the opposite
 
 Half = Callable[[int], float]  # runs this many steps, returns the seconds of the median one
 

@@ -81,7 +81,7 @@ class GraphsInEvaluation:
             total.seconds += (perf_counter() if ended is None else ended) - section.began
 
     def facts(self) -> list[EvaluationGraphFact]:
-        """Those that nobody asked for gradients. One that is still open ended some time ago: it counts
+        """Sections without a request for gradients. One that is still open ended some time ago: it counts
         as no time."""
         for root in self._watcher.models.roots:
             section = self._open.get(root.index)

@@ -158,7 +158,7 @@ def _hooks(one: _Growing, attribute: str, files: Sequence[str]) -> Owner:
     return Owner(_said(module), "hooks", PYTHON, one.rate, NODE * one.rate, file, line)
 
 
-# -- what it holds --
+# -- what it keeps --
 
 
 def _held(value: Any) -> tuple[str, float]:

@@ -135,7 +135,7 @@ class GrowthWatch:
         found = [_length(loader.dataset) for loader in self._loaders()]
         return [length for length in found if length is not None]
 
-    # -- what is said --
+    # -- what is recorded --
 
     def _finish(self, step: int) -> None:
         """The run is over: the final slope."""

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from clew.hooks.collect_layers.trained_models import ModelBook, unwrap
 from clew.hooks.collect_loop.optimizers import OptimizerBook
 
-STAND_INS = "torch._subclasses"  # a compiler's tensors without memory; asked for an address, they warn
+STAND_INS = "torch._subclasses"  # a compiler's tensors without memory; reading their address warns
 MOST_OBJECTS = 5_000_000  # objects of the garbage collector that are searched
 
 

@@ -128,7 +128,7 @@ def locals_of(frame: FrameType) -> list[tuple[Name, Any]]:
     return found
 
 
-# -- what they hold --
+# -- what they reference --
 
 
 class _Walk:

@@ -66,7 +66,7 @@ def _innermost(calls: Stack) -> tuple[tuple[str, int], str]:
 
 
 def is_python(calls: Stack) -> bool:
-    """Whether the time was spent in the interpreter: in no code of torch's, and in no function in C but
+    """Whether the time was spent in the interpreter: not in torch's code, and in no C function but
     Python's own."""
     if not any(_is_users(function) for function, _ in calls):
         return False

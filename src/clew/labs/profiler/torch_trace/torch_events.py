@@ -68,7 +68,7 @@ def device_copies(events: Iterable[Any]) -> list[tuple[int, int]]:
 
 
 def kind_of(name: str, event: Any) -> int:
-    """What an event stands for."""
+    """What an event represents."""
     if name.startswith("aten::"):
         return OP
     for prefix, kind in _PREFIXES:

@@ -122,7 +122,7 @@ class SavedDescription:
         item = value()
         return {"kind": "weak", "item": self._tensor(item)} if isinstance(item, Tensor) else None
 
-    # -- what holds other things --
+    # -- containers --
 
     def _nested(self, value: Any, where: str, depth: int) -> Json | None:
         if isinstance(value, enum.Enum):

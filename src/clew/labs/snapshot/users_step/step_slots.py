@@ -174,7 +174,7 @@ class _Hoist(ast.NodeTransformer):
         try:
             value = eval(code, namespace)
             owner = eval(compile(ast.unparse(node.value), "<clew>", "eval"), namespace)
-        except Exception:  # noqa: BLE001 - whatever it is, it is not plain data
+        except Exception:  # noqa: BLE001 - this is not plain data
             return False
         if isinstance(node, ast.Attribute) and isinstance(owner, (Tensor, nn.Module)):
             return False  # x.T, and what belongs to a model

@@ -204,7 +204,7 @@ def _by_use(raw: Any, seen: Seen) -> list[str]:
     found = tensors_in(raw)
     inputs = [any(_same(t, other) for other in fed) for t in found]
     targets = [any(_same(t, other) for other in compared) for t in found]
-    if not any(targets):  # a loss of the user's own: it gets what no model got
+    if not any(targets):  # the user's own loss: it gets what no model got
         targets = [not used and t.dim() > 0 for t, used in zip(found, inputs, strict=True)]
     return [_role(a, b) for a, b in zip(inputs, targets, strict=True)]
 

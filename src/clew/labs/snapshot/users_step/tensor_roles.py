@@ -1,7 +1,7 @@
 """Which tensors of a batch go into a model and which into the loss: traced through one run of the step.
 
 A tensor of the batch is followed through views, casts and arithmetic until it meets something that
-gradients flow through. Where that happens tells its role: inside a model, as the target of a loss
+gradients flow through. Where that happens determines its role: inside a model, as the target of a loss
 function, or outside any model, where only the loss is left to compute.
 """
 
