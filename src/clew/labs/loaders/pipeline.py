@@ -46,7 +46,7 @@ class CannotRead(Exception):  # noqa: N818 - reads as what it is
 class Pipeline:
     """One loader of a program, or a substitute for one.
 
-    `kind`: MAP (samples by index), ITERABLE (samples in a row), BATCHES (a list or an iterable of
+    `kind`: MAP (samples by index), ITERABLE (samples in order), BATCHES (a list or an iterable of
     ready batches), MODEL (only what a model was given is known: no loader was seen).
     """
 
@@ -142,8 +142,8 @@ class Pipeline:
             self._follower = None
 
     def sample(self, index: int, seed: int | None = None) -> Any:
-        """One sample as the dataset returns it, with memory of its own. With a seed, what is random
-        about it is drawn from that. Raises what the dataset raises, or CannotRead."""
+        """One sample as the dataset returns it, in its own memory. With a seed, its random parts
+        are drawn from that seed. Raises what the dataset raises, or CannotRead."""
         if seed is not None:
             seed_all(seed)
         dataset = self.parts()[0]
@@ -220,9 +220,9 @@ class Pipeline:
                 yield self.collated(some)
 
     def bare_loader(self, **changes: Any) -> Any:
-        """A loader of our own with the same settings but no workers; `changes` are further settings
+        """A new loader with the same settings but no workers; `changes` are further settings
         (`num_workers=2, prefetch_factor=4`). Its iteration draws from the program's generators unless
-        it is done within reading()."""
+        it runs inside reading()."""
         if self.loader is None:
             raise CannotRead("there is no loader")
         dataset, collate, sampler, batch_sampler = self.parts()

@@ -132,7 +132,7 @@ class Collector:
 
 
 def found_in(watcher: Watcher, collector: Collector) -> list[Pipeline]:
-    """All loaders of the program that are still there, those that train first; without any loader that
+    """All loaders of the program that still exist, training loaders first; without a loader that
     trains, what the models got. Called on the training thread: the names are those of its variables."""
     found = [_iterated(watcher, number, loader) for number, loader in _loaders(watcher).items()]
     known = [pipeline.loader for pipeline in found]

@@ -34,7 +34,7 @@ def visit(
 
     `target` is a module or any callable, which is called with the inputs, or a tensor that has been
     computed, whose autograd graph is then walked back. Nothing is computed where that can be avoided
-    (`compute=True` insists on real values, `compute=False` on none); the model is left as it was.
+    (`compute=True` forces real values, `compute=False` forbids them); the model is left unchanged.
     """
     if level not in LEVELS:
         raise ValueError(f"level is {' or '.join(map(repr, LEVELS))}, not {level!r}")

@@ -156,7 +156,7 @@ def target_of(batch: StepBatch) -> Tensor:
 
 def values_of(target: Tensor) -> Values:
     """The most common class and another; for numbers, two from inside their range; for vectors, two of
-    the targets themselves: what their numbers have in common (they add up to one) is not to be guessed."""
+    the targets themselves, since what their numbers have in common (such as a sum of one) is not known."""
     if _is_vector(target):
         return _two_of(target)
     known = target[target >= 0] if not target.is_floating_point() else target[target.isfinite()]

@@ -21,8 +21,8 @@ MOST = 64  # calls that are recorded: a dataset may call a stage for every pixel
 
 
 def way_of(pipeline: Pipeline, index: int, decoder: TokenDecoder | None = None) -> SamplePath:
-    """The stages in the order in which they end, of one sample that is read and collated alone, under a
-    fixed seed. Call within `pipeline.reading()`."""
+    """The stages of one sample that is read and collated alone, in the order in which they end, under a
+    fixed seed. Call inside `pipeline.reading()`."""
     calls: list[tuple[StageCall, Any]] = []
     given: dict[int, Any] = {}
 

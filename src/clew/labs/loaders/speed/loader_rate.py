@@ -210,8 +210,8 @@ def _enough(found: DeliveryRate, spent: float, seconds: float) -> bool:
 def _warm_up(
     course: _Course, found: DeliveryRate, setting: LoaderSetting, seconds: float, keep: int, work: Any
 ) -> None:
-    """Until every worker has delivered twice, or a third of the time is over. A first batch that takes
-    longer than all of the time is measured: a second one would take as long again."""
+    """Run until every worker has delivered twice, or a third of the time is over. A first batch that takes
+    longer than the whole time is measured: a second one would take as long again."""
     began, batches = perf_counter(), 0
     while batches < max(2 * setting.workers, 1) and course.going and found.failed <= MOST_FAILED:
         mark = _one(course, found, keep, work)

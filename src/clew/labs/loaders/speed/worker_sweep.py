@@ -168,7 +168,7 @@ class _Search:
                 self._try(setting, seconds)
 
     def confirmed(self, now: LoaderSetting, best: _Trial | None) -> tuple[_Trial | None, float | None]:
-        """The program's setting and the best one in turn once more, as machines are busy at times: the best
+        """The program's setting and the best one in turn again, as machines are busy at times: the best
         one, or the program's own if the other was not faster every time; and the share of time saved."""
         own = self._trials.get(now)
         if best is None or own is None or not own.rates or best is own:
@@ -260,7 +260,7 @@ def gain_of(pairs: list[tuple[float, float]]) -> float:
 
 
 def splits_itself(dataset: Any, loader: Any = None) -> bool:
-    """Whether an iterable dataset asks which worker it is in, or may be told by the program's own
+    """Whether an iterable dataset asks which worker it is in, or may learn it from the program's own
     `worker_init_fn`. Code that is not the user's is trusted."""
     entry = getattr(type(dataset), "__iter__", None)
     code = getattr(entry, "__code__", None)

@@ -92,7 +92,7 @@ def _features(array: Array) -> Floats:
 
 @lru_cache(maxsize=1)
 def _signs() -> npt.NDArray[np.int8]:
-    """Directions of ones and minus ones, from a generator of our own: the same for all, so that a wave
+    """Directions of ones and minus ones, from Clew's own generator: the same for all, so that a waveform
     with silence at its end stays the same."""
     drawn = np.random.Generator(np.random.PCG64(5)).integers(0, 2, (FEATURES, LARGEST), dtype=np.int8)
     return (2 * drawn - 1).astype(np.int8)

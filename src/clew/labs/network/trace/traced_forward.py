@@ -127,7 +127,7 @@ def without_computing(
 
 
 def converter(fake: FakeTensorMode) -> Callable[[Tensor], Any]:
-    """Tensors on the meta device become CPU ones: there torch has the fused kernels that one trains with,
+    """Tensors on the meta device become CPU ones: torch has the fused kernels used in training there,
     and tensors that a forward creates without a device are on the same one."""
     known: dict[int, tuple[Tensor, Any]] = {}
 
@@ -166,7 +166,7 @@ def stand_in(fake: FakeTensorMode, tensor: Tensor, device: torch.device) -> Any:
 
 
 def swap_state(root: nn.Module, convert: Callable[[Tensor], Any]) -> dict[int, int]:
-    """Fake parameters and buffers in their places (the snapshot puts the real ones back); ids, fake to real.
+    """Fake parameters and buffers in their places (the snapshot restores the real ones); ids, fake to real.
 
     Otherwise an op on parameters alone would be computed: torch treats it as a constant.
     """

@@ -224,7 +224,7 @@ def tried(
 
     Classes and functions are those of the running program, none are executed again: definitions may
     register themselves somewhere. What they change in the program is restored. It costs one forward and
-    backward of the step. `tensors` are used up.
+    backward of the step, and consumes `tensors`.
     """
     why_not = _why_not(held)
     if why_not:

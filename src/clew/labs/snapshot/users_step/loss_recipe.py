@@ -63,7 +63,7 @@ def recipe(frame: FrameType, line: int, earlier: Mapping[str, Any] | None = None
     """How the loss of the `backward()` call on this line was computed; raises ImpureError.
 
     `earlier` are the variables as they were when the model was called, where that is known: the
-    state of a recurrent network is overwritten by the call, a batch may be by the next one.
+    call overwrites the state of a recurrent network, and the next call may overwrite a batch.
     """
     place = place_of(frame)
     before = before_line(place.body, line)

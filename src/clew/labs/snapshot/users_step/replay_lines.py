@@ -39,8 +39,8 @@ def in_replay() -> bool:
 
 
 def called_by_clew() -> bool:
-    """Whether the operation that a dispatch mode asks about is one of our own measurements: the nearest frame
-    outside torch that called it is ours."""
+    """Whether the op that a dispatch mode asks about is one of Clew's own measurements: the nearest frame
+    outside torch that called it is Clew's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "__torch_dispatch__":
         frame = frame.f_back  # the mode that is asking
