@@ -38,6 +38,7 @@ from statistics import median
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, why_not
 from clew.checks.evidence.gradient_depth import is_weight
+from clew.checks.evidence.hidden_layers import normalises
 from clew.checks.evidence.loss_trend import only_loss, pretrained, start_and_end
 from clew.checks.evidence.parameter_holders import shape_of
 from clew.checks.evidence.recorded_facts import flag, rows, text
@@ -192,7 +193,7 @@ class PoorInitialisation(Check):
         for site in self.alike.find(run):
             yield self._alike(run, site)
         gains = sorted(_gains(run), key=lambda g: run.depth(g.site))
-        if len(gains) < 2 or pretrained(run) or _normalises(run):
+        if len(gains) < 2 or pretrained(run) or normalises(run):
             return
         hidden = gains[:-1]  # the last may be as small as it likes
         harm = self.large.harm(run, hidden) or self.small.harm(run, hidden)
@@ -294,7 +295,3 @@ def _first_stds(run: RunView, hidden: Sequence[WeightGain]) -> list[float]:
         for site, s in run.series("activation.std")
         if site.op is None and (run.key(site)[0], site.module) in paths and math.isfinite(s.values[0])
     ]
-
-
-def _normalises(run: RunView) -> bool:
-    return any("Norm" in layer.kind for model in run.models.values() for layer in model.layers)
