@@ -1,4 +1,4 @@
-"""The seams around training: loaders, checkpoints, and compilers that must not meet us."""
+"""Wrappers around loaders, checkpoints and compilers; compilers must not trace Clew's hooks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def watch_data(probes: Probes) -> None:
         feeding.loaders[id(iterator)] = index
         feeding.objects[index] = weakref.ref(loader)
         if feeding.held is not None:
-            feeding.held[index] = loader  # `for x in DataLoader(…)` lets go of it at once
+            feeding.held[index] = loader  # `for x in DataLoader(…)` releases it at once
         datasets.epoch_began(loader, index, watcher.clock.step)
 
     machine = probes.machine
@@ -97,14 +97,14 @@ def watch_compilers(probes: Probes, detach: Callable[[], None], attach: Callable
 
     def compiled_in_place(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
         models.compile_used = True
-        models.root_of(module)  # its calls will not be seen from outside
+        models.root_of(module)  # its calls will not be visible from outside
 
     probes.around(torch, "compile", probes.probe("compile", compiling))
     probes.around(nn.Module, "compile", probes.probe("compile", compiled_in_place))
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            # TorchScript compiles from source, or records every op: it must not meet us.
+            # TorchScript compiles from source or records every op: it must not see our wrappers.
             detach()
             try:
                 return original(*args, **kwargs)

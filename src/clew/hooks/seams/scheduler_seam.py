@@ -1,4 +1,4 @@
-"""The seams of what surrounds the loop: schedulers, shared weights, partly loaded checkpoints."""
+"""Wrappers for schedulers, shared weights and partly loaded checkpoints."""
 
 from __future__ import annotations
 

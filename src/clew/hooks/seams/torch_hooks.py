@@ -1,8 +1,8 @@
-"""Where Clew gets into torch: global hooks, and wrappers around the functions that have none.
+"""Installs and removes all of Clew's hooks and wrappers on torch.
 
-Each seam reports the events of a step to the recorder that is in charge (`step_machine`), or tells a
-collector of something else under a guard, and comes off again without a trace. The seams themselves are in
-`module_seam`, `loss_backward_seam`, `optimizer_seam` and `loader_seam`.
+Each seam reports the events of a step to the current recorder (`step_machine`), or calls a collector under a
+guard. It can be removed without a trace. The seams themselves are in `module_seam`, `loss_backward_seam`,
+`optimizer_seam` and `loader_seam`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Seams:
         watch_compilers(self._probes, self.remove, self.install)
 
     def remove(self) -> None:
-        """Detach: torch is as it was."""
+        """Detach: restores torch to its original state."""
         if self._modules is None:
             return
         self._watcher.machine.detach()
