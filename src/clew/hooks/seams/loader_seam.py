@@ -39,7 +39,7 @@ def watch_data(probes: Probes) -> None:
         feeding.loaders[id(iterator)] = index
         feeding.objects[index] = weakref.ref(loader)
         if feeding.held is not None:
-            feeding.held[index] = loader  # `for x in DataLoader(…)` lets go of it at once
+            feeding.held[index] = loader  # `for x in DataLoader(…)` releases it at once
         datasets.epoch_began(loader, index, watcher.clock.step)
 
     machine = probes.machine

@@ -1,4 +1,4 @@
-"""The seams of optimizers: steps, zeroing, schedulers, clipping, scaling."""
+"""Wrappers and hooks for optimizers: steps, zeroing, schedulers, gradient clipping, loss scaling."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def watch_clipping(probes: Probes) -> None:
     def clipped(norm: Any, parameters: Any, limit: Any = float("nan"), *_: Any, **kwargs: Any) -> None:
         limit = kwargs.get("max_norm", kwargs.get("clip_value", limit))
         watcher.pattern.add("c")
-        if norm is not None:  # clipping by value gives none
+        if norm is not None:  # clipping by value returns no norm
             watcher.clip_norm = float(limit)
         file, line = user_line()
         site = Site(op="clip", file=file, line=line, phase="train")

@@ -1,4 +1,4 @@
-"""Where Clew gets into torch: global hooks, and wrappers around the functions that have none.
+"""Installs and removes all of Clew's hooks and wrappers on torch.
 
 Each seam reports the events of a step to the recorder that is in charge (`step_machine`), or tells a
 collector of something else under a guard, and comes off again without a trace. The seams themselves are in
@@ -44,7 +44,7 @@ class Seams:
         watch_compilers(self._probes, self.remove, self.install)
 
     def remove(self) -> None:
-        """Detach: torch is as it was."""
+        """Detach: restores torch to its original state."""
         if self._modules is None:
             return
         self._watcher.machine.detach()
