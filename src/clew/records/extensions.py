@@ -68,7 +68,7 @@ class Extensions(Generic[Extension]):
 
 
 def must_be_named(kind: str, name: str) -> str:
-    """Return the name if it is valid."""
+    """Return the name if it is valid, otherwise raise `CannotRegister`."""
     if not NAME.fullmatch(name):
         raise CannotRegister(f"{kind}'s name consists of lower-case words joined by hyphens, not {name!r}")
     return name

@@ -25,7 +25,7 @@ class NotJudged:
 
     @property
     def unasked(self) -> bool:
-        """Same as `needs_experiment`, for any other command that would answer it."""
+        """Same as `needs_experiment`, for any command that would answer it."""
         return self.reason in (NEEDS_EXPERIMENT, NEEDS_PROFILE, NEEDS_DATA)
 
     def to_json(self) -> dict[str, str]:
