@@ -1,4 +1,4 @@
-"""The built page of the browser as one file, with style, code and data inlined: it needs no network.
+"""Bundles the built browser page into one file, with style, code and data inlined: it needs no network.
 
 `clew report`, `clew show --graph net.html` and `clew profile --format html` write such files.
 """

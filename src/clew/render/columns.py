@@ -1,4 +1,4 @@
-"""A table on a screen: the columns that fit, one of them as wide as the rest leaves it."""
+"""A table on a screen: picks the columns that fit, and gives one of them the remaining width."""
 
 from __future__ import annotations
 

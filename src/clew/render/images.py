@@ -1,4 +1,4 @@
-"""Pixels as they were recorded: checked, made smaller or larger, and put into a PNG file."""
+"""Recorded images: validates the pixels, resizes them and encodes them as PNG."""
 
 from __future__ import annotations
 

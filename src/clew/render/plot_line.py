@@ -1,4 +1,4 @@
-"""A line to look at: its points, what they mean, and where the ends of the axes lie."""
+"""A line to plot: its points, their meaning, and the ends of the axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line as an inline SVG that takes its colours from the page around it."""
+"""A line plot as inline SVG, in the colours of the page around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A line drawn with characters: eight dots to each where the stream has braille, one star where not."""
+"""A line plot in the terminal: braille dots where the stream supports them, stars where not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One line that says how far it is, drawn over itself on a terminal."""
+"""A one-line progress display, redrawn in place on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats of the user's own for a verdict: `clew why --format NAME`, `clew.open_run(...).render(NAME)`."""
+"""The user's own verdict formats: `clew why --format NAME`, `clew.open_run(...).render(NAME)`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rich draws names for its styles from Python's generator; the program's random numbers are not ours."""
+"""Keeps rich away from Python's random generator: rich draws style names from it, which changes the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rendering says about the run itself, beside the verdict."""
+"""What a rendering says about the run itself, next to the verdict."""
 
 from __future__ import annotations
 

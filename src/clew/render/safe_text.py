@@ -1,4 +1,4 @@
-"""Text of a run is the run's, not ours: it must not command the terminal it is shown on.
+"""Escapes text that comes from a run, so that it can't control the terminal it is shown on.
 
 Names, messages and paths come from files that somebody else may have written. Control and
 escape sequences, bidirectional overrides, invisible characters and line breaks are shown,

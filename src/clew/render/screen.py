@@ -1,4 +1,4 @@
-"""A stream to draw on: its width, its colours, and the characters that it can show."""
+"""A stream to draw on: its width, its colours, and the characters it supports."""
 
 from __future__ import annotations
 

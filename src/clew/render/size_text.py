@@ -1,4 +1,4 @@
-"""Large numbers as people read them."""
+"""Formats large numbers, bytes and counts for people."""
 
 from __future__ import annotations
 

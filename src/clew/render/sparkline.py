@@ -1,4 +1,4 @@
-"""A series as one line of blocks."""
+"""A series as one line of block characters."""
 
 from __future__ import annotations
 

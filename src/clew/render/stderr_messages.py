@@ -1,4 +1,4 @@
-"""What Clew says on stderr while somebody else's program runs: it may get lost, and does no harm.
+"""Clew's messages on stderr while the user's program runs: they may get lost, and do no harm.
 
 A reader that has gone away, a full device and a closed file must not change how the program ends.
 Nothing of ours may stay in Python's own buffer for stderr either: what can't be flushed when the

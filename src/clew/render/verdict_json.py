@@ -1,4 +1,4 @@
-"""The machine-readable form. Its shape is stable: scripts and CI settings rely on it."""
+"""A verdict as JSON. Its shape is stable: scripts and CI settings rely on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of the API's answers, each written once.
+"""The shapes of the API's answers, each defined once.
 
 The answers are typed with them; the OpenAPI document, the reference in docs/api.md and the types of the
 browser (ui/src/answers.ts) are made from them by `scripts/docs`. Within version 1 of the API fields are

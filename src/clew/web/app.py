@@ -1,4 +1,4 @@
-"""The HTTP face of the desk: routes, errors, the page and its files."""
+"""The HTTP application: routes, errors, the page and its files."""
 
 from __future__ import annotations
 

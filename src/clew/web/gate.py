@@ -1,4 +1,4 @@
-"""Who may come in: a token, this server's own names, and no page of anybody else's.
+"""Access control: a token, the server's own host names, and no requests from other pages.
 
 Whoever can reach the port is not thereby allowed to read: other users of the machine can, and so can
 any web page by way of the browser. DNS rebinding is stopped by the `Host` check, requests of other pages

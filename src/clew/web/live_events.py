@@ -1,4 +1,4 @@
-"""What changed, as it changes: server-sent events.
+"""Live updates as server-sent events.
 
 One look a second at the folder serves all who listen, and none is taken while nobody does.
 """

@@ -1,4 +1,4 @@
-"""The API as an OpenAPI document: its paths, and the shapes of its answers. Tests hold it against answers."""
+"""The API as an OpenAPI document: paths and answer shapes. Tests compare it with real answers."""
 
 from __future__ import annotations
 

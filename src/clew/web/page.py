@@ -1,4 +1,4 @@
-"""The page as the server sends it, and what is sent where there is none or where the token is missing."""
+"""The page as the server sends it, and the replies when it is not built or the token is missing."""
 
 from __future__ import annotations
 

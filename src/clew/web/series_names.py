@@ -1,4 +1,4 @@
-"""What series and sites are called: keys for links, labels for people. Units are in `signals`."""
+"""Names of series and sites: keys for links, labels for people. Units are in `signals`."""
 
 from __future__ import annotations
 

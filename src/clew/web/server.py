@@ -1,4 +1,4 @@
-"""Running the server: one socket, and a clean end."""
+"""Runs the server: one socket, and a clean shutdown."""
 
 from __future__ import annotations
 

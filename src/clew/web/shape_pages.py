@@ -1,4 +1,4 @@
-"""The shapes of the answers as JSON Schema, as types of TypeScript, and as tables of docs/api.md."""
+"""The answer shapes as JSON Schema, as TypeScript types, and as the tables of docs/api.md."""
 
 from __future__ import annotations
 

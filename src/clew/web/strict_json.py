@@ -1,4 +1,4 @@
-"""Numbers and text as strict JSON: nothing that is not finite, nothing that is not text."""
+"""Strict JSON: only finite numbers, and only valid text."""
 
 from __future__ import annotations
 

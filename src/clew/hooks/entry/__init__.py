@@ -1,6 +1,6 @@
 """The way in: launching a script, waiting for torch, patching it, guarding every probe.
 
-Enter at `launcher.py` for scripts, `probes.py` for wrapped functions. May import: records.
+Enter at `launcher.py` for scripts, `after_import.py` for torch. May import: records.
 
 - `after_import`: run a callback once a module has been imported by somebody else
 - `guard`: no failure of ours may reach the user's training: every probe runs under a guard

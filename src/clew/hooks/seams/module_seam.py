@@ -122,7 +122,7 @@ class ModuleSeams:
 
 
 def watch_construction(probes: Probes) -> None:
-    models = probes.watcher.models
+    models, loop = probes.watcher.models, probes.watcher.loop
 
     def note_module(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
         models.note_made(module, *line_of_creation(module))
@@ -131,7 +131,13 @@ def watch_construction(probes: Probes) -> None:
         probes.watcher.optimizers.note_created(optimizer)
         models.note_made(optimizer, *line_of_creation(optimizer))
 
+    def note_parameter(
+        _: Any, module: nn.Module, name: str, parameter: Any = None, *__: Any, **more: Any
+    ) -> None:
+        loop.tell(loop.ties.registered, module, name, more.get("param", parameter))
+
     probes.around(nn.Module, "__init__", probes.probe("module-made", note_module))
+    probes.around(nn.Module, "register_parameter", probes.probe("module-made", note_parameter))
     probes.around(Optimizer, "__init__", probes.probe("optimizer-made", note_optimizer))
 
 

@@ -23,6 +23,8 @@ from clew.records.site import Site
 
 CLIP_SIGNALS = names(signals.CLIP_NORM, signals.CLIP_LIMIT)
 
+_SCHEDULER_BASES = ("LRScheduler", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler")
+
 
 def watch_optimizers(probes: Probes) -> None:
     machine = probes.machine
@@ -74,7 +76,10 @@ def watch_zeroing(probes: Probes) -> None:
 
 
 def watch_schedulers(probes: Probes) -> None:
-    machine = probes.machine
+    machine, loop = probes.machine, probes.watcher.loop
+
+    def made(_: Any, scheduler: Any, *__: Any, **___: Any) -> None:
+        loop.tell(loop.schedulers.made, scheduler)
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -92,6 +97,9 @@ def watch_schedulers(probes: Probes) -> None:
     for kind in vars(lr_scheduler).values():
         if isinstance(kind, type) and "step" in vars(kind):
             probes.patches.wrap(kind, "step", wrap)
+    note = probes.probe("scheduler", made)
+    for name in _SCHEDULER_BASES:
+        probes.around(getattr(lr_scheduler, name), "__init__", note)
 
 
 def watch_clipping(probes: Probes) -> None:

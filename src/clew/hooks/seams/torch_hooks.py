@@ -1,20 +1,21 @@
 """Installs and removes all of Clew's hooks and wrappers on torch.
 
-Each seam reports the events of a step to the current recorder (`step_machine`), or calls a collector under a
-guard. It can be removed without a trace. The seams themselves are in `module_seam`, `loss_backward_seam`,
-`optimizer_seam` and `loader_seam`.
+Each seam reports the events of a step to the recorder that is in charge (`step_machine`), or tells a
+collector of something else under a guard, and comes off again without a trace. The seams themselves are in
+files of this package called `…_seam`.
 """
 
 from __future__ import annotations
 
 from clew.hooks.entry.guard import Guard
-from clew.hooks.seams.loader_seam import watch_checkpoints, watch_compilers, watch_data
+from clew.hooks.seams.checkpoint_seam import watch_checkpoints
+from clew.hooks.seams.compiler_seam import watch_compilers
+from clew.hooks.seams.loader_seam import watch_data
 from clew.hooks.seams.loss_backward_seam import watch_backward, watch_losses
 from clew.hooks.seams.module_seam import ModuleSeams
 from clew.hooks.seams.optimizer_seam import watch_optimizers
 from clew.hooks.seams.probes import Probes
 from clew.hooks.seams.sample_indices import Indices, watch_indices
-from clew.hooks.seams.scheduler_seam import watch_loop
 from clew.hooks.steps.watcher import Watcher
 
 
@@ -40,7 +41,6 @@ class Seams:
         watch_data(self._probes)
         watch_indices(self._probes, self.indices)
         watch_checkpoints(self._probes)
-        watch_loop(self._probes)
         watch_compilers(self._probes, self.remove, self.install)
 
     def remove(self) -> None:

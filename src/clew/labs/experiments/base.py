@@ -1,7 +1,7 @@
-"""What an experiment is: a question, and one method that tries it and returns plain numbers.
+"""The base class of all experiments: a question, and one method that tries it and returns plain numbers.
 
-It judges nothing. What it found is written to the run as the fact `experiment.<name>`, and the
-check of the same name reads it there; so a verdict read back later is the same.
+It judges nothing. Its result is written to the run as the fact `experiment.<name>`, and the
+check of the same name reads it there, so a verdict read back later is the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_POINTS = 400  # of a plotted line
 
 @dataclass(frozen=True)
 class Plot:
-    """A line that a person can look at."""
+    """A line to plot."""
 
     title: str
     x: Sequence[float]
@@ -46,7 +46,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Result:
-    """What an experiment found: numbers for the check, and what a person can see."""
+    """The result of an experiment: numbers for the check, and plots and samples for people."""
 
     data: Mapping[str, Any]  # JSON's own types; numbers may be non-finite
     plots: Sequence[Plot] = ()
@@ -57,10 +57,10 @@ class Result:
 class Experiment(ABC):
     """Base of all experiments: fields are settings, each with its unit and a reason."""
 
-    name: ClassVar[str]  # of the check that judges it
-    question: ClassVar[str]  # "can it learn one batch by heart?"
-    rank: ClassVar[int]  # the order of running: cheap and telling ones first (0–100)
+    name: ClassVar[str]  # name of the check that judges it
+    question: ClassVar[str]  # "can it memorise one batch?"
+    rank: ClassVar[int]  # order of running (0–100): cheap and informative ones first
 
     @abstractmethod
     def run(self, subject: Subject, clock: Clock) -> Result:
-        """Try it. Raise CannotJudge where the question makes no sense or can't be asked."""
+        """Run the experiment. Raise CannotJudge where it makes no sense or is not possible."""

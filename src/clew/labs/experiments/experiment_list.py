@@ -1,4 +1,4 @@
-"""The experiments there are, in the order in which they run: cheap and telling ones first."""
+"""The list of all experiments, in the order they run: cheap and informative ones first."""
 
 from __future__ import annotations
 

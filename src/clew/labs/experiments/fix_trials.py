@@ -1,4 +1,4 @@
-"""The fixes of what was found, tried one after the other while there is time."""
+"""Tries the fixes of the findings, one after the other, within a time limit."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime
 from clew.records.facts.run_facts import ProofFact
 from clew.records.finding import Proof
 
-HORIZONS = (30, 90, 270)  # steps: each is tried if the one before it told nothing
-FEWEST_STEPS = 10  # a shorter trial tells nothing
+HORIZONS = (30, 90, 270)  # steps: each length is tried if the previous one was inconclusive
+FEWEST_STEPS = 10  # a shorter trial is inconclusive
 SEEDS = 3
 CLEAR = 0.05  # share of the loss that a fix must gain, beyond the spread over the seeds
 NOTHING = 0.01  # share below which a fix has gained nothing
 TRAINS = 0.5  # share of its start to which the loss must come for "it trains well without the fix"
 
 MOST = 4  # findings whose fixes are tried: the first ones are the root causes
-SHARE = 0.5  # of the time left that one trial may use if another comes after it
+SHARE = 0.5  # share of the remaining time for one trial if another follows
 
 
 def try_fixes(
@@ -59,7 +59,7 @@ def provable(check: str) -> bool:
 
 
 def prove(check: str, found: Iterable[str], subject: Subject, clock: Clock) -> Proof:
-    """Try the fix of one fault in a loop that has all of those found; raises CannotJudge."""
+    """Try the fix of one fault in a loop that has all faults found so far; raises CannotJudge."""
     if check not in REPAIRS:
         raise CannotJudge("its fix can't be tested automatically")
     subject.need_step()
@@ -79,7 +79,7 @@ def prove(check: str, found: Iterable[str], subject: Subject, clock: Clock) -> P
 
 @dataclass
 class _Trial:
-    """One fault, its fix in one or more strengths, and ever longer runs of both."""
+    """One fault, its fix in one or more strengths, and longer and longer runs with and without it."""
 
     subject: Subject
     as_it_is: TrialLoop
@@ -104,7 +104,7 @@ class _Trial:
         return proof
 
     def _seconds_per_step(self) -> float:
-        self._ends(self.as_it_is, self.as_it_is, 1, 0)  # the first one pays for what is set up once
+        self._ends(self.as_it_is, self.as_it_is, 1, 0)  # the first one includes one-time setup
         shortest = math.inf  # of three: another program's burst must not cost a longer trial
         for _ in range(3):
             began = perf_counter()
@@ -136,7 +136,7 @@ class _Trial:
 
 
 def helped(start: float, before: list[float], after: list[float]) -> bool | None:
-    """Whether the fix gained clearly more than the seeds differ; None: it can't be told.
+    """Whether the fix gained clearly more than the spread over seeds; None if that is undecided.
 
     That it does not help can be said only where training goes well without it.
     """

@@ -1,7 +1,7 @@
-"""Asks a subject one question after another, within one time limit, and records what came out.
+"""Runs the experiments on a subject one after the other, within one time limit, and records the results.
 
-Whatever goes wrong in an experiment, the user's own code included, is an answer too: it could not
-be judged, and why, in one line.
+A failure in an experiment, including one of the user's code, is a result too: "not judged", with
+the reason in one line.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from clew.records.codec import json_float
 from clew.records.facts.experiment_facts import PREFIX
 
 TIME_LIMIT = 120.0  # seconds in all
-LARGEST_SHARE = 0.25  # of the limit that one experiment may take
-LEAST = 0.2  # seconds below which none is begun
+LARGEST_SHARE = 0.25  # share of the limit that one experiment may take
+LEAST = 0.2  # seconds below which none is started
 NO_TIME = "no time left"
 MORE_TIME = "give it more: --time-limit {seconds:.0f}"
 
@@ -31,7 +31,7 @@ Progress = Callable[[int, int, str, float], None]  # how many are done, of how m
 
 
 class UnknownExperiment(Exception):  # noqa: N818 - reads as what it is
-    """A name that no experiment has, with one that comes near."""
+    """A name that no experiment has, with the closest one that exists."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
@@ -42,7 +42,7 @@ class UnknownExperiment(Exception):  # noqa: N818 - reads as what it is
 
 @dataclass(frozen=True)
 class ExperimentOutcome:
-    """One experiment's answer, or why it has none."""
+    """One experiment's result, or why it has none."""
 
     name: str
     question: str
@@ -89,7 +89,7 @@ def run_experiments(
     progress: Progress | None = None,
     now: Callable[[], float] = time.monotonic,
 ) -> list[ExperimentOutcome]:
-    """All of them, one after the other; each is recorded as soon as it is there."""
+    """Run all of them, one after the other; each result is recorded as soon as it exists."""
     began = now()
     outcomes: list[ExperimentOutcome] = []
     for number, experiment in enumerate(experiments):
@@ -132,7 +132,7 @@ def _tried(experiment: Experiment, subject: Subject, clock: Clock, time_limit: f
 
 
 def plain(value: Any) -> Any:
-    """The same in JSON's own types: numbers of numpy and torch become Python's."""
+    """The same value in JSON's own types: numpy and torch numbers become Python numbers."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

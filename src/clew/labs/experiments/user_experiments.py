@@ -1,4 +1,4 @@
-"""Experiments of the user's own: registered in the process, or installed with a package."""
+"""The user's own experiments: registered in the process or installed as a package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LAST = 100  # the rank of experiments that are not Clew's: after its own
 
 
 def as_experiment(given: Any, name: str | None = None, question: str = "") -> type[Experiment]:
-    """A kind of experiment out of a class, or of a function of a subject and a clock."""
+    """Turn a class, or a function of a subject and a clock, into an experiment class."""
     if isinstance(given, type) and issubclass(given, Experiment):
         must_be_named("an experiment", given.name)
         return given
@@ -53,7 +53,7 @@ EXPERIMENTS_OF_OTHERS: Extensions[type[Experiment]] = Extensions(
 
 
 def register_experiment(given: Any, name: str | None = None, question: str = "") -> None:
-    """Add it to those that `clew check` and `clew.examine` run."""
+    """Add an experiment to those that `clew check` and `clew.examine` run."""
     kind = as_experiment(given, name, question)
     if kind.name in {known.name for known in EXPERIMENTS}:
         raise CannotRegister(f"{kind.name} is one of Clew's own experiments; choose another name")

@@ -1,4 +1,4 @@
-"""The stations of a sample: datasets inside datasets, their methods, transforms and functions, and collate.
+"""The stages a sample passes: nested datasets, their methods, transforms and functions, and collate.
 
 Found by looking, without reading a sample. Each stage knows how to put something else in its place, so
 that `following` can look on; only ever on a copy, or where all is put back.

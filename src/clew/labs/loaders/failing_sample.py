@@ -1,4 +1,4 @@
-"""A loader's exception traced back to the sample: which index, in which stage, at which of the user's lines.
+"""Traces a loader's exception back to the sample: its index, the stage, and the user's line.
 
 A worker's traceback is a text that came from another process, and names no sample. The indices of the
 batch are known (`attach.indices`), so the samples are read again here, one by one, until one fails.

@@ -1,4 +1,4 @@
-"""A sample taken apart into fields, each as an array or a text, whatever a dataset may return."""
+"""Splits a sample into fields, each an array or a text, for anything a dataset can return."""
 
 from __future__ import annotations
 

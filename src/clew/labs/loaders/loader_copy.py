@@ -1,4 +1,4 @@
-"""Reading a pipeline without the program noticing: on a copy if there can be one, else all is put back."""
+"""Reads a loader without changing the program: from a copy if possible, else all state is restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A data pipeline: from the dataset through transforms and collate to the batches that the model gets.
+"""One data pipeline: from the dataset through transforms and collate to the batches the model gets.
 
 `found_in(watcher)` gives those of a running program, `of(loader)` that of an object handed over. All
 reading goes through a `Pipeline`, under `reading()`: random generators, attributes, output and

@@ -1,4 +1,4 @@
-"""The pipelines of a running program: which loaders it makes and iterates, and what its models get.
+"""Finds the loaders of a running program: those it creates and iterates, and what its models get.
 
 A `Collector` looks on in the first steps (an observer of the watcher, and a wrapper around
 `DataLoader.__init__`); `found_in` then tells what there is.

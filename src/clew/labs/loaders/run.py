@@ -1,4 +1,4 @@
-"""What is asked of loaders, in order: look, measure and survey, within a time limit."""
+"""Runs `clew data`: shows, measures and surveys the loaders, in that order, within a time limit."""
 
 from __future__ import annotations
 

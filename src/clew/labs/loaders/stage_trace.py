@@ -1,4 +1,4 @@
-"""Looking on while samples pass the stages: what went in, what came out, how long it took.
+"""Traces samples through the stages: the input, the output and the time of each.
 
 Every stage is exchanged for one that calls the original and tells a listener; afterwards the
 originals are back. The exchanged ones pass for the originals (`isinstance`, attributes).

@@ -1,4 +1,4 @@
-"""Numbers back to words: a tokenizer or vocabulary that the dataset, collate or the script holds."""
+"""Decodes token ids with a tokenizer or vocabulary found in the dataset, collate or the script."""
 
 from __future__ import annotations
 

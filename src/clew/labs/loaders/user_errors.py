@@ -1,4 +1,4 @@
-"""Errors of the user's own code, in a few words, and where in it they happened."""
+"""Short descriptions of errors in the user's code, with the line where they were raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loaders without workers: the same pipeline in one process, where a debugger and a traceback work.
+"""Runs every loader without workers, in one process, where debuggers and tracebacks work.
 
 Every loader that the program makes is given no workers. The order of the samples is the same, as it
 is drawn in the main process anyway; what a dataset draws at random is not, as each worker had its own

@@ -1,4 +1,4 @@
-"""A tensor that stays on the CPU wherever the model goes: found without a GPU, on the meta device.
+"""Finds tensors that stay on the CPU when the model moves; uses the meta device, so no GPU is needed.
 
 All of the model's state and its inputs are put there; what `torch.arange(n)` then makes, or a module
 holds as a plain attribute, is on the CPU. Every such tensor is followed to where an op joins it with

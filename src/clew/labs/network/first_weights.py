@@ -1,4 +1,4 @@
-"""What the weights are before any training: their size, and layers that let nothing through."""
+"""The initial weights: their scale, and layers that pass no signal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find a model by what the user calls it: `net.py:Net`, `net.py:build(depth=3)`, `package.net:model`."""
+"""Finds a model by the name the user gives: `net.py:Net`, `net.py:build(depth=3)`, `package.net:model`."""
 
 from __future__ import annotations
 

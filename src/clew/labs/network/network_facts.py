@@ -1,4 +1,4 @@
-"""What checks read of a network that was looked at, in the words of a recorded run (docs/signals.md)."""
+"""The facts that checks read about a traced network, in the vocabulary of recorded runs (docs/signals.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One graph from one real forward: every op, in the modules that it ran in, with the tensors between.
+"""Builds the graph of one real forward: every op, in its module, with the tensors between them.
 
 Control flow, reuse and functional calls are right because nothing is read from source or traced
 symbolically: what ran is what is drawn.

@@ -1,4 +1,4 @@
-"""What to feed a network: tensors as they are, files, or nothing but shapes."""
+"""Input tensors for a network: given as tensors, read from files, or created from shapes."""
 
 from __future__ import annotations
 

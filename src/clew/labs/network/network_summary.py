@@ -1,4 +1,4 @@
-"""What is in a network, what flows through it, where parameters, FLOPs and memory sit."""
+"""Summary of a network: its modules, their outputs, and where parameters, FLOPs and memory are."""
 
 from __future__ import annotations
 

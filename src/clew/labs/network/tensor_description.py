@@ -1,4 +1,4 @@
-"""Tensors that print themselves: what a person wants to know of one, instead of its first numbers."""
+"""Readable tensor descriptions: shape, statistics and problems instead of the first few numbers."""
 
 from __future__ import annotations
 

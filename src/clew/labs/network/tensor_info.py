@@ -1,4 +1,4 @@
-"""Tensors described without their values: shape, type, device, bytes."""
+"""Describes tensors without their values: shape, dtype, device, bytes."""
 
 from __future__ import annotations
 

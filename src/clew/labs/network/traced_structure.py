@@ -1,4 +1,4 @@
-"""How layers hang together in a traced forward: the `structure` fact without training.
+"""How layers are connected in a traced forward: the `structure` fact without training.
 
 Nodes are the numbers of ops. A layer's ops are one step, however many it took.
 """

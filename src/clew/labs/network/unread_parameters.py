@@ -1,4 +1,4 @@
-"""Parameters that no op of a forward has read: the `graph` fact without training."""
+"""Parameters that no op in a forward reads: the `graph` fact without training."""
 
 from __future__ import annotations
 

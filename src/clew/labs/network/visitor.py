@@ -1,4 +1,4 @@
-"""`clew.visit`: every op, module call or autograd node of a network, in forward order."""
+"""`clew.visit`: visits every op, module call or autograd node of a network, in forward order."""
 
 from __future__ import annotations
 

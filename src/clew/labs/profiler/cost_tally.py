@@ -1,4 +1,4 @@
-"""Attributed windows added up: by module, by op, by part, and as a tree."""
+"""Adds up attributed windows: by module, by op, by part of the step, and as a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the windows, the clock and the samplers found, put together as one `Profile`."""
+"""Assembles one `Profile` from the windows, the step clock and the samplers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The windows of a run: opened, told of every step, and closed, by what the schedule says.
+"""Opens and closes the windows of a run as scheduled, and reports every step to them.
 
 A window is anything with `start(step)`, `mark(step)` and `stop(whole)`; at most one is open. Everything
 here is called between two steps, on the training thread.

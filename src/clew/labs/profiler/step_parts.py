@@ -1,4 +1,4 @@
-"""A step by its parts, over all steps that were timed: median and p95, and the share of all time."""
+"""A step by its parts, over all timed steps: median, p95, and the share of all time."""
 
 from __future__ import annotations
 

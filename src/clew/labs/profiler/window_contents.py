@@ -1,4 +1,4 @@
-"""Recorded windows, read: attributed, added up, and as the plain data of `costs`."""
+"""Reads recorded windows: attributes their events, adds them up, and returns the plain data of `costs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of windows that a run is looked at through, and what they have seen."""
+"""The kinds of windows that a run is profiled with, and what each has recorded."""
 
 from __future__ import annotations
 

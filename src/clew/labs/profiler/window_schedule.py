@@ -1,4 +1,4 @@
-"""When to look closely: a few short windows of steps, spread over a run of unknown length.
+"""When to profile: a few short windows of steps, spread over a run of unknown length.
 
 After a warm-up comes a round of windows, one of each kind, and again at growing distances. A short
 round is made right at the beginning, for scripts that end before the warm-up does.

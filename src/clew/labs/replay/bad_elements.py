@@ -1,4 +1,4 @@
-"""Which elements and samples are responsible for a non-finite result.
+"""The elements and samples that are responsible for a non-finite result.
 
 Only where an operation works element by element does an element of the result point to one of an
 input. A product of matrices is pointed into by its result: its row and column.

@@ -1,4 +1,4 @@
-"""From the events of a microscope to the one that is to blame, described for a person."""
+"""Picks the one event to blame from those of a microscope, and describes it for a person."""
 
 from __future__ import annotations
 

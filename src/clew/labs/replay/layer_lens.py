@@ -1,4 +1,4 @@
-"""The coarse lens: only what goes in and out of modules is checked, at a fraction of the cost.
+"""The coarse lens: checks only the inputs and outputs of modules, at a fraction of the cost.
 
 A module makes a non-finite value if it was given finite ones and its parts put out finite ones: then
 its own code did it. What it hands to a part counts as made by itself, too.

@@ -1,4 +1,4 @@
-"""The gradients of a loss, without leaving any of them behind."""
+"""Computes the gradients of a loss without storing them in `.grad`."""
 
 from __future__ import annotations
 

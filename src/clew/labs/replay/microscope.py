@@ -1,4 +1,4 @@
-"""Every operation of a step, forward and backward, checked as it runs.
+"""Checks every operation of a step, forward and backward, as it runs.
 
 The microscope follows non-finite values from the operation that made them to where they arrive:
 each storage that holds one knows its *origins*. An operation that makes a non-finite value out of

@@ -1,4 +1,4 @@
-"""Why an operation gives NaN or infinity, in a plain sentence, and what people do about it.
+"""Why an operation gives NaN or infinity, in a plain sentence, with the usual fix.
 
 One row for each way to fail: the operation, the direction, what must be true of its inputs, the
 sentence and the usual fix. The first row that fits is used.

@@ -1,4 +1,4 @@
-"""Every operation or layer checked on purpose, and the report of what was not finite."""
+"""Checks every operation or layer on request, and reports what was not finite."""
 
 from __future__ import annotations
 

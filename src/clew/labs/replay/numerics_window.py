@@ -1,4 +1,4 @@
-"""Tracing numerics from one step to another: what is found is recorded."""
+"""Traces numerics from one step to another and records what is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a sentinel's alarm to a culprit: holds the step, runs it again, records what was found."""
+"""From a sentinel's alarm to a culprit: keeps the step, replays it and records the result."""
 
 from __future__ import annotations
 

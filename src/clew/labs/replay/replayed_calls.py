@@ -1,4 +1,4 @@
-"""The models of a replay are called as they were: with the held arguments and random numbers.
+"""Calls the models of a replay with the arguments and random state of the original calls.
 
 A script may draw its batch in the very statement that calls the model. Run again, that would be
 another batch; what the model was really given is held.

@@ -1,4 +1,4 @@
-"""A step run again with every operation checked, before its parameters change.
+"""Replays a step with every operation checked, before its parameters change.
 
 Best is to run the statements of the user's own that made the loss (see `recipe`): forward, loss and
 backward are then one piece. Where that is not possible, the model alone is run again.

@@ -1,4 +1,4 @@
-"""Did a tensor come into the step as data, or did the program compute it, before what is run again?"""
+"""Did a tensor enter the step as data, or did the program compute it before the replayed part?"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A map-style dataset read as its loader reads it, on a copy: the program's own is not touched.
+"""Reads a copy of a map-style dataset the way its loader does; the program's dataset is not touched.
 
-A dataset may change when it is read (a cache, a generator, a transform in place), so nothing here
+Reading can change a dataset (a cache, a generator, an in-place transform), so nothing here
 reads the user's object.
 """
 
@@ -42,19 +42,19 @@ class DatasetSource:
     batch_size: int
 
     def item(self, index: int, seed: int) -> Any:
-        """One sample as the dataset returns it, with tensors and arrays of its own."""
+        """One sample as the dataset returns it, with its own tensors and arrays."""
         seed_all(seed)
         return owned(self.dataset[index])
 
     def batch(self, indices: Sequence[int], seed: int) -> Any:
-        """What the loader makes of these indices."""
+        """The loader's batch of these indices."""
         seed_all(seed)
         fetcher = _MapDatasetFetcher(self.dataset, True, self.collate, False)
         return fetcher.fetch(list(indices))
 
 
 def source(subject: Subject) -> DatasetSource:
-    """A fresh copy; raises CannotJudge where there is no dataset that can be read by index."""
+    """A fresh copy; raises CannotJudge if there is no dataset that can be read by index."""
     loader, dataset = subject.loader, subject.dataset
     if loader is None or dataset is None:
         raise CannotJudge(subject.reasons.get("loader", "no DataLoader was found"), LOADER_HINT)
@@ -74,13 +74,13 @@ def source(subject: Subject) -> DatasetSource:
 
 
 def copied(what: Any) -> Any:
-    """A deep copy; files mapped into memory are shared."""
+    """A deep copy; memory-mapped files are shared."""
     memo: dict[int, Any] = {}
     if _bytes(what, memo, DEPTH, set()) > MOST_BYTES:
         raise CannotJudge("the dataset is too large to copy, and reading it might change it")
     try:
         return copy.deepcopy(what, memo)
-    except Exception as error:  # a dataset may hold anything
+    except Exception as error:  # a dataset may contain anything
         raise CannotJudge(
             f"the dataset can't be copied ({type(error).__name__}), and reading it might change it"
         ) from error
@@ -104,14 +104,14 @@ def _bytes(value: Any, memo: dict[int, Any], depth: int, seen: set[int]) -> int:
 
 
 def _bytes_of_row(row: Sequence[Any], memo: dict[int, Any], depth: int, seen: set[int]) -> int:
-    """Of a long list, the first hundred stand for all."""
+    """For a long list, estimated from its first hundred items."""
     part = sum(_bytes(v, memo, depth - 1, seen) for v in row[:100])
     return part * max(1, len(row) // 100)
 
 
 @contextlib.contextmanager
 def reading() -> Iterator[None]:
-    """Random generators, output and warnings are afterwards as they were; errors are the dataset's."""
+    """Restore random generators, output and warnings afterwards; the dataset's errors are raised."""
     with snapshot():
         try:
             yield
@@ -122,7 +122,7 @@ def reading() -> Iterator[None]:
 
 
 def written_at(function: Any) -> list[Any] | None:
-    """File and line of a function of the user's own; None for torch's and others'."""
+    """File and line of the user's function; None for functions of torch and other libraries."""
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     if code is None:
         code = getattr(vars(type(function)).get("__call__"), "__code__", None)
@@ -132,7 +132,7 @@ def written_at(function: Any) -> list[Any] | None:
 
 
 def owned(value: Any) -> Any:
-    """The same with copies of all tensors and arrays: a dataset may reuse its memory."""
+    """The same value with copies of all tensors and arrays: a dataset may reuse its memory."""
     return map_tensors(value, _own, kinds=(Tensor, np.ndarray))
 
 
@@ -141,7 +141,7 @@ def _own(leaf: Any) -> Any:
 
 
 def stored_arrays(dataset: Any) -> dict[str, bytes]:
-    """The arrays that a dataset holds, by name, as a sum of their bytes."""
+    """The arrays stored in a dataset, by name, each as a sum of its bytes."""
     return {name: _digest(array) for name, array in _arrays(dataset, "", DEPTH, set())}
 
 

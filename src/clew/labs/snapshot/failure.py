@@ -1,4 +1,4 @@
-"""An exception of the user's code, run a second time, in one line."""
+"""Describes an exception of replayed user code in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST_TEXT = 240  # characters of an error that are shown
 
 
 def failure(error: BaseException) -> str:
-    """One line for an exception: the user's code failed the second time, or the experiment itself did."""
+    """One line for an exception: the user's code failed on replay, or the experiment itself failed."""
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     users = _passed_user_code(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Looking at tensors without leaving a trace: are they finite, and where not?"""
+"""Are a tensor's values finite, and where not? Leaves no trace in the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def can_be_bad(tensor: Tensor) -> bool:
 
 
 def dense(tensor: Tensor) -> Tensor:
-    """The values of a tensor, of whatever layout."""
+    """The values of a tensor of any layout."""
     tensor = tensor.detach()
     if tensor.is_nested:
         return tensor.values()
@@ -24,7 +24,7 @@ def dense(tensor: Tensor) -> Tensor:
         values = readable(tensor)
         return tensor if values is None else values
     eight_bits = tensor.element_size() == 1 and tensor.is_floating_point()
-    return tensor.float() if eight_bits else tensor  # few operations know those
+    return tensor.float() if eight_bits else tensor  # few operations support those
 
 
 def is_bad(tensor: Tensor) -> bool:
@@ -61,7 +61,7 @@ def bad_rows(tensor: Tensor, most: int = MOST_ELEMENTS) -> tuple[int, ...]:
 
 
 def stats_of(name: str, tensor: Tensor) -> InputStats:
-    """What goes into the report about an input."""
+    """The statistics of one input for the report."""
     values = dense(tensor)
     low = high = float("nan")
     bad = 0
@@ -76,7 +76,7 @@ def stats_of(name: str, tensor: Tensor) -> InputStats:
 
 
 def element(tensor: Tensor, index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The index into an input that was broadcast to `shape`, for an index into the result."""
+    """The index into an input that was broadcast to `shape`, given an index into the result."""
     if tensor.dim() > len(shape):
         return None
     own = index[len(shape) - tensor.dim() :]

@@ -1,7 +1,7 @@
-"""What is kept of a step so that it can be run again, and what running it again may find.
+"""What is kept of a step so that it can be run again, and what a replay can find.
 
-`HeldStep` holds references, not copies: it is valid only while the parameters are intact, that is
-until the optimizer steps. `clew.labs.replay.step_replay.replay(held)` gives a `Culprit`, or None.
+`HeldStep` keeps references, not copies: it is valid only while the parameters are intact, that is
+until the optimizer steps. `clew.labs.replay.step_replay.replay(held)` returns a `Culprit`, or None.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from clew.measure.rng import Rng
 
 @dataclass(frozen=True)
 class Autocast:
-    """Mixed precision, as it was when the forward began."""
+    """The autocast settings when the forward began."""
 
     device: str = "cpu"
     enabled: bool = False
@@ -37,7 +37,7 @@ class RootCall:
 
 @dataclass
 class HeldStep:
-    """A step that went wrong, as far as it is still there."""
+    """A failed step, as far as it still exists."""
 
     step: int
     where: str  # "loss" (seen at backward) or "gradient" (seen before the optimizer's step)
@@ -47,15 +47,15 @@ class HeldStep:
     autocast: Autocast = field(default_factory=Autocast)
     loss: Tensor | None = None  # that backward() was called on; its graph is freed if where is "gradient"
     loss_value: float | None = None
-    frame: FrameType | None = None  # the user's, that calls backward() or has called it
+    frame: FrameType | None = None  # the user's function that calls backward() or has called it
     backward_at: tuple[str | None, int | None] = (None, None)
     micro_batch: tuple[int, int] | None = None  # which backward of the step, and how many so far
-    parameters: list[tuple[Tensor, str]] = field(default_factory=list)  # all that are optimised, named
+    parameters: list[tuple[Tensor, str]] = field(default_factory=list)  # all optimised parameters, by name
     bad_parameters: tuple[str, ...] = ()  # whose gradients are not finite
     optimised: frozenset[int] = frozenset()  # the identities of all parameters of all optimizers
     # Of the sampled steps: the last at which a parameter was finite (True), or the first at which it was not.
     measured: dict[str, tuple[int, bool]] = field(default_factory=dict)
-    delivered: Any = None  # the batch that a loader gave last
+    delivered: Any = None  # the last batch from a loader
     changed: tuple[Tensor, ...] = ()  # arguments of the models that were written to after the call
 
 
@@ -74,11 +74,11 @@ class InputStats:
 
 @dataclass(frozen=True)
 class Culprit:
-    """The first operation that made a non-finite value out of finite ones."""
+    """The first operation that produced a non-finite value from finite ones."""
 
     phase: str  # "forward", "backward", "batch", "parameter"
     op: str  # "log", "sqrt"
-    result: str  # "nan" or "inf": what it made
+    result: str  # "nan" or "inf": what it produced
     why: str  # a plain sentence
     fix: str
     module: str | None = None
@@ -91,14 +91,14 @@ class Culprit:
     element_values: tuple[float, ...] = ()
     elements_of: str = ""  # "input 1 of log"
     bad_count: int = 0  # how many elements of the result are not finite
-    element_count: int = 0  # how many elements are responsible, with those that are not listed
+    element_count: int = 0  # how many elements are responsible, including those not listed
     samples: tuple[int, ...] = ()  # rows of the batch, where the first dimension is the batch
     sample_count: int = 0  # of all of them
-    batch: int = 0  # samples that the batch has
+    batch: int = 0  # samples in the batch
     call: tuple[int, int] | None = None  # this call of that line among all of the step: (17, 24)
     micro_batch: tuple[int, int] | None = None
-    reproduced: bool = True  # the loss came out as it had been
-    by_update: bool = False  # a parameter that an optimizer's update has broken
+    reproduced: bool = True  # the replayed loss equals the original
+    by_update: bool = False  # a parameter that an optimizer's update made non-finite
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""In-place writes: which arguments an op writes to, and a journal that undoes what was written."""
+"""In-place writes: which arguments an op writes to, and a journal that undoes the writes."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def written(func: Any, args: Any, kwargs: dict[str, Any]) -> list[Tensor]:
 
 
 def overwrites(func: Any) -> bool:
-    """Whether what is written to is not read: it may be memory that was never set."""
+    """Whether the written argument is not read: it may be uninitialised memory."""
     return func._schema.name[6:] in _OVERWRITING or "out" in func._overloadname
 
 
 def storage_key(tensor: Tensor) -> int | None:
-    """What two views of the same memory have in common; None for layouts without such."""
+    """A key that all views of the same memory share; None for layouts without a storage."""
     try:
         return int(tensor.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError):
@@ -54,9 +54,9 @@ def storage_key(tensor: Tensor) -> int | None:
 
 
 class WriteJournal:
-    """What tensors held before they were written to.
+    """The contents of tensors before they were written to.
 
-    As only ops can write, an op recorder that reports each write spares copying a whole model for the
+    Only ops can write, so an op recorder that reports each write avoids copying a whole model for the
     sake of its BatchNorm statistics. `known` are the tensors for which `before_write` does something.
     """
 
@@ -69,26 +69,26 @@ class WriteJournal:
                 self._by_storage.setdefault(key, []).append(tensor)
 
     def before_write(self, target: Tensor) -> None:
-        """An op is about to change this tensor: what is known and lies in the same memory is copied."""
+        """An op is about to change this tensor: copy the known tensors in the same memory."""
         for tensor in self._by_storage.get(storage_key(target) or 0, ()):
             self.copy(tensor)
 
     def note(self, target: Tensor) -> None:
-        """The same for any tensor: the memory as a whole, of which it may be a part, is copied."""
+        """The same for any tensor: copies its whole storage."""
         base = target if target._base is None else target._base
         if not base.is_inference():
             self.copy(base)
 
     def copy(self, tensor: Tensor) -> None:
-        """Remember what it holds now, if this is the first time."""
+        """Save its current contents, if this is the first time."""
         if id(tensor) in self._before or tensor.device.type == "meta":
             return
-        with _disable_current_modes():  # a copy without values is none
+        with _disable_current_modes():  # nothing to copy without values
             version = None if tensor.is_inference() else tensor._version
             self._before[id(tensor)] = (tensor, tensor.detach().clone(), version)
 
     def undo(self) -> None:
-        """Everything as it was, the version counters too: a graph of the user's may depend on them."""
+        """Restore everything, including version counters: one of the user's graphs may depend on them."""
         for tensor, values, version in self._before.values():
             if not same_values(tensor, values):
                 _write(tensor, values)
@@ -98,7 +98,7 @@ class WriteJournal:
 
 
 def same_values(tensor: Tensor, values: Tensor) -> bool:
-    """Bit by bit, where that can be asked: unchanged memory is not written to, as it may be read-only."""
+    """Bitwise comparison where possible: unchanged memory is not written to, as it may be read-only."""
     if tensor.shape != values.shape or tensor.dtype != values.dtype:
         return False
     if type(tensor) not in (Tensor, nn.Parameter) or tensor.layout is not torch.strided:

@@ -1,7 +1,7 @@
-"""The attributes of an object, as they are now: to be put back, or compared.
+"""The attributes of an object at one moment: to restore them or to compare them.
 
-Of a module (a cache, a counter, the `training` flag) the containers and arrays inside are copied too, at
-any depth, and the attributes of objects that it holds. Of other objects, which may be a dataset of a
+For a module (a cache, a counter, the `training` flag) the containers and arrays inside are copied too, at
+any depth, and the attributes of the objects in it. For other objects, which may be a dataset of a
 million entries, only their own lists and dictionaries.
 """
 
@@ -16,14 +16,14 @@ from torch import Tensor, nn
 
 from clew.measure.rng import GENERATORS
 
-CONTAINERS = (list, dict, set, OrderedDict, deque)  # whose contents are put back
+CONTAINERS = (list, dict, set, OrderedDict, deque)  # whose contents are restored
 _SIMPLE = frozenset({bool, int, float, str, type(None)})
 _NOTHING: list[tuple[Any, Any]] = []
-_DEEPEST = 8  # levels of containers that are looked into
+_DEEPEST = 8  # levels of containers that are copied
 _OTHERS = ("torch", "numpy", "builtins", "enum", "logging", "threading", "_thread")
 LARGEST = 2**26  # bytes of an array
 
-Attributes = dict[str, tuple[Any, list[tuple[Any, Any]]]]  # value; what is in it can change: it, and a copy
+Attributes = dict[str, tuple[Any, list[tuple[Any, Any]]]]  # value; if mutable inside: the value, and a copy
 
 
 class ObjectState:
@@ -35,7 +35,7 @@ class ObjectState:
         self.is_module = isinstance(owner, nn.Module)
 
     def restore(self) -> None:
-        """Put back the attributes, and what is in their containers."""
+        """Restore the attributes and the contents of their containers."""
         now = vars(self._owner)
         for name in [n for n in now if n not in self._attributes]:
             del now[name]
@@ -53,11 +53,11 @@ class ObjectState:
         )
 
     def generators(self) -> list[Any]:
-        """Random generators of the object's own."""
+        """The object's own random generators."""
         return [value for value, _ in self._attributes.values() if isinstance(value, GENERATORS)]
 
     def plain_tensors(self) -> Iterator[Tensor]:
-        """Those of a module that are neither parameters nor buffers: caches and constants."""
+        """Tensors of a module that are neither parameters nor buffers: caches and constants."""
         for name, (value, contents) in self._attributes.items():
             if name not in ("_parameters", "_buffers"):
                 held = [value, *(copy for _, copy in contents if not is_array(copy))]
@@ -74,13 +74,13 @@ def state_of(model: nn.Module) -> list[Tensor]:
 
 
 def own_tensors(modules: list[nn.Module]) -> list[Tensor]:
-    """The same of several modules, without those inside them."""
+    """The same for several modules, without their submodules."""
     found = (t for m in modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None)
     return list({id(tensor): tensor for tensor in found}.values())
 
 
 def attributes_of(owner: Any) -> Attributes:
-    """Each as it is, and what the containers and arrays in it hold."""
+    """Each attribute, and the contents of its containers and arrays."""
     contents = _contents if isinstance(owner, nn.Module) else _own_contents
     return {
         name: (value, _NOTHING if type(value) in _SIMPLE else list(contents(value)))
@@ -100,7 +100,7 @@ def _contents(value: Any, depth: int = 0) -> Iterator[tuple[Any, Any]]:
         yield value, value.copy()
     elif _is_object(value):
         yield value.__dict__, value.__dict__.copy()
-        value, depth = value.__dict__, max(depth, _DEEPEST - 1)  # not into all that it knows
+        value, depth = value.__dict__, max(depth, _DEEPEST - 1)  # not everything it references
     if isinstance(value, (*CONTAINERS, tuple)):
         for part in value.values() if isinstance(value, dict) else value:
             if isinstance(part, (*CONTAINERS, tuple)) or is_array(part) or _is_object(part):
@@ -108,7 +108,7 @@ def _contents(value: Any, depth: int = 0) -> Iterator[tuple[Any, Any]]:
 
 
 def _is_object(value: Any) -> bool:
-    """Of a class of the program's or of a library's: a cache, a counter."""
+    """An instance of a class of the program or of a library: a cache, a counter."""
     kind = type(value)
     if isinstance(value, (nn.Module, type)) or not isinstance(getattr(value, "__dict__", None), dict):
         return False
@@ -116,7 +116,7 @@ def _is_object(value: Any) -> bool:
 
 
 def is_array(value: Any) -> bool:
-    """One of numpy's, of numbers; not one so large that it must be data."""
+    """A numeric numpy array that is not so large that it must be data."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not isinstance(value, numpy.ndarray):
         return False
@@ -124,7 +124,7 @@ def is_array(value: Any) -> bool:
 
 
 def _refill(container: Any, content: Any) -> None:
-    """The same object with its old content."""
+    """The same object with its old contents."""
     if _same(container, content):
         return
     if is_array(container):
@@ -135,7 +135,7 @@ def _refill(container: Any, content: Any) -> None:
 
 
 def _same(container: Any, content: Any) -> bool:
-    """By identity, as tensors have no plain equality; arrays bit by bit."""
+    """Compared by identity, since tensors have no plain equality; arrays bitwise."""
     if is_array(container):
         return bool(container.tobytes() == content.tobytes())
     if not container and not content:

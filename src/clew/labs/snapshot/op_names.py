@@ -1,4 +1,4 @@
-"""What operations are called: torch's inner names turned into the ones that users write."""
+"""Names of operations: torch's internal names mapped to the ones that users write."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PLAIN = {
 
 
 def plain_name(name: str) -> str:
-    """`_log_softmax` as people know it."""
+    """`_log_softmax` under the name people know."""
     name = _PLAIN.get(name, name)
     return _PLAIN.get(name.rstrip("_"), name.rstrip("_") if not name.endswith("__") else name)
 

@@ -1,7 +1,7 @@
-"""The one recorder of ops: what runs, in which modules, what it reads, writes and gives.
+"""The one recorder of ops: what runs, in which modules, what it reads, writes and returns.
 
 A dispatch mode sees every op, global hooks see every module call, so control flow, reuse and functional
-calls come out in the program's own order. What to make of it is up to a subclass: `Tracer` describes a
+calls appear in the program's own order. Subclasses decide what to do with them: `Tracer` describes a
 forward, `Microscope` follows non-finite values, `Tape` keeps results to compare.
 """
 
@@ -48,19 +48,19 @@ class OpCall:
 
     @cached_property
     def outputs(self) -> list[Tensor]:
-        """The tensors that it gave."""
+        """The tensors it returned."""
         return tensors_in(self.result)
 
 
 class OpRecorder(TorchDispatchMode):
-    """Records what runs inside it. Subclasses say what is done before and after each op and module call.
+    """Records what runs inside it. Subclasses define what happens around each op and module call.
 
-    `before_write` is told of each tensor that an op is about to write to, as `WriteJournal` wants it.
+    `before_write` is called with each tensor that an op is about to write to, as `WriteJournal` needs it.
     """
 
     def __init__(self, before_write: Callable[[Tensor], None] | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.modules: list[nn.Module] = []  # that are running, the innermost last
+        self.modules: list[nn.Module] = []  # the running modules, innermost last
         self._before_write = before_write
         self._hooks = contextlib.ExitStack()
         self._depth = 0
@@ -68,24 +68,24 @@ class OpRecorder(TorchDispatchMode):
     # -- for subclasses --
 
     def wants(self, func: Any) -> bool:
-        """Whether this op counts."""
+        """Whether to record this op."""
         return True
 
     def before_op(self, op: OpCall) -> None:
-        """It is about to run, and to write."""
+        """Called before the op runs and writes."""
 
     def run(self, op: OpCall) -> Any:
-        """Run it; what this raises has failed the op."""
+        """Run the op; an exception raised here fails it."""
         return op.func(*op.args, **op.kwargs)
 
     def after_op(self, op: OpCall) -> None:
-        """It has run."""
+        """Called after the op has run."""
 
     def op_failed(self, op: OpCall) -> None:
-        """It has raised."""
+        """Called when the op has raised."""
 
     def entered(self, module: nn.Module, args: Any) -> None:
-        """A module is being called; it is in `modules` already."""
+        """A module is being called; it is already in `modules`."""
 
     def left(self, module: nn.Module, args: Any, output: Any) -> None:
         """A module has returned or raised; it is no longer in `modules`."""
@@ -146,7 +146,7 @@ def module_hooks(
 ) -> Iterator[None]:
     """Called around every call of a module, `after` also when it raises.
 
-    `with_kwargs`: it is given the keyword arguments too; an older torch does not tell them.
+    `with_kwargs`: the hooks also get the keyword arguments; older versions of torch don't pass them.
     """
     told = with_kwargs and hasattr(global_hooks, "_global_forward_hooks_with_kwargs")
 
@@ -166,15 +166,15 @@ def module_hooks(
         for handle in handles:
             handle.remove()
             for forgotten in ("_global_forward_hooks_always_called", "_global_forward_hooks_with_kwargs"):
-                getattr(global_hooks, forgotten, {}).pop(handle.id, None)  # by torch, when it removes one
+                getattr(global_hooks, forgotten, {}).pop(handle.id, None)  # as torch removes hooks
 
 
 class ModulePaths:
-    """The names of modules: of the root that they belong to, and their path in it."""
+    """The names of modules: the root they belong to, and their path in it."""
 
     def __init__(self, roots: Mapping[str, nn.Module]) -> None:
         self._known: dict[int, tuple[str, str]] = {}
-        self._keep: list[nn.Module] = []  # an identity is one only while its owner lives
+        self._keep: list[nn.Module] = []  # an id is unique only while its owner lives
         for name, root in roots.items():
             self.add(name, root)
 
@@ -189,7 +189,7 @@ class ModulePaths:
         return self._known.get(id(module), (None, None))
 
     def innermost(self, running: list[nn.Module]) -> tuple[str, str] | tuple[None, None]:
-        """Of the running modules the innermost that has a name."""
+        """The innermost running module that has a name."""
         for module in reversed(running):
             known = self._known.get(id(module))
             if known is not None:

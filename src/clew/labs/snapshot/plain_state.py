@@ -1,6 +1,6 @@
-"""State that no `state_dict` knows: plain tensors and arrays in attributes, and generators of one's own.
+"""State that no `state_dict` contains: tensors and arrays in plain attributes, and the user's generators.
 
-They are changed in place by running a step, so that holding on to the attribute is not enough.
+Running a step changes them in place, so keeping a reference to the attribute is not enough.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.measure.rng import GENERATORS, generator_state, set_generator_state
 
-LARGEST = 2**24  # elements of a tensor that is copied; more is data rather than state
+LARGEST = 2**24  # most elements of a tensor that is copied; more is data, not state
 
 
 @dataclass(frozen=True)
 class Saved:
-    """One piece of state: what it is called, how to read it, and its value."""
+    """One piece of state: its name, how to read it, and its value."""
 
     name: str
     generator: bool
@@ -36,7 +36,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class PlainState:
-    """All of it, of some objects, at one moment."""
+    """The plain state of some objects at one moment."""
 
     saved: tuple[Saved, ...]
 
@@ -50,7 +50,7 @@ class PlainState:
         return cls(tuple(found.values()))
 
     def put(self) -> None:
-        """Write back what has changed; a tensor's counter of changes also where its values are the same."""
+        """Restore what has changed; also restores a tensor's version counter if only that has changed."""
         for piece in self.saved:
             if piece.changed or isinstance(piece.value, Tensor):
                 piece.put(piece.value)
@@ -60,7 +60,7 @@ class PlainState:
 
 
 def _reachable(owner: Any) -> Iterator[tuple[str, Any]]:
-    """Attributes, what their lists and dictionaries hold, and the generators of the module that wrote it."""
+    """Attributes, the contents of their lists and dictionaries, and the generators of the defining module."""
     for name, value in list(vars(owner).items()):
         if isinstance(owner, nn.Module) and name in ("_parameters", "_buffers", "_modules"):
             continue
@@ -96,7 +96,7 @@ def _is_state(tensor: Tensor) -> bool:
 
 
 def _writer(tensor: Tensor) -> Callable[[Tensor], None]:
-    """Values and the counter of changes, on which a graph of the user's may depend."""
+    """Values and the version counter, on which one of the user's graphs may depend."""
     version = tensor._version
 
     def write(values: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Running code of the user's so that nobody hears of it: no output, no warnings, no hooks of theirs."""
+"""Runs user code silently: no output, no warnings, and none of the user's hooks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def quietly() -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_warnings() -> Iterator[None]:
-    """Not `catch_warnings`: it makes Python forget which warnings it has shown."""
+    """Does not use `catch_warnings`: it makes Python forget which warnings it has shown."""
     shown = warnings.showwarning
     warnings.showwarning = lambda *_, **__: None
     try:
@@ -50,7 +50,7 @@ def no_warnings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_anomaly_mode() -> Iterator[None]:
-    """Anomaly detection of the user's would print a trace of ours."""
+    """The user's anomaly detection would print a trace of Clew's code."""
     before, check = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     torch.set_anomaly_enabled(False)
     try:
@@ -60,7 +60,7 @@ def no_anomaly_mode() -> Iterator[None]:
 
 
 def eagerly() -> contextlib.AbstractContextManager[Any]:
-    """Compiled models run as they were written."""
+    """Run compiled models eagerly."""
     stance = getattr(torch.compiler, "set_stance", None)
     return contextlib.nullcontext() if stance is None else stance("force_eager")
 
@@ -89,6 +89,6 @@ def without_users_hooks(modules: Iterable[nn.Module], tensors: Sequence[Tensor])
 
 
 def is_users(hook: Any) -> bool:
-    """Whether a hook is of the program's own code."""
+    """Whether a hook belongs to the program's own code."""
     code = getattr(hook, "__code__", None) or getattr(getattr(hook, "__func__", None), "__code__", None)
     return code is not None and kind_of(code.co_filename) == USER

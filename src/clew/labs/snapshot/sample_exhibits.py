@@ -1,4 +1,4 @@
-"""Samples of a batch as a person can look at them: pictures, text, waves or rows of numbers."""
+"""Samples of a batch in a form people can look at: images, text, waveforms or rows of numbers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from clew.records.codec import json_float
 from clew.records.finding import Exhibit
 
 LARGEST = 48  # pixels across or down
-SMALLEST = 4  # below it a picture shows nothing
-PLANE = 8  # rows and columns from which a plain matrix is drawn as a picture
-WAVE = 128  # values in a row from which a line tells more than the numbers
+SMALLEST = 4  # below this an image shows nothing
+PLANE = 8  # rows and columns from which a plain matrix is drawn as an image
+WAVE = 128  # values in a row from which a line shows more than the numbers
 MOST_POINTS = 400  # of a wave
 MOST_NUMBERS = 64
 MOST_ROWS = 8
@@ -37,7 +37,7 @@ def exhibits(
 
 
 def exhibit(batch: StepBatch, row: int, subject: Subject | None = None, note: str = "") -> Exhibit | None:
-    """One sample with its label; None where the batch has no input by sample."""
+    """One sample with its label; None where the batch has no input per sample."""
     given = _row(batch, row, INPUT, BOTH)
     if given is None:
         return None
@@ -49,7 +49,7 @@ def exhibit(batch: StepBatch, row: int, subject: Subject | None = None, note: st
 
 
 def _row(batch: StepBatch, row: int, *roles: str) -> Tensor | None:
-    """The sample's part of the first tensor of these roles that is by sample."""
+    """The sample's part of the first tensor with one of these roles that has a batch dimension."""
     facts = zip(batch.tensors(), batch.roles, batch.dims, strict=True)
     for tensor, role, dim in facts:
         if role in roles and dim is not None:
@@ -58,7 +58,7 @@ def _row(batch: StepBatch, row: int, *roles: str) -> Tensor | None:
 
 
 def label(target: Tensor | None, subject: Subject | None = None) -> str:
-    """`labelled 3 (cat)`, `target 0.53`; nothing for a target that is no single answer."""
+    """`labelled 3 (cat)`, `target 0.53`; empty for a target that is not a single answer."""
     if target is None:
         return ""
     if target.dim() == 1 and target.numel() > 1 and _is_one_hot(target):
@@ -109,7 +109,7 @@ def _plain(values: Tensor) -> list[Any]:
 
 
 def planes_of(sample: Tensor) -> Tensor | None:
-    """Channels, rows, columns; None if it is none."""
+    """Channels, rows, columns; None if it is not an image."""
     if sample.is_complex() or not (sample.is_floating_point() or sample.dtype == torch.uint8):
         return None
     if sample.dim() == 1 and len(sample) in FLAT_PICTURES:
@@ -142,7 +142,7 @@ def pixels(planes: Tensor, most: int = LARGEST) -> list[Any]:
 
 
 def _levels(values: Tensor, whole: bool) -> Tensor:
-    """To 0–255, by the range in which pictures usually are; normalised ones are spread over all of it."""
+    """To 0–255, based on the usual ranges of images; normalised ones are stretched to the full range."""
     low, high = float(values.min()), float(values.max())
     if whole or (low >= 0 and 2 < high <= 255):
         return values
@@ -164,7 +164,7 @@ def _decoded(tokens: Tensor, subject: Subject | None) -> str | None:
 
 
 def _decoder(subject: Subject | None) -> Callable[[list[int]], Any] | None:
-    """`decode` of a tokenizer that the data set or the loader's collate function holds."""
+    """`decode` of a tokenizer that the dataset or the loader's collate function references."""
     for owner in _owners(subject):
         for candidate in (
             owner,
@@ -178,7 +178,7 @@ def _decoder(subject: Subject | None) -> Callable[[list[int]], Any] | None:
 
 
 def _datasets(subject: Subject | None) -> list[Any]:
-    """The data set, and those within it."""
+    """The dataset, and those nested in it."""
     found: list[Any] = []
     inner = None if subject is None else subject.dataset
     while inner is not None and len(found) < 4:

@@ -1,4 +1,4 @@
-"""The fields of a sample, and what became of each in a batch."""
+"""The fields of a sample, and the field of a batch that each one ends up in."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# What a batch holds in place of what the dataset returned, field by field.
-SAME = "same"  # but for the type of numbers and the shape
-MADE = "made of it"  # other values: padded, scaled, encoded, drawn; no fault in itself
+# How a field of a batch relates to the field that the dataset returned.
+SAME = "same"  # except for dtype and shape
+MADE = "made of it"  # other values: padded, scaled, encoded, random; not a fault in itself
 LOST = "cut off"  # values lost in a cast
 MOVED = "moved"  # the rows of the samples are in another order
-REPEATED = "repeated"  # the rows of different samples are all alike
+REPEATED = "repeated"  # the rows of different samples are all equal
 MIXED = "mixed"  # the values of the samples, but in the rows of others
 SWAPPED = "swapped"  # the values of another field
 MISSING = "missing"  # fewer rows than samples
-ROUNDING = 1e-2  # of the largest value: what half precision makes
+ROUNDING = 1e-2  # of the largest value: the rounding of half precision
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field: of all samples of a batch as the dataset returned them, and as they were delivered."""
+    """One field of all samples of a batch: as the dataset returned them, and as they were delivered."""
 
     name: str
     relation: str
@@ -66,7 +66,7 @@ def _tensor(value: Any) -> Tensor | None:
 
 
 def relation(name: str, wanted: Tensor, delivered: Any, others: Mapping[str, Tensor]) -> Field:
-    """What became of the column of one field; `others` are the columns of all."""
+    """How the column of one field changed; `others` are the columns of all fields."""
     found = _tensor(delivered)
     if found is None or found.dim() == 0:
         return Field(name, MADE)
@@ -104,7 +104,7 @@ def _values(name: str, rows: Tensor, given: Tensor, delivered: Any) -> Field:
 
 
 def _near(a: Tensor, b: Tensor) -> bool:
-    """Equal but for the rounding of a cast to fewer digits."""
+    """Equal except for the rounding of a cast to lower precision."""
     if not bool((torch.isfinite(a) == torch.isfinite(b)).all()):
         return False
     ok = torch.isfinite(a)
@@ -113,7 +113,7 @@ def _near(a: Tensor, b: Tensor) -> bool:
 
 
 def _moved(rows: Tensor, given: Tensor) -> bool:
-    """All samples are there, in another order; of labels, each as often as before."""
+    """All samples are present, in another order; for labels, each as often as before."""
     if rows.shape[1] == 1:
         return _near(rows.flatten().sort().values, given.flatten().sort().values)
     near = torch.cdist(given.nan_to_num(), rows.nan_to_num()).argmin(1)
@@ -122,11 +122,11 @@ def _moved(rows: Tensor, given: Tensor) -> bool:
 
 
 def _cut_off(rows: Tensor, given: Tensor) -> bool:
-    """Whole numbers where there were fractions, or what remains of large numbers in a small type."""
+    """Whole numbers where there were fractions, or the remainder of large numbers in a small dtype."""
     whole = bool((given == given.round()).all())
     fractions = bool((rows != rows.round()).any())
     truncated = bool((rows.trunc() == given).all()) or bool((rows.round() == given).all())
     if not whole or (fractions and truncated):
         return whole
-    # What a small type leaves of a large or negative number; torch cuts off the fraction first.
+    # The remainder of a large or negative number in a small dtype; torch drops the fraction first.
     return any(bool((rows.trunc().remainder(m) == given.remainder(m)).all()) for m in (2**8, 2**16, 2**32))

@@ -1,4 +1,4 @@
-"""What the samples are labelled with, as far as one label (or row of numbers) goes with each sample."""
+"""The labels of samples, where each sample has exactly one label or row of numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SampleLabels:
 
     @property
     def columns(self) -> Tensor:
-        """As numbers to be predicted: a column for each class."""
+        """As numbers to predict: one column per class."""
         if self.kind != CLASSES:
             return self.values.double()
         return torch.nn.functional.one_hot(self.values, self.classes).double()
@@ -94,7 +94,7 @@ def _target(batch: StepBatch) -> Tensor:
 
 
 def _losses(subject: Subject) -> set[str]:
-    """The kinds of torch's loss functions that the step calls; noted once."""
+    """The kinds of torch loss functions that the step calls; cached."""
     if "losses" not in subject.cache:
         subject.need_step()
         with subject.snapshot() as snapshot:
@@ -105,7 +105,7 @@ def _losses(subject: Subject) -> set[str]:
 
 
 def inputs_of(batch: StepBatch) -> list[Tensor]:
-    """What goes into the models, sample by sample."""
+    """The models' inputs, sample by sample."""
     found = [
         t
         for t, role, dim in zip(batch.tensors(), batch.roles, batch.dims, strict=True)

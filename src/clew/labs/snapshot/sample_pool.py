@@ -1,4 +1,4 @@
-"""More samples than training has seen so far: drawn from the dataset, in the form of the step's batches."""
+"""Draws more samples from the dataset than training has seen, in the form of the step's batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from clew.labs.snapshot.time_limit import CannotJudge, Clock
 MOST = 2000  # samples drawn
 SECONDS = 8.0  # spent on drawing them
 FOUND = 0.9  # share of the captured samples that must be among those drawn
-ALIKE = 0.25  # difference of two means, in standard deviations, at which data still counts as the same
+ALIKE = 0.25  # difference of two means, in standard deviations, up to which data counts as the same
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _drawn(subject: Subject, clock: Clock) -> Pool:
 
 
 def drawn_alone(subject: Subject, clock: Clock, most: int) -> StepBatch:
-    """Samples of the dataset, each collated on its own: nothing of another one can get into it."""
+    """Samples of the dataset, each collated alone: nothing of another sample can get into it."""
     origin, template = source(subject), captured(subject).batch
     order = torch.randperm(origin.length, generator=torch.Generator().manual_seed(0)).tolist()[:most]
     until = time.monotonic() + min(SECONDS, max(clock.left, 0.0) / 3)
@@ -111,11 +111,11 @@ def _cat(parts: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Form:
-    """How the values of a step are made of the tensors that the loader delivers."""
+    """How the values of a step are built from the tensors that the loader delivers."""
 
     template: StepBatch
     shape: Any  # of the loader's batches, where the step starts from these themselves
-    sources: tuple[int | None, ...]  # else for each tensor of the step: which of the loader's it is made of
+    sources: tuple[int | None, ...]  # else for each tensor of the step: the loader's tensor it is built from
 
     def filled(self, leaves: Sequence[Any], taken: Sequence[int]) -> StepBatch:
         """The drawn samples as values that the user's step can start from."""
@@ -132,7 +132,7 @@ class Form:
 
 
 def form_of(template: StepBatch, leaves: Sequence[Any], shape: Any, *, whole: bool) -> Form:
-    """Found by form and by values; raises CannotJudge if it is not clear."""
+    """Matched by structure and by values; raises CannotJudge if the match is ambiguous."""
     if _same_form(template, leaves, shape):
         return Form(template, shape, ())
     raw = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
@@ -155,7 +155,7 @@ def _fits(own: Any, drawn: Any) -> bool:
 
 
 def _match(own: Tensor, dim: int | None, raw: Sequence[Tensor], *, whole: bool) -> int | None:
-    """The loader's tensor that a value of the step was made of; None if the value is not by sample."""
+    """The loader's tensor that a value of the step was built from; None if the value is not per sample."""
     if dim is None:
         return None
     fitting = {n: made for n, t in enumerate(raw) if (made := _as(own, t)) is not None}
@@ -181,7 +181,7 @@ def _as(own: Tensor, drawn: Tensor) -> Tensor | None:
 
 
 def rows_as_bytes(tensor: Tensor) -> list[bytes]:
-    """Every sample as bytes, to be found again."""
+    """Every sample as bytes, to recognise it again."""
     array = tensor.detach().cpu().reshape(len(tensor), -1)
     array = array.float() if array.dtype in (torch.bfloat16, torch.float16) else array
     return [row.tobytes() for row in array.contiguous().numpy()]
@@ -197,7 +197,7 @@ def _alike(own: Tensor, drawn: Tensor) -> bool:
 
 
 def cut(batch: StepBatch, size: int, seed: int = 0) -> list[StepBatch]:
-    """Batches of this size out of a large one, in random order, without a smaller rest."""
+    """Batches of this size from a large one, in random order, without a smaller last batch."""
     order = torch.randperm(batch.size, generator=torch.Generator().manual_seed(seed))
     size = min(size, batch.size)
     return [batch.rows(order[start : start + size]) for start in range(0, batch.size - size + 1, size)]

@@ -1,7 +1,7 @@
 """The one way to run the user's code again and leave no trace.
 
-Not a copy of the modules: the user's code reaches them by whatever names and closures it has. What is
-saved, and put back bit by bit:
+It does not copy the modules: the user's code reaches them through its own names and closures. It
+saves the following, and restores it bit by bit:
 
 - random generators: torch's, numpy's, Python's, those of accelerators, and those that the owners hold;
 - attributes of the owners and what is in their containers: modes per module, hooks, caches, counters;
@@ -40,12 +40,12 @@ def snapshot(
     rng: Rng | None = None,
     autocast: Autocast | None = None,
 ) -> Iterator[WriteJournal]:
-    """A place to run code in; afterwards nothing has happened.
+    """A context to run code in; afterwards all state is restored.
 
-    `owners` are the objects whose attributes are put back: all modules, one by one, and what else the code
-    may change. `tensors` are those that no owner holds: inputs, parameters that only an optimizer knows.
+    `owners` are the objects whose attributes are restored: all modules, one by one, and what else the code
+    may change. `tensors` are those that no owner has: inputs, parameters that only an optimizer knows.
     `copy`: all values are copied now, for code that runs without an op recorder. `rng` and `autocast`
-    are what the code starts from; without them it goes on from what there is.
+    are the state that the code starts from; by default that is the current state.
     """
     owners = list(owners)
     modules = [owner for owner in owners if isinstance(owner, nn.Module)]
@@ -80,12 +80,12 @@ def snapshot(
 def network_snapshot(
     model: nn.Module | None, inputs: Iterable[Tensor] = ()
 ) -> contextlib.AbstractContextManager[WriteJournal]:
-    """For one forward of a model: what it prints and warns of is the user's to see, and hooks run."""
+    """For one forward of a model: its output and warnings are shown, and the user's hooks run."""
     return snapshot(model.modules() if model is not None else (), tensors=inputs, quiet=False)
 
 
 class _Flags:
-    """The gradients of tensors, by reference, and whether they want one."""
+    """The gradients of tensors, by reference, and their `requires_grad`."""
 
     def __init__(self, tensors: list[Tensor]) -> None:
         self._wants = [(tensor, tensor.requires_grad) for tensor in tensors]
@@ -100,7 +100,7 @@ class _Flags:
 
 
 def _require(tensor: Tensor, before: bool) -> None:
-    """A cache that was written to has a graph behind it now; a parameter may have been frozen."""
+    """A cache that was written to has a graph now; a parameter may have been frozen."""
     if tensor.requires_grad == before:
         return
     if not tensor.is_leaf:

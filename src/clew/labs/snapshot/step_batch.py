@@ -1,4 +1,4 @@
-"""What one training step reads: its tensors by role, to be cut, joined and replaced."""
+"""The batch of one training step: its tensors by role, to be cut, joined and replaced."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class StepBatch:
 
     values: Mapping[str, Any]
     roles: tuple[str, ...]  # of the tensors, in the order of `tensors()`
-    dims: tuple[int | None, ...]  # along which each tensor holds the samples; None: it does not
+    dims: tuple[int | None, ...]  # batch dimension of each tensor; None: it has none
     size: int  # samples
-    indices: tuple[int, ...] | None = None  # of the samples in the data set, where that is known
+    indices: tuple[int, ...] | None = None  # indices of the samples in the dataset, where known
 
     @classmethod
     def of(cls, values: Mapping[str, Any], roles: Mapping[int, str], indices: Any = None) -> StepBatch:
-        """`roles` is by the id of a tensor. The samples lie along the first dimension of the inputs."""
+        """`roles` is keyed by tensor id. The batch dimension is the first dimension of the inputs."""
         found = tensors_in(dict(values))
         kinds = tuple(roles.get(id(t), OTHER) for t in found)
         fed = [t for t, role in zip(found, kinds, strict=True) if role in (INPUT, BOTH) and t.dim()]
@@ -38,7 +38,7 @@ class StepBatch:
         return cls(values, kinds, dims, size, tuple(indices) if indices is not None else None)
 
     def tensors(self, *roles: str) -> list[Tensor]:
-        """The tensors of these roles, of all without any."""
+        """The tensors of these roles; of all roles if none are given."""
         found = tensors_in(dict(self.values))
         return [t for t, role in zip(found, self.roles, strict=True) if not roles or role in roles]
 
@@ -65,14 +65,14 @@ class StepBatch:
         return replace(cut, size=len(index), indices=kept)
 
     def map_tensors(self, change: Callable[[Tensor, str, int | None], Tensor]) -> StepBatch:
-        """The batch with each tensor replaced; `change` gets it with its role and its sample dimension."""
+        """The batch with each tensor replaced; `change` gets it with its role and batch dimension."""
         facts = iter(zip(self.roles, self.dims, strict=True))
         values = map_tensors(dict(self.values), lambda tensor: change(tensor, *next(facts)))
         return replace(self, values=values)
 
 
 def joined(batches: Sequence[StepBatch]) -> StepBatch:
-    """The samples of several batches as one; what is not by sample is the first one's."""
+    """The samples of several batches as one; values that are not per sample come from the first batch."""
     first = batches[0]
     if len(batches) == 1:
         return first

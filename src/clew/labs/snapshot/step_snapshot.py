@@ -1,7 +1,7 @@
-"""Training steps of the program on a snapshot: from the first state, with clones of the optimizers.
+"""Runs the program's training steps on a snapshot: from the initial state, with cloned optimizers.
 
-`snapshot.py` saves and puts back; here the program's own modules are set to their first state, the
-optimizers are cloned, and the user's step is run: once, looked into, or as a short training.
+`snapshot.py` saves and restores; here the program's own modules are set to their initial state, the
+optimizers are cloned, and the user's step is run: once, observed, or as a short training.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _optimizer_state(optimizer: Optimizer) -> dict[str, Any]:
 
 
 def cloned_optimizer(optimizer: Optimizer, state: dict[str, Any] | None = None) -> Optimizer:
-    """A second optimizer of the same parameters: stepping it leaves the user's own as it is."""
+    """A second optimizer of the same parameters: stepping it leaves the user's optimizer unchanged."""
     state = _optimizer_state(optimizer) if state is None else state
     memo: dict[int, Any] = {id(p): p for group in optimizer.param_groups for p in group["params"]}
     clone: Optimizer = object.__new__(type(optimizer))
@@ -82,12 +82,12 @@ def cloned_optimizer(optimizer: Optimizer, state: dict[str, Any] | None = None) 
     clone.state.update(copy.deepcopy(state["state"], dict(memo)))
     clone.param_groups = [copy.deepcopy({**g}, dict(memo)) for g in state["groups"]]
     for group in clone.param_groups:
-        if "initial_lr" in group:  # past the warm-up, as the user wrote it
+        if "initial_lr" in group:  # the rate after warm-up, as the user wrote it
             group["lr"] = group["initial_lr"]
     return clone
 
 
-_OWN = {"state", "param_groups", "step"}  # a scheduler puts a counting `step` on the instance
+_OWN = {"state", "param_groups", "step"}  # a scheduler sets a counting `step` on the instance
 _HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
 
@@ -109,7 +109,7 @@ class LossCall:
 
 @dataclass
 class Seen:
-    """One run of the step, looked into."""
+    """One observed run of the step."""
 
     loss: Tensor
     outputs: list[tuple[str, Any]] = field(default_factory=list)  # of the outermost models, in order
@@ -118,7 +118,7 @@ class Seen:
 
 
 class StepSnapshot:
-    """Enter it, try things, leave it: nothing has happened."""
+    """Enter it, try things, leave it: all state is restored."""
 
     def __init__(self, subject: Subject, seed: int = 0, *, fresh: bool = False) -> None:
         self._subject = subject
@@ -158,8 +158,8 @@ class StepSnapshot:
 
     @property
     def optimizer(self) -> Optimizer:
-        """A clone of the user's one optimizer, past its warm-up."""
-        _ = self._subject.optimizer  # says why, if there is not just one
+        """A clone of the user's only optimizer, past its warm-up."""
+        _ = self._subject.optimizer  # raises with the reason if there is not exactly one
         return self.optimizers[0]
 
     def loss(self, batch: StepBatch) -> Tensor:
@@ -169,7 +169,7 @@ class StepSnapshot:
         return self._subject.step(batch)
 
     def observe(self, batch: StepBatch) -> Seen:
-        """The same, with what the models gave and what the loss functions got."""
+        """The same, with the models' outputs and the loss functions' arguments."""
         seen = Seen(torch.zeros(()))
         handles = [
             module.register_forward_hook(_noting(seen, name), with_kwargs=True)
@@ -185,7 +185,7 @@ class StepSnapshot:
 
     @staticmethod
     def gradients(loss: Tensor, tensors: Sequence[Tensor]) -> list[Tensor | None]:
-        """By `backward()`, not `autograd.grad`, which reentrant checkpointing does not allow."""
+        """Uses `backward()`, not `autograd.grad`, which reentrant checkpointing does not allow."""
         for tensor in tensors:
             tensor.grad = None
         loss.backward()
@@ -233,7 +233,7 @@ class StepSnapshot:
 
 
 def redraw(modules: Sequence[nn.Module]) -> list[str]:
-    """Newly drawn weights for all layers that know how; gives the names of those that do not."""
+    """Redraw the weights of all layers that can reset theirs; returns the names of those that can't."""
     kept: list[str] = []
     for top in modules:
         for name, module in top.named_modules():
@@ -263,7 +263,7 @@ def _noting(seen: Seen, name: str) -> Callable[..., None]:
 
 
 class _LossCalls(TorchFunctionMode):
-    """Sees calls of torch's loss functions, the modules' too."""
+    """Observes calls of torch's loss functions, including those by loss modules."""
 
     def __init__(self, calls: list[LossCall]) -> None:
         super().__init__()

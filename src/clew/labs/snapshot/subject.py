@@ -1,7 +1,7 @@
-"""What an experiment is made on: the user's models, step, optimizer and data, as they were at first.
+"""The subject of an experiment: the user's models, step, optimizer and data, in their initial state.
 
-Everything in it is the program's own. Experiments work inside `snapshot()` (see `step_snapshot.py`), which
-puts the first state in place and afterwards leaves all as it was.
+Everything in it belongs to the program. Experiments run inside `snapshot()` (see `step_snapshot.py`), which
+sets the initial state and restores the current state afterwards.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STEP_HINT = "pass the step as a function: clew.examine(model, step=lambda batch:
 
 @dataclass
 class Subject:
-    """The program as the experiments see it; what could not be had is None, and why is in `reasons`."""
+    """The program as the experiments see it; a part that is not available is None, with why in `reasons`."""
 
     models: dict[str, nn.Module]  # outermost ones, by name
     batches: list[StepBatch] = field(default_factory=list)  # in the order in which training saw them
@@ -32,19 +32,19 @@ class Subject:
     optimizers: list[Optimizer] = field(default_factory=list)
     initial: TrainingState | None = None  # before the first step; None: as it is now
     autocast: Autocast = field(default_factory=Autocast)
-    clip: float | None = None  # norm to which the program clips its gradients
+    clip: float | None = None  # the program's gradient-clipping norm
     loader: Any = None  # the torch DataLoader that the batches came from
     dataset: Any = None
     line: tuple[str | None, int | None] = (None, None)  # of backward(), or of the call of examine
     source: str = ""  # the step as text
     reasons: dict[str, str] = field(default_factory=dict)  # what is missing ("step", "loader", …) and why
-    hints: dict[str, str] = field(default_factory=dict)  # and the line of code that would help
-    losses: list[float] = field(default_factory=list)  # that the program itself had, batch by batch
-    owners: list[Any] = field(default_factory=list)  # further objects whose attributes are kept
-    cache: dict[str, Any] = field(default_factory=dict)  # what experiments found that others can use
+    hints: dict[str, str] = field(default_factory=dict)  # the line of code that would help
+    losses: list[float] = field(default_factory=list)  # the program's own losses, batch by batch
+    owners: list[Any] = field(default_factory=list)  # further objects whose attributes are restored
+    cache: dict[str, Any] = field(default_factory=dict)  # results of experiments that others can use
 
     def snapshot(self, *, seed: int = 0, fresh: bool = False) -> StepSnapshot:
-        """A place to try something in; `fresh`: with newly drawn weights where modules know how."""
+        """A context to try something in; `fresh`: with newly drawn weights where modules support it."""
         return StepSnapshot(self, seed, fresh=fresh)
 
     @property
@@ -71,13 +71,13 @@ class Subject:
         return self.batches[0]
 
     def need_step(self) -> None:
-        """Raise unless the user's own loss can be computed again."""
+        """Raise unless the user's own loss can be recomputed."""
         if self.step is None:
             reason = self.reasons.get("step", "the loss can't be computed again")
             raise CannotJudge(reason, self.hints.get("step", STEP_HINT))
 
     def parameters(self) -> list[nn.Parameter]:
-        """All that can be trained, each once."""
+        """All trainable parameters, each once."""
         seen: dict[int, nn.Parameter] = {}
         for module in self.models.values():
             seen.update({id(p): p for p in module.parameters() if p.requires_grad})
@@ -87,6 +87,6 @@ class Subject:
         return list(seen.values())
 
     def learning_rate(self) -> float:
-        """As the user wrote it: a scheduler's warm-up may have made it small for now."""
+        """As the user wrote it: a scheduler's warm-up may have made it small at first."""
         group = self.optimizer.param_groups[0]
         return float(torch.as_tensor(group.get("initial_lr", group["lr"])))

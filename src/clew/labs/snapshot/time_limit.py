@@ -1,4 +1,4 @@
-"""Time limits for what runs the user's code again, and why something can't be tried at all."""
+"""Time limits for running the user's code again, and the exception that says why something can't be tried."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 class CannotJudge(Exception):  # noqa: N818 - reads as what it is: `raise CannotJudge("no loader")`
-    """The question can't be asked of this program: why, and the line of code that would change that."""
+    """Not possible for this program: why, and the line of code that would change that."""
 
     def __init__(self, reason: str, hint: str = "") -> None:
         super().__init__(reason)
@@ -37,7 +37,7 @@ class Clock:
         return self.limit - (self.now() - self.began)
 
     def tick(self, done: float = 0.0) -> None:
-        """Call at least once per training step: says how far it is (0 to 1), ends what takes too long."""
+        """Call at least once per training step: reports progress (0 to 1), and raises when time is up."""
         if self.on_progress is not None:
             self.on_progress(done)
         if self.left <= 0:

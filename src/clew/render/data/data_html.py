@@ -1,4 +1,4 @@
-"""`clew data` in a notebook or a browser: one piece of HTML with its style and pictures in it, no scripts."""
+"""`clew data` in a notebook or browser: one piece of HTML with style and images inlined, no scripts."""
 
 from __future__ import annotations
 

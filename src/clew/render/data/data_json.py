@@ -1,4 +1,4 @@
-"""What `clew data` found, for machines: its JSON, and the files of the browser's view (docs/api.md)."""
+"""`clew data` as JSON, and the files of the browser's view (docs/api.md)."""
 
 from __future__ import annotations
 

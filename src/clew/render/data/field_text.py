@@ -1,4 +1,4 @@
-"""Fields of samples and batches in words: shape, type and range, one line each."""
+"""Fields of samples and batches as text: shape, type and range, one line each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loader that failed: the sample, the stage and the lines, in a few lines after the traceback."""
+"""A loader's failure, printed after the traceback: the sample, the stage and the user's lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One loader on the screen: what it is, its samples beside the same samples as the model gets them."""
+"""One loader on the screen: its settings, and its samples next to what the model gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured of a loader in words: the same on the terminal and in HTML."""
+"""Measurements of a loader in words: the same on the terminal and in HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a loader is and why: what limits first, then stages, sizes, padding and settings."""
+"""How fast a loader is and why: the bottleneck first, then stages, sizes, padding and settings."""
 
 from __future__ import annotations
 

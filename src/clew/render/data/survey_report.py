@@ -1,4 +1,4 @@
-"""What a look through the datasets found: a table of fields, labels as bars, and the rest in words.
+"""The results of a dataset survey: a table of fields, labels as bars, and the rest in words.
 
 What is wrong with it is said by the checks; here is what there is.
 """

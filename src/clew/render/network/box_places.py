@@ -1,4 +1,4 @@
-"""Where the boxes of a level stand: columns found once for closed boxes, made wider where one is open.
+"""Positions of the boxes of a level: columns computed once for closed boxes, wider where one is open.
 
 `grid_of` is the layout: it is worked out here, once, and the browser gets it ready made. `fit` makes
 columns and rows as wide and high as the boxes in them, as a table does; ui/src/draw/graph_grid.ts does

@@ -1,4 +1,4 @@
-"""Which row each box of a level stands in, and in which order: what can be said before any width is known.
+"""The row and order of each box of a level, computed before any width is known.
 
 A line that goes further than to the next row gets a passage, a narrow place of its own, in every row
 that it passes, so that no line runs through a box. Lines of one tensor share their passages, and so

@@ -1,4 +1,4 @@
-"""The graph of a network: as a tree on the terminal, or in the format that a file's name asks for."""
+"""Writes the graph of a network: a tree on the terminal, or the format that a file's suffix asks for."""
 
 from __future__ import annotations
 

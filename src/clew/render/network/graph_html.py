@@ -1,4 +1,4 @@
-"""The graph as one HTML file: the page of the browser with nothing but the graph in it."""
+"""The graph as one HTML file: the browser page with only the graph in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layout of a graph as the browser gets it: every level that can be opened, with the places of its boxes.
+"""The graph layout sent to the browser: every level that can be opened, with the positions of its boxes.
 
 The browser does not lay anything out. It draws the levels that are open, and makes columns and rows wide
 enough for what is open inside them (ui/src/draw/graph_grid.ts), as graph_svg.py does. Of modules that look

@@ -1,4 +1,4 @@
-"""A graph taken apart by module: the boxes of one level, and how tensors flow between them."""
+"""Splits a graph by module: the boxes of one level, and how tensors flow between them."""
 
 from __future__ import annotations
 

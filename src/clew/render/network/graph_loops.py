@@ -1,4 +1,4 @@
-"""A loop of a forward is drawn once: steps that follow each other, look alike and are wired alike."""
+"""Draws a loop in a forward once: consecutive steps that are identical and connected alike."""
 
 from __future__ import annotations
 

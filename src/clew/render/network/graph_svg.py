@@ -1,4 +1,4 @@
-"""The graph as a picture: boxes within boxes, laid out level by level from the inside out.
+"""The graph as an SVG: nested boxes, laid out level by level from the inside out.
 
 A level is a module's own children: few, whatever the size of the whole. Laying out one level at a
 time keeps thousands of ops drawable in a moment.

@@ -1,4 +1,4 @@
-"""The graph in Graphviz's language: an open module is a cluster, a closed one a box."""
+"""The graph in the DOT language of Graphviz: an open module is a cluster, a closed one a box."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the box of a node, how wide that is, and its colour."""
+"""The text in the box of a node, its width, and its colour."""
 
 from __future__ import annotations
 

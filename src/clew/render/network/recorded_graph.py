@@ -1,4 +1,4 @@
-"""A graph read back from JSON with care: the file may be damaged, of another version, or somebody's joke."""
+"""Reads a graph back from JSON; the file may be damaged, malicious or from another version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A forward that failed: the module stack with shapes, expected against given, and what would help."""
+"""A shape error as text: the module stack with shapes, expected against given, and possible fixes."""
 
 from __future__ import annotations
 

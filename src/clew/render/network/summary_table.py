@@ -1,4 +1,4 @@
-"""A network as a table: the module tree in the order in which it ran, and the sums beneath."""
+"""A network as a table: the module tree in execution order, with totals below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table in the width that there is: names and shapes give way first, whole columns last."""
+"""Fits a table into the width available: shortens names and shapes first, drops columns last."""
 
 from __future__ import annotations
 

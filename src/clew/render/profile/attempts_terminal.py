@@ -1,4 +1,4 @@
-"""What was tried on a snapshot, and what batches of other sizes give, as tables on a terminal."""
+"""Speed-ups tried on a snapshot, and the batch-size sweep, as tables in the terminal."""
 
 from __future__ import annotations
 

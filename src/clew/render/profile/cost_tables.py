@@ -1,4 +1,4 @@
-"""What of a program the time goes to: modules, ops, lines of source, and waits for numbers."""
+"""Where the time of a program goes: modules, ops, source lines, and host syncs."""
 
 from __future__ import annotations
 

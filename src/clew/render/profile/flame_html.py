@@ -1,4 +1,4 @@
-"""The flame graphs of a profile as one HTML file: the page of the browser with nothing but them in it."""
+"""The flame graphs of a profile as one HTML file: the browser page with nothing else in it."""
 
 from __future__ import annotations
 

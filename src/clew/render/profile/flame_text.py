@@ -1,4 +1,4 @@
-"""A flame graph in letters: a line for each depth, every frame as wide as its share."""
+"""A flame graph as text: one line per depth, every frame as wide as its share."""
 
 from __future__ import annotations
 

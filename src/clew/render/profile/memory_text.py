@@ -1,4 +1,4 @@
-"""The memory of a profile: tensors by kind, processes, and what grows."""
+"""The memory section of a profile: tensors by kind, processes, and what grows."""
 
 from __future__ import annotations
 

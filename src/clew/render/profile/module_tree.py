@@ -1,4 +1,4 @@
-"""The modules of a profile as a tree, with equal blocks in a row folded into one line."""
+"""The modules of a profile as a tree, with consecutive identical blocks folded into one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became slower or faster between two profiles, and what is only noise."""
+"""Compares two profiles: what became slower or faster, and what is only noise."""
 
 from __future__ import annotations
 

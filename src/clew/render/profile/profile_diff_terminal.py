@@ -1,4 +1,4 @@
-"""Two profiles beside each other: what differs in the settings, then what became slower or faster."""
+"""The diff of two profiles in the terminal: settings first, then what became slower or faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A profile on a screen: where a step goes, which modules, ops and lines it is, what it holds, what to do."""
+"""A profile in the terminal: step parts, modules, ops, lines, memory, and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The profile of a recorded run, from its folder. Whatever stands there is taken as hostile."""
+"""Reads the profile of a recorded run from its folder. The contents are not trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One finding, drawn: what, where, on what evidence, how to fix it, and what follows from it."""
+"""One finding, drawn: what, where, the evidence, how to fix it, and what follows from it."""
 
 from __future__ import annotations
 

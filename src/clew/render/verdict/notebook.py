@@ -1,4 +1,4 @@
-"""A run as a notebook shows it: the verdict and the loss, in HTML without scripts.
+"""A run in a notebook: the verdict and the loss, as HTML without scripts.
 
 Everything in it may come from a stranger's run, so all of it is escaped; colours are the notebook's own.
 """

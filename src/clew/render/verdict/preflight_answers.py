@@ -1,4 +1,4 @@
-"""The answers of a pre-flight, sorted: each experiment passed, failed or could not be judged.
+"""The results of a pre-flight, sorted: each experiment passed, failed or could not be judged.
 
 Read from what is recorded (the facts `experiment.*`) and from the verdict; nothing is judged here.
 """

@@ -1,4 +1,4 @@
-"""A pre-flight in a notebook or a browser: one piece of HTML with its style, plots and pictures in it."""
+"""A pre-flight in a notebook or browser: one piece of HTML with style, plots and images inlined."""
 
 from __future__ import annotations
 

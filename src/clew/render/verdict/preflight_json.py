@@ -1,4 +1,4 @@
-"""A pre-flight for machines: JSON, and the XML that CI systems read test results from."""
+"""A pre-flight for machines: JSON, and JUnit XML for CI systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pre-flight on one screen: a line for each question, then what failed, with all there is to see."""
+"""A pre-flight on one screen: one line per experiment, then the failures with their evidence."""
 
 from __future__ import annotations
 

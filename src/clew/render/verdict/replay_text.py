@@ -1,4 +1,4 @@
-"""A saved step that was run again, on one screen."""
+"""The result of replaying a saved step, on one screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings that share a cause, gathered under it."""
+"""Groups findings that share a cause under that cause."""
 
 from __future__ import annotations
 

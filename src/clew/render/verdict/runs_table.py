@@ -1,4 +1,4 @@
-"""The list of runs."""
+"""The list of runs as a table."""
 
 from __future__ import annotations
 

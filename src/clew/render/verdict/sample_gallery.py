@@ -1,4 +1,4 @@
-"""Samples of the user's data in the terminal: pictures as pictures, text as text, waves as lines."""
+"""Samples of the user's data in the terminal: images, text, and waveforms as lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a finding points: the user's file and line, and what stands there."""
+"""Where a finding points: the user's file and line, and the source on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A verdict on one screen: the root cause first, what follows from it beneath.
+"""A verdict on one screen: the root cause first, its consequences below.
 
 `header_line` and `live_line` are plain strings without rich: they are printed while the user's
 program runs, and must cost nothing and import nothing.

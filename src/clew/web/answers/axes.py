@@ -1,4 +1,4 @@
-"""The three ways to say when: steps, seconds since the run began, epochs."""
+"""The three x axes: steps, seconds since the run began, epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API answers, apart from HTTP: the server and the report ask the same desk."""
+"""Answers every API request, independent of HTTP: used by the server and by the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines that a finding speaks of, and its fix as a diff where that can be said for certain.
+"""The source lines a finding refers to, and its fix as a diff where the edit is certain.
 
 From the source that was kept with the run, never from this machine's files: a run may come from
 anywhere, and a path in it may name anything.

@@ -1,4 +1,4 @@
-"""Layers by steps: any statistic of every layer as one map, and a layer's histograms over time."""
+"""Layers by steps: any statistic of all layers as one map, and a layer's histograms over time."""
 
 from __future__ import annotations
 

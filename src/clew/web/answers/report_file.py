@@ -1,4 +1,4 @@
-"""The report: the same page with the answers inlined, in one file that asks nobody.
+"""The report: the browser page with all answers inlined, in one file that needs no server.
 
 Answers are taken at a resolution at which they fit into the size asked for. What is reduced keeps the
 minimum, maximum and mean of every stretch, and the report says so.

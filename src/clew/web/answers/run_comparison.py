@@ -1,4 +1,4 @@
-"""Runs side by side: what was set differently, what came out, what was found."""
+"""Compares runs side by side: settings, results and findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers from what lies in the run folder beside the log: graph, profile, data, notes."""
+"""Answers from the other files in a run folder: graph, profile, data, notes."""
 
 from __future__ import annotations
 

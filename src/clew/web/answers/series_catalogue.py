@@ -1,4 +1,4 @@
-"""The series of a run, in the order in which a person looks for them."""
+"""The list of a run's series, in the order in which people look for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers with series: the list of them, and their points at any zoom."""
+"""Answers about series: the list of them, and their points at any zoom."""
 
 from __future__ import annotations
 

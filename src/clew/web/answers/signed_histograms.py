@@ -1,4 +1,4 @@
-"""Signed histograms of a layer, where they were recorded: values rather than powers of two."""
+"""Signed histograms of a layer, where recorded: bins of values rather than of powers of two."""
 
 from __future__ import annotations
 

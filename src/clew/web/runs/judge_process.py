@@ -1,4 +1,4 @@
-"""Judging runs in a process of its own: the server stays small, answers meanwhile, and outlives a crash.
+"""Judges runs in a separate process, so that the server stays small, responsive, and survives a crash.
 
 `python -m clew.web.runs.judge_process` reads a folder per line and answers with a digest per line. It is
 started when there is something to judge and ended when there is not.

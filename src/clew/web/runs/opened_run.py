@@ -1,4 +1,4 @@
-"""One run, open: its index for the series, its facts and events in memory, nothing else.
+"""One open run: an index for its series, its facts and events in memory, nothing else.
 
 Rows are never held: a run of ten million points costs what its facts cost.
 """

@@ -1,4 +1,4 @@
-"""A run judged: its verdict, and what a list of runs shows of it. Reads all of the log."""
+"""The digest of a run: its verdict, and what a list of runs shows of it. Reads the whole log."""
 
 from __future__ import annotations
 

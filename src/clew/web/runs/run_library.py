@@ -1,4 +1,4 @@
-"""A folder of runs: which there are, how each one is, and opening them.
+"""A folder of runs: lists them with their state, and opens them.
 
 Only folders right under the root are runs, and nothing outside the root is ever read: an id is
 compared with names that are there, and links that lead out are not followed.

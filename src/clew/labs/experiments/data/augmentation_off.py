@@ -1,4 +1,4 @@
-"""Does augmentation leave something to learn? Short trainings with the random transforms on and off."""
+"""Does augmentation leave anything to learn? Short trainings with the random transforms on and off."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AugmentationOff(Experiment):
     steps: int = 50  # of each training
     seeds: int = 3
     seconds: float = 8.0  # for all trainings
-    harmless: float = 0.6  # share of the progress that is left, at which no further seed is needed
+    harmless: float = 0.6  # remaining share of the progress at which no further seed is needed
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         origin = source(subject)
@@ -79,7 +79,7 @@ class AugmentationOff(Experiment):
     def _drawn(
         self, subject: Subject, origin: DatasetSource, plain: DatasetSource, order: list[int], clock: Clock
     ) -> tuple[StepBatch, list[StepBatch]]:
-        """The same samples as they are, and augmented in several ways."""
+        """The same samples without augmentation, and augmented several times."""
         form: Form | None = None
         made: list[StepBatch] = []
         for version in range(self.versions):
@@ -145,7 +145,7 @@ def _loss(snapshot: StepSnapshot, batch: StepBatch) -> float:
 
 
 def _distance(plain: StepBatch, augmented: StepBatch) -> float:
-    """How far samples are moved, as a share of how far apart different ones are."""
+    """How far samples are moved, as a share of the distance between different samples."""
     both = features([torch.cat([a, b]) for a, b in zip(inputs_of(plain), inputs_of(augmented), strict=True)])
     one, other = both[: plain.size], both[plain.size :]
     return _apart(one, other) / max(_apart(one, one.roll(1, 0)), 1e-12)
@@ -157,7 +157,7 @@ def _apart(a: Tensor, b: Tensor) -> float:
 
 @dataclass
 class Slot:
-    """A place in a dataset that holds a transform, or a switch for them."""
+    """A place in a dataset that contains a transform, or a switch for transforms."""
 
     name: str
     value: Any
@@ -165,14 +165,14 @@ class Slot:
 
 
 def is_random(origin: DatasetSource, indices: list[int]) -> bool:
-    """Whether the same sample is another one under other random numbers."""
+    """Whether reading the same sample with another random seed gives another result."""
     return any(
         not _equal(origin.item(i, SEEDS[0]), origin.item(i, seed)) for i in indices for seed in SEEDS[1:]
     )
 
 
 def without_random_transforms(origin: DatasetSource, indices: list[int]) -> tuple[DatasetSource, list[str]]:
-    """The same source with the random transforms left out that can be, and their names."""
+    """The same source without the random transforms that can be removed, and their names."""
     plain = replace(origin, dataset=copy.deepcopy(origin.dataset))
     left_out: list[str] = []
     for slot in _slots(plain.dataset, type(plain.dataset).__name__, DEPTH, set()):
@@ -199,7 +199,7 @@ class _Same:
 
 
 class _Listening:
-    """A transform that keeps what it was given."""
+    """A transform that records its input."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -211,7 +211,7 @@ class _Listening:
 
 
 def _is_random_transform(slot: Slot, plain: DatasetSource, index: int) -> bool:
-    """Given the same, it gives something else under other random numbers."""
+    """Whether the same input gives another output with another random seed."""
     listening = _Listening(slot.value)
     slot.put(listening)
     try:
@@ -237,7 +237,7 @@ def _same_form(before: Any, plain: DatasetSource, index: int) -> bool:
 
 
 def _kind(leaf: Any) -> Any:
-    size = getattr(leaf, "size", None)  # of a picture of PIL's; a tensor has a method of that name
+    size = getattr(leaf, "size", None)  # of a PIL image; a tensor has a method of that name
     shape = getattr(leaf, "shape", None if callable(size) else size)
     return type(leaf), shape, getattr(leaf, "dtype", None)
 
@@ -250,13 +250,13 @@ def _equal(a: Any, b: Any) -> bool:
 def _same_leaf(a: Any, b: Any) -> bool:
     one, other = column([a]), column([b])
     if one is None or other is None:
-        pixels = getattr(a, "tobytes", None)  # a picture of PIL's
+        pixels = getattr(a, "tobytes", None)  # a PIL image
         return bool(pixels() == b.tobytes()) if callable(pixels) else type(a) is type(b)
     return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
 
 
 def _slots(value: Any, name: str, depth: int, seen: set[int]) -> Iterator[Slot]:
-    """Of a dataset and of those inside it; of a chain of transforms, each of them."""
+    """The slots of a dataset and of nested datasets; in a chain of transforms, each transform."""
     if depth < 0 or id(value) in seen or not isinstance(getattr(value, "__dict__", None), dict):
         return
     seen.add(id(value))
@@ -282,7 +282,7 @@ def _chain(owner: Any, key: str, held: Any, name: str) -> Iterator[Slot]:
 
 
 class _Chain:
-    """An `nn.Sequential` of transforms, whose steps can be exchanged."""
+    """An `nn.Sequential` of transforms, whose steps can be replaced."""
 
     def __init__(self, steps: list[Any]) -> None:
         self._steps = steps

@@ -1,7 +1,7 @@
-"""Do the labels belong to the inputs? Pairs as training gets them against those that the dataset returns.
+"""Do labels belong to their inputs? Compares pairs from training with pairs from the dataset.
 
-A sample that is collated alone can't be given the label of another one: that is what the pairs are
-compared with.
+A sample that is collated alone can't get the label of another sample, so these pairs serve as the
+reference.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LabelPairs(Experiment):
     def _learners(
         self, subject: Subject, alone: StepBatch, seen: StepBatch, sides: dict[str, _Side]
     ) -> dict[str, Any] | None:
-        """Where the samples of training are not found again: is there as much to learn from them?"""
+        """Where training samples can't be matched to the dataset: can learners learn as much from them?"""
         if sides["training"].matched >= self.least:
             return None
         if min(alone.size, seen.size) < self.learned:
@@ -98,7 +98,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Side:
-    """The samples of one side that were found in the dataset again."""
+    """The samples of one side that were matched to the dataset."""
 
     matched: int
     other: list[_Row]  # of these, those with another label
@@ -109,7 +109,7 @@ class _Side:
 
 
 def _by_input(batch: StepBatch, target: Tensor) -> dict[bytes, bytes]:
-    """The label of each input; without the inputs that are there more than once."""
+    """The label of each input, without inputs that occur more than once."""
     keys, labels = _keys(batch), rows_as_bytes(target)
     often = Counter(keys)
     return {key: label for key, label in zip(keys, labels, strict=True) if often[key] == 1}
@@ -134,11 +134,11 @@ def _compared(known: dict[bytes, bytes], subject: Subject, batch: StepBatch) -> 
 
 
 def _consistent(pairs: Sequence[tuple[bytes, bytes]]) -> float:
-    """Labels that are only named anew (counted from zero, say) still belong to their inputs."""
+    """Labels that are only renamed (counted from zero, say) still belong to their inputs."""
     given: dict[bytes, Counter[bytes]] = defaultdict(Counter)
     for label, wanted in pairs:
         given[wanted][label] += 1
-    again = sum(c.total() - 1 for c in given.values())  # a label that is there once tells nothing
+    again = sum(c.total() - 1 for c in given.values())  # a label that occurs once proves nothing
     return sum(max(c.values()) - 1 for c in given.values()) / again if again else 0.0
 
 

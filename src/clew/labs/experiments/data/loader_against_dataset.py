@@ -1,4 +1,4 @@
-"""Does the loader deliver what the dataset returns? The same indices both ways, on two copies."""
+"""Does the loader deliver what the dataset returns? Reads the same indices both ways, on two copies."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class LoaderAgainstDataset(Experiment):
 
 
 def _pair(one: DatasetSource, other: DatasetSource, indices: list[int], seed: int) -> tuple[list[Any], Any]:
-    """Samples read one by one, each copied at once, and the loader's batch of them."""
+    """Samples read one by one, each copied immediately, and the loader's batch of them."""
     items = [
         one.item(index, seed) if n == 0 else owned(one.dataset[index]) for n, index in enumerate(indices)
     ]
@@ -73,7 +73,7 @@ def _pair(one: DatasetSource, other: DatasetSource, indices: list[int], seed: in
 
 
 def _compared(items: list[Any], batch: Any) -> list[Field]:
-    """The fields that are there under the same key or position before and after."""
+    """The fields that exist under the same key or position before and after."""
     samples = [parts(item) for item in items]
     delivered = parts(batch)
     if not isinstance(items[0], (Mapping, list, tuple)) and len(delivered) == 1:
@@ -93,7 +93,7 @@ def _compared(items: list[Any], batch: Any) -> list[Field]:
 
 
 def _summed(name: str, fields: list[Field]) -> dict[str, Any]:
-    """What happened most, of what is more than a change."""
+    """The most frequent relation, among those that are more than a change of values."""
     counts = Counter(f.relation for f in fields)
     worst = max(fields, key=lambda f: (counts[f.relation], f.relation != MADE))
     return {

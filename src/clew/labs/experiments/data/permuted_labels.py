@@ -1,4 +1,4 @@
-"""Do the inputs say anything about the labels? Cheap learners try, with the real labels and permuted ones."""
+"""Do the inputs predict the labels? Fits cheap learners to the real labels and to permuted ones."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class PermutedLabels(Experiment):
 
     least: int = 150  # samples; a correlation of 0.25 is three standard errors then
     permutations: int = 40  # of the labels
-    clear: float = 5.0  # standard deviations from the permuted scores at which the question is answered
+    clear: float = 5.0  # standard deviations above the permuted scores that count as an answer
     steps: int = 160  # of the model itself, where the learners find nothing
     seconds: float = 8.0  # for these
     held_out: float = 0.25  # share of the samples
-    most: int = 256  # samples that the model is judged on
+    most: int = 256  # samples that the model is evaluated on
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         stuff = material(subject, clock, self.least)
@@ -64,7 +64,7 @@ class PermutedLabels(Experiment):
         return Result(data, [plot])
 
     def _model(self, subject: Subject, stuff: Material, clock: Clock) -> dict[str, Any]:
-        """The user's own: trained on a part, judged on it and on the rest."""
+        """The user's own model: trained on one part, evaluated on it and on the rest."""
         into, out = split(stuff.batch, self.held_out)
         until = time.monotonic() + min(self.seconds, clock.left / 2)
         with subject.snapshot() as snapshot:

@@ -1,4 +1,4 @@
-"""Does a sample stay what it is? Every index is read several times under the same random numbers."""
+"""Does a sample stay the same? Reads every index several times with the same random seed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RereadSamples(Experiment):
     def _rounds(
         self, origin: DatasetSource, indices: list[int], clock: Clock
     ) -> tuple[list[list[dict[str, Tensor]]], list[dict[str, bytes]]]:
-        """All samples once in every round, and the stored arrays before the first and after the last."""
+        """Every sample once per round, and the stored arrays before the first round and after the last."""
         rounds: list[list[dict[str, Tensor]]] = []
         before = stored_arrays(origin.dataset)
         with reading():

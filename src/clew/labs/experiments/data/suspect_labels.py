@@ -1,4 +1,4 @@
-"""Which labels look wrong? Cheap learners predict each sample from others, and are sure of another label.
+"""Which labels look wrong? Finds samples for which cheap learners confidently predict another label.
 
 As in confident learning, what counts are predictions for samples that were not learned from. Wrong
 labels are found where the learners are surest; hard samples where they are not.
@@ -34,7 +34,7 @@ class SuspectLabels(Experiment):
 
     least: int = 200  # samples; of a third of them five per cent are three
     per_class: int = 8  # samples of each class that is judged
-    near: float = 0.05  # accuracy below the best, up to which a learner has a say
+    near: float = 0.05  # a learner counts if its accuracy is within this of the best
     sure: float = 1 / 3  # share of the samples on which the learners are surest
     clear: float = 0.5  # share of a typical margin from which a prediction is clear
 
@@ -71,7 +71,7 @@ class SuspectLabels(Experiment):
         return Result(data, [_course(margin, wrong)], shown)
 
     def _predicted(self, stuff: Material) -> tuple[Tensor, float]:
-        """The share of each class, by the learners that do well; and how often the best of them is right."""
+        """The share of each class, predicted by the good learners, and the accuracy of the best one."""
         columns = stuff.labels.columns
         each = [learner.predict(columns).clamp(0, 1) for learner in stuff.learners]
         rights = [accuracy(p, stuff.labels.values) for p in each]
@@ -99,7 +99,7 @@ def _pairs(given: Tensor, suggested: Tensor, suspects: list[int]) -> list[list[i
 
 
 def _course(margin: Tensor, wrong: Tensor) -> Plot:
-    """Disagreement in tenths of the samples, the surest first: level for noise, rising for hard samples."""
+    """Disagreement by tenths of the samples, surest first: flat for noise, rising for hard samples."""
     tenths = wrong[margin.argsort(descending=True)].double().tensor_split(10)
     shares = [float(part.mean()) for part in tenths]
     return Plot(

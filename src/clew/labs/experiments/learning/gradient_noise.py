@@ -1,4 +1,4 @@
-"""How much do the gradients of single batches differ? The gradient noise scale."""
+"""How much do the gradients of single batches differ? Measures the gradient noise scale."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GradientNoise(Experiment):
     batches: int = 16  # whose gradients are compared
     least: int = 8  # with fewer the first batch is cut into parts
     parts: int = 8
-    points: int = 3  # moments of a short training at which they are
+    points: int = 3  # points in a short training at which they are compared
     between: int = 15  # steps of training from one to the next
 
     def run(self, subject: Subject, clock: Clock) -> Result:
@@ -81,13 +81,13 @@ class GradientNoise(Experiment):
 
 
 def _size(subject: Subject) -> int:
-    """As the loader was told, where there is one: the first dimension may be time."""
+    """As the loader was configured, if there is one: the first dimension may be time."""
     told = getattr(subject.loader, "batch_size", None)
     return told if isinstance(told, int) else subject.batch().size
 
 
 def _among_themselves(seen: Seen, size: int) -> bool:
-    """Scores of all pairs of a batch: another batch size would be another task."""
+    """Scores of all pairs within a batch: another batch size would be another task."""
     return any(
         call.prediction.dim() == 2
         and tuple(call.prediction.shape) == (size, size)
@@ -115,7 +115,7 @@ def _noise(
         float((a @ b).double()) / count**2 for a, b in combinations([s for s in sums if s is not None], 2)
     ]
     length = sum(products) / len(products)
-    # Products share their parts, so the mean of six is about as sure as that of two.
+    # Products share their parts, so the mean of six is about as certain as that of two.
     error = math.sqrt(sum((p - length) ** 2 for p in products) / (len(products) - 1) / 2)
     spread = (squares / (count * GROUPS) - length) * size
     if not math.isfinite(spread):

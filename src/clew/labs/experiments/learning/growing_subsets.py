@@ -1,4 +1,4 @@
-"""Would more samples help? The program's own model is trained on a quarter, a half and all of them."""
+"""Would more samples help? Trains the user's model on a quarter, a half and all of the samples."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class GrowingSubsets(Experiment):
     def _best(
         self, snapshot: StepSnapshot, batches: list[StepBatch], held: list[StepBatch], clock: Clock
     ) -> tuple[float, float]:
-        """As if stopped in time: the lowest loss on the held-out samples, and that on the others then."""
+        """Early stopping: the lowest loss on the held-out samples, and the training loss at that point."""
         best = (math.inf, math.inf)
         worse = 0
         for _ in range(self.looks):
@@ -103,10 +103,10 @@ class GrowingSubsets(Experiment):
         return best
 
     def _must_be_quick(self, subject: Subject, batch: StepBatch, seeds: int, clock: Clock) -> None:
-        """Better to say it at once than to run out of time."""
+        """Raise immediately rather than run out of time."""
         some = batch.rows(range(min(subject.batch().size, batch.size)))
         with subject.snapshot() as snapshot:
-            snapshot.train([some], 1)  # the first one is slower than the others
+            snapshot.train([some], 1)  # the first step is slower than the others
             began = time.monotonic()
             snapshot.train([some], 2, on_step=lambda *_: clock.tick())
             each = (time.monotonic() - began) / 2

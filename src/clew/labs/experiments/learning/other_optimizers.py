@@ -1,4 +1,4 @@
-"""Does another optimizer get much further, whatever the learning rate?"""
+"""Does another optimizer get much further at any learning rate?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OtherOptimizers(Experiment):
     usual: tuple[float, ...] = (1e-3, 1e-2, 0.1)  # rates that the user's optimizer is tried at, too
     sgd: tuple[float, ...] = (0.1, 0.01)  # with a momentum of 0.9
     adam: tuple[float, ...] = (1e-2, 1e-3)
-    clear: float = 0.5  # share of the best fall at which there is no question left
+    clear: float = 0.5  # share of the best fall at which the answer is clear
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         races = Races.of(subject)
@@ -51,7 +51,7 @@ class OtherOptimizers(Experiment):
         return max(entries, key=gain)
 
     def _factors(self, rate: float) -> list[float]:
-        """Without those that lie within half a power of ten of another."""
+        """Without factors that lie within half a power of ten of another."""
         found = list(self.own)
         for factor in (usual / rate for usual in self.usual if rate > 0):
             if all(abs(math.log10(factor / other)) > 0.5 for other in found):
@@ -59,7 +59,7 @@ class OtherOptimizers(Experiment):
         return found
 
     def _rivals(self, optimizer: Optimizer) -> list[Entry]:
-        """Of another kind: the same one at another rate is a matter of the rate."""
+        """Optimizers of another kind: the same one at another rate is a matter of the rate."""
         adams = [(name, rate) for name in ("Adam", "AdamW") for rate in self.adam]
         sgds = [("SGD", rate) for rate in self.sgd]
         if "Adam" in type(optimizer).__name__:
@@ -67,7 +67,7 @@ class OtherOptimizers(Experiment):
         return adams if optimizer.param_groups[0].get("momentum") else [*sgds, *adams]
 
     def _far_enough(self, own: Entry, races: Races, clock: Clock) -> bool:
-        """Most of a loss that can't be negative is gone: nothing can be far ahead."""
+        """Most of a loss that can't be negative is gone: no optimizer can be far ahead."""
         gain = races.course(own[1], 0, clock).gain
         return races.start > 0 and gain > self.clear * races.start
 

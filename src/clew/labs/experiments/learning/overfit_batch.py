@@ -1,4 +1,4 @@
-"""Can it learn a few samples by heart?"""
+"""Can the model memorise a few samples?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 
 CACHE = "overfit"
-# As the program trains, then with all that disturbs switched off, then at other rates; Adam at last,
+# As the program trains, then with everything that disturbs training off, then at other rates; Adam last,
 # so that a poor optimizer is not taken for a network that can't learn.
 PLAN = (
     TrainingSetting(),
@@ -48,11 +48,11 @@ class OverfitAttempt:
     losses: list[float] = field(repr=False, default_factory=list)
 
     def remaining(self, start: float) -> float | None:
-        """Share of the way to the floor that is still ahead, from what ignoring the input gives."""
+        """The share of the way from the constant prediction's loss to the floor that is left."""
         if self.floor is None or not math.isfinite(self.end):
             return None
         reference = start if self.constant is None else min(start, self.constant)
-        if reference - self.floor <= 1e-3 * abs(start):  # one class, or one value: nothing to tell apart
+        if reference - self.floor <= 1e-3 * abs(start):  # one class, or one value: nothing to learn
             reference = start
         return (self.end - self.floor) / max(reference - self.floor, 1e-12)
 
@@ -65,7 +65,7 @@ class OverfitBatch(Experiment):
 
     samples: int = 8  # few enough for any network that is wired right
     steps: int = 150  # for each attempt; small networks need a few dozen
-    enough: float = 0.05  # share of the way still ahead at which an attempt ends early
+    enough: float = 0.05  # remaining share of the way at which an attempt ends early
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         subject.need_step()
@@ -116,7 +116,7 @@ class OverfitBatch(Experiment):
         )
 
     def _low(self, first: TrainingOutcome, start: float) -> float:
-        """The loss at which there is no doubt."""
+        """The loss that counts as memorised without doubt."""
         known = scale(first, first)
         if known.floor is None:
             return self.enough * start if start > 0 else -math.inf
@@ -124,7 +124,7 @@ class OverfitBatch(Experiment):
         return known.floor + self.enough * max(reference - known.floor, 0.0)
 
     def _learned(self, attempt: OverfitAttempt, start: float, spread: float) -> bool:
-        """Whether there is no need to try further."""
+        """Whether no further attempt is needed."""
         left = attempt.remaining(start)
         if left is None:
             return start - attempt.end > max(0.3 * abs(start), 10 * spread)
@@ -132,7 +132,7 @@ class OverfitBatch(Experiment):
 
 
 def _noise(losses: Any) -> tuple[float, float]:
-    """The middle, and how far the losses of the same batch lie apart without any training."""
+    """The median, and the spread of losses on the same batch without any training."""
     values = sorted(losses)
     return values[len(values) // 2], values[-1] - values[0]
 

@@ -1,4 +1,4 @@
-"""At which learning rates does the loss fall? The range test."""
+"""At which learning rates does the loss fall? The learning-rate range test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clew.labs.experiments.tools.short_training import look
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
 
-Curve = tuple[list[float], list[float]]  # rates, and losses less what the batch makes of them
+Curve = tuple[list[float], list[float]]  # rates, and losses minus each batch's untrained loss
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class RangeTest(Experiment):
         rates: list[float] = []
         losses: list[float] = []
         with subject.snapshot() as snapshot:
-            # What a batch is worth untrained, so that a hard one does not look like a high rate.
+            # Each batch's untrained loss, so that a hard batch does not look like a high rate.
             untrained = [look(snapshot, batch).loss for batch in batches]
             usual = sum(untrained) / len(untrained)
             snapshot.seed(0)
@@ -76,7 +76,7 @@ class RangeTest(Experiment):
         return result
 
     def _region(self, rates: list[float], smooth: list[float], losses: list[float]) -> dict[str, Any]:
-        """From where the loss visibly falls to where it is lowest, and where it is worse than at first."""
+        """From where the loss visibly falls to where it is lowest, and where it rises above its start."""
         quiet = sorted(smooth[: max(4, self.steps // 8)])  # the lowest rates change nothing
         start, noise = quiet[len(quiet) // 2], quiet[-1] - quiet[0]
         lowest = min(range(len(smooth)), key=smooth.__getitem__)

@@ -1,4 +1,4 @@
-"""The user's learning rate beside others: the same start, the same batches, other orders of them."""
+"""Compares the user's learning rate with others: same initial state, same batches, several orders."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.records.codec import json_float
 
 SEEDS = 3  # orders of the batches, and random numbers
-MEASURED = 4  # batches on which the loss is taken before and after
+MEASURED = 4  # batches on which the loss is measured before and after
 CACHE = "rates"
 
 
 @dataclass
 class RateCourse:
-    """One training: how far the loss of the measured batches came down."""
+    """One training: how far the loss on the measured batches fell."""
 
     rate: float
     seed: int
-    gain: float  # -inf: did not stay finite
+    gain: float  # -inf: became non-finite
     losses: list[float] = field(repr=False, default_factory=list)
 
 
 @dataclass
 class Races:
-    """Trainings of a few dozen steps, each made once and kept."""
+    """Trainings of a few dozen steps, each run once and cached."""
 
     subject: Subject
     steps: int
@@ -77,7 +77,7 @@ class Races:
         return order
 
     def table(self, factors: Sequence[float], seeds: int, clock: Clock) -> dict[str, Any]:
-        """What the check reads: gains over the seeds for each factor on the user's own rate."""
+        """What the check reads: gains over the seeds for each factor on the user's rate."""
         own = self.subject.learning_rate()
         rows = []
         for number, factor in enumerate(factors):
@@ -95,7 +95,7 @@ class Races:
         }
 
     def plots(self, factors: Sequence[float], clock: Clock) -> list[Plot]:
-        """The losses at these factors on the user's own rate."""
+        """The losses at these factors on the user's rate."""
         own = self.subject.learning_rate()
         drawn = [(factor, self.course(factor, 0, clock).losses) for factor in dict.fromkeys(factors)]
         return [
@@ -105,7 +105,7 @@ class Races:
 
 
 def _warms_up(subject: Subject, group: dict[str, Any]) -> bool:
-    """Whether a schedule begins below the rate that these trials have from the first step on."""
+    """Whether a schedule starts below the rate that these trainings use from the first step."""
     if "max_lr" in group:  # one-cycle and cyclic schedules
         return True
     states = {id(o): s for o, s in subject.initial.optimizers} if subject.initial else {}
@@ -114,7 +114,7 @@ def _warms_up(subject: Subject, group: dict[str, Any]) -> bool:
 
 
 def level(snapshot: StepSnapshot, batches: Sequence[StepBatch]) -> float:
-    """The same random numbers before and after, so that only the training differs."""
+    """The mean loss with the same random numbers before and after, so that only the training differs."""
     return sum(look(snapshot, batch, seed=99).loss for batch in batches) / len(batches)
 
 
@@ -125,7 +125,7 @@ class HigherRates(Experiment):
     rank: ClassVar[int] = 21
 
     higher: tuple[float, ...] = (10.0, 100.0, 1000.0, 10000.0)  # factors on the user's rate
-    clear: float = 0.05  # share of what a higher rate gains at which there is no question left
+    clear: float = 0.05  # share of a higher rate's gain at which the answer is clear
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         races = Races.of(subject)
@@ -136,7 +136,7 @@ class HigherRates(Experiment):
             if reached > gain:
                 best, gain = factor, reached
             if reached < 0.9 * gain or own > self.clear * races.start > 0:
-                break  # past the best there is, or no question left
+                break  # past the best rate, or the answer is clear
         seeds = 1 if own > self.clear * gain else SEEDS
         return Result(races.table((1.0, best), seeds, clock), races.plots((1.0, best), clock))
 
@@ -148,7 +148,7 @@ class LowerRates(Experiment):
     rank: ClassVar[int] = 20
 
     lower: tuple[float, ...] = (0.1, 0.01, 0.001)  # factors on the user's rate
-    clear: float = 0.5  # share of what a lower rate gains at which there is no question left
+    clear: float = 0.5  # share of a lower rate's gain at which the answer is clear
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         races = Races.of(subject)

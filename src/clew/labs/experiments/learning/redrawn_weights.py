@@ -1,4 +1,4 @@
-"""Do the first weights carry signals through, and would newly drawn ones learn better?"""
+"""Do the initial weights carry signals through, and would newly drawn weights learn better?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RedrawnWeights(Experiment):
     question: ClassVar[str] = "would new initial weights learn better?"
     rank: ClassVar[int] = 34
 
-    large: float = 3.0  # gain of a layer above which it is worth a trial; torch's default is 0.6
+    large: float = 3.0  # gain of a layer above which a training is worthwhile; torch's default is 0.6
     small: float = 0.1  # and below which
 
     def run(self, subject: Subject, clock: Clock) -> Result:
@@ -70,7 +70,7 @@ class RedrawnWeights(Experiment):
         return layer.alike or not self.small <= layer.gain <= self.large
 
     def _fresh(self, races: Races, seed: int, clock: Clock) -> float:
-        """The loss at the end of the same training from newly drawn weights."""
+        """The final loss of the same training from newly drawn weights."""
         with races.subject.snapshot(seed=seed, fresh=True) as snapshot:
             order = races.order(seed)
             losses = train(races.subject, snapshot, order, races.steps, TrainingSetting(), clock, seed=seed)

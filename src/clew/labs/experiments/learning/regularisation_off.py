@@ -1,4 +1,4 @@
-"""Does it learn only once dropout and weight decay are off?"""
+"""Does the model learn only when dropout and weight decay are off?"""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class RegularisationOff(Experiment):
 
     steps: int = 50  # of each training
     seeds: int = 3  # random numbers, and where the batches begin
-    measured: int = 4  # batches on which the loss is taken, without dropout in either case
-    clear: float = 0.5  # share of the fall without them at which there is no question left
+    measured: int = 4  # batches on which the loss is measured, without dropout in either case
+    clear: float = 0.5  # share of the fall without them at which the answer is clear
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         subject.need_step()
@@ -62,7 +62,7 @@ class RegularisationOff(Experiment):
         return Result(data, plots)
 
     def _in_depth(self, subject: Subject, data: dict[str, Any], start: float, clock: Clock) -> None:
-        """More seeds, and each of the two alone."""
+        """More seeds, and each of the two switched off alone."""
         gains = data["gains"]
         for seed in range(1, self.seeds):
             for name in (ON, "off"):

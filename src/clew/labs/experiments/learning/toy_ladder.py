@@ -1,4 +1,4 @@
-"""Which is the first of ever harder toy tasks that it can't learn?"""
+"""Which is the first in a series of harder and harder toy tasks that the model can't learn?"""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class ToyLadder(Experiment):
     question: ClassVar[str] = "can the network learn simple tasks?"
     rank: ClassVar[int] = 15
 
-    samples: int = 32  # enough that a rule shows, few enough to be learned by heart at worst
+    samples: int = 32  # enough to show a rule, few enough to be memorised at worst
     steps: int = 100  # for each attempt
-    learned: float = 0.3  # share of the way still ahead at which a rung counts as taken
+    learned: float = 0.3  # remaining share of the way at which a rung counts as passed
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         subject.need_step()
@@ -77,7 +77,7 @@ class ToyLadder(Experiment):
         return Result({"rungs": rungs, "samples": batch.size, "line": list(subject.line)}, plots)
 
     def _rung(self, subject: Subject, toy: StepBatch, clock: Clock) -> tuple[dict[str, Any], list[float]]:
-        """The best of all attempts; the first that takes the rung ends it."""
+        """The best of all attempts; the first attempt that passes the rung ends it."""
         tried = []
         for setting in PLAN:
             tried.append(self._attempt(subject, toy, setting, clock))
@@ -110,14 +110,14 @@ class ToyLadder(Experiment):
         }, losses
 
     def _low(self, first: TrainingOutcome) -> float:
-        """A loss at which a rung is taken without doubt."""
+        """A loss at which a rung is passed without doubt."""
         known = scale(first, first)
         floor = 0.0 if known.floor is None else known.floor
         return floor + 0.5 * self.learned * max(reference(first, floor, known.constant) - floor, 0.0)
 
 
 def reference(first: TrainingOutcome, floor: float, constant: float | None) -> float:
-    """Where the way begins: at what ignoring the input gives, unless that is the answer already."""
+    """The start of the way: the constant prediction's loss, unless that is the answer already."""
     if constant is not None and constant - floor > 1e-2 * abs(first.loss):
         return min(first.loss, constant)
     return first.loss
@@ -126,12 +126,12 @@ def reference(first: TrainingOutcome, floor: float, constant: float | None) -> f
 def remaining(
     first: TrainingOutcome, last: TrainingOutcome, floor: float | None, constant: float | None
 ) -> float:
-    """Share of the way still ahead; infinite if it got lost."""
+    """The share of the way that is left; infinite if training diverged."""
     if not math.isfinite(last.loss):
         return math.inf
     lowest = 0.0 if floor is None else floor
     way = reference(first, lowest, constant) - lowest
-    return (last.loss - lowest) / way if way > 1e-3 else 0.0  # 0: it began at the answer
+    return (last.loss - lowest) / way if way > 1e-3 else 0.0  # 0: it started at the answer
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Values:
 
 
 def target_of(batch: StepBatch) -> Tensor:
-    """The one tensor that says what is wanted; raises where that is not to be replaced."""
+    """The one target tensor; raises where it can't be replaced."""
     found = batch.tensors(TARGET)
     if batch.tensors(BOTH) and not found:
         raise CannotJudge("the input is also the target: it can't be replaced by a toy target")
@@ -206,7 +206,7 @@ def two_samples_task(batch: StepBatch, values: Values) -> StepBatch:
 
 
 def copy_task(batch: StepBatch, values: Values) -> StepBatch:
-    """The feature that varies most; where every place has its own target, the input at that place."""
+    """The feature that varies most; where every position has its own target, the input at that position."""
     target = target_of(batch)
     if _by_place(target):
         here = _input_by_place(batch, target)
@@ -239,13 +239,13 @@ def features_of(batch: StepBatch) -> Tensor:
 
 
 def _by_place(target: Tensor) -> bool:
-    """Whether a sample has targets at many places: pixels, words, moments."""
+    """Whether a sample has targets at many positions: pixels, words, time steps."""
     many = target.dim() > 1 and target[0].numel() > 1
     return many and (target.dim() > 2 or not target.is_floating_point())
 
 
 def _input_by_place(batch: StepBatch, target: Tensor) -> Tensor:
-    """The input at the place of each target, in the target's shape as far as that goes."""
+    """The input at the position of each target, in the target's shape if possible."""
     for tensor in batch.tensors(INPUT):
         size, wanted = tensor.shape, target.shape
         value = tensor.detach().double()
@@ -256,7 +256,7 @@ def _input_by_place(batch: StepBatch, target: Tensor) -> Tensor:
         if tensor.dim() > 2 and size[2:] == wanted[1:]:
             return value.mean(1)
         if tensor.dim() == 3 and size[:2] == wanted[:2]:
-            return value.mean(2)  # features of each moment
+            return value.mean(2)  # features of each time step
     raise CannotJudge("the positions of the targets differ from those of the input")
 
 
@@ -279,7 +279,7 @@ def _marked(batch: StepBatch, which: Tensor, values: Values) -> StepBatch:
 
 
 def _filled(target: Tensor, which: Tensor, values: Values) -> Tensor:
-    """Each sample's value all over its target; what is not asked for (a class below 0) stays so."""
+    """Each sample's value in its whole target; ignored positions (a class below 0) stay ignored."""
     which = which.reshape(*which.shape, *[1] * (target.dim() - which.dim()))
     usual, other = (v.to(target.device, target.dtype) for v in (values.usual, values.other))
     filled = torch.where(which, other, usual).expand_as(target).clone()

@@ -1,4 +1,4 @@
-"""Can a wider copy learn what this network can't?"""
+"""Can a wider copy of the network learn what the network itself can't?"""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class WiderCopy(Experiment):
     question: ClassVar[str] = "can a wider network learn what this one can't?"
     rank: ClassVar[int] = 40
 
-    samples: int = 32  # to be learned by heart; noise among more need not be
+    samples: int = 32  # to be memorised; noise among more samples need not be
     steps: int = 300  # for each attempt
     rates: tuple[float, ...] = (1e-2, 3e-3, 3e-2)  # of Adam, without dropout, decay and noise
-    enough: float = 0.3  # share of the way still ahead at which the network is large enough
-    nothing: float = 0.98  # the same, above which something else than its width is wrong
+    enough: float = 0.3  # remaining share of the way at which the network is large enough
+    nothing: float = 0.98  # the same, above which something other than its width is wrong
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         subject.need_step()
@@ -139,7 +139,7 @@ def _plot(how: str, losses: list[float]) -> Plot:
 
 
 def hidden_width(layers: list[tuple[str, nn.Module]]) -> int:
-    """The narrowest layer but for the last."""
+    """The narrowest layer except the last."""
     widths = [_width(module) for _, module in layers[:-1] if isinstance(module, CARRIERS)]
     return min(widths, default=0)
 
@@ -147,7 +147,7 @@ def hidden_width(layers: list[tuple[str, nn.Module]]) -> int:
 def order_of_layers(
     subject: Subject, snapshot: StepSnapshot, batch: StepBatch
 ) -> list[tuple[str, nn.Module]]:
-    """Layers that could be widened, in the order in which the step runs them; raises if others are there."""
+    """Layers that can be widened, in execution order; raises if there are layers of other kinds."""
     model = subject.model
     called: dict[str, nn.Module] = {}
     handles = [
@@ -173,7 +173,7 @@ def order_of_layers(
 
 
 def widen(subject: Subject, layers: list[tuple[str, nn.Module]], factor: int) -> None:
-    """All widths times `factor`, but for the first input and the last output. Only inside a snapshot."""
+    """Multiply all widths by `factor`, except the first input and the last output. Only inside a snapshot."""
     carriers = [m for _, m in layers if isinstance(m, CARRIERS)]
     begun = False
     for path, module in layers:

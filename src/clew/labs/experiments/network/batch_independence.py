@@ -1,4 +1,4 @@
-"""Does one sample's output depend on the other samples of its batch?"""
+"""Does one sample's output depend on the other samples in its batch?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class BatchIndependence(Experiment):
     def _look(
         self, subject: Subject, snapshot: StepSnapshot, clock: Clock
     ) -> tuple[int, Leak | None, str | None]:
-        """How many calls could be judged, the first leak, and why it is none."""
+        """How many calls could be judged, the first leak, and the reason if it is intended."""
         batch, looked, interaction = few_samples(subject), 0, None
         with evaluating(subject.models.values()):
             for call in model_calls(subject, snapshot, batch)[: self.calls]:

@@ -1,4 +1,4 @@
-"""Is what backward() computes the gradient of the loss? Against finite differences, in double precision."""
+"""Does backward() compute the gradient of the loss? Checks against finite differences in float64."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FiniteDifferences(Experiment):
     rank = 30
 
     tolerance: float = 1e-3  # relative; in double precision right gradients agree to 1e-6
-    most: int = 48  # parameters tried; those of a deep net are alike
+    most: int = 48  # parameters tested; those of a deep net are similar
 
     def run(self, subject: Subject, clock: Clock) -> Result:
         subject.need_step()
@@ -84,7 +84,7 @@ class FiniteDifferences(Experiment):
 
 
 class _Trial:
-    """The step at one point near the first weights, again and again with the same random numbers."""
+    """The step at one point near the initial weights, repeated with the same random numbers."""
 
     def __init__(self, subject: Subject, snapshot: StepSnapshot, batch: StepBatch, mode: Doubling) -> None:
         self._subject = subject
@@ -126,7 +126,7 @@ class _Trial:
         return list(calls.values())
 
     def inside(self, line: Line) -> bool:
-        """Whether a line is of one of these functions: there no graph is made anyway."""
+        """Whether a line is in one of these functions: no graph is built there anyway."""
         return any(covers(method, line) for kind in self._kinds for method in (kind.forward, kind.backward))
 
     def with_gradients(self) -> list[tuple[str, str, Tensor, Tensor]]:

@@ -1,4 +1,4 @@
-"""Does a causal model's output at one place depend on inputs after it?"""
+"""Does a causal model's output at one position depend on later inputs?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from clew.labs.snapshot.users_step.model_calls import (
 from clew.measure.nested_tensors import tensors_in
 
 NEXT, MASK, NAME = "the targets are the inputs moved by one", "it is given a causal mask", "its name"
-LEAST = 4  # positions: with fewer there is no past and future to speak of
+LEAST = 4  # positions: with fewer there is no past and future to compare
 _NAMES = re.compile(r"gpt|causal|autoregress|(?<![a-zA-Z])lm(?![a-z])|LM$|language_?model", re.I)
 _NOT_CAUSAL = re.compile(r"masked_?l|mlm|bert|denois|electra", re.I)
 _ATTENTION = ("scaled_dot_product_attention", "multi_head_attention_forward")
@@ -92,7 +92,7 @@ def _targets(subject: Subject, snapshot: StepSnapshot, batch: Any) -> list[Tenso
 
 
 class _Looking:
-    """One call of a model, made again with another future."""
+    """One call of a model, repeated with a different future."""
 
     def __init__(self, snapshot: StepSnapshot, call: ModelCall, timeline: Timeline, count: int) -> None:
         self._snapshot = snapshot
@@ -132,7 +132,7 @@ class _Looking:
         return change
 
     def effects(self, last: int) -> tuple[float, float]:
-        """How much of the output up to `last` changes with the inputs after it, and how much of the rest."""
+        """How much the output up to `last` changes with later inputs, and how much the rest does."""
         changed = self._outputs(self.call.changed(self._replacing(last)))
         past = [_gap(a[: last + 1], b[: last + 1], a) for a, b in zip(self.base, changed, strict=False)]
         rest = [_gap(a[last + 1 :], b[last + 1 :], a) for a, b in zip(self.base, changed, strict=False)]
@@ -144,7 +144,7 @@ class _Looking:
         return [_gap(one[t], other[t], one) for t in range(len(one))]
 
     def place(self, last: int) -> TapePlace | None:
-        """The first op whose result at a place up to `last` depends on what comes after."""
+        """The first op whose result at a position up to `last` depends on later inputs."""
         length = self.timeline.length
 
         def keep(tensor: Tensor) -> Tensor | None:
@@ -276,7 +276,7 @@ def _alike(target: Tensor, other: Tensor, share: float = 0.95) -> bool:
 
 
 class CausalMasks(TorchFunctionMode):
-    """Notices attention that is told to look back only."""
+    """Detects attention that is restricted to the past."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -291,7 +291,7 @@ class CausalMasks(TorchFunctionMode):
 
 
 def _hides_future(mask: Any) -> bool:
-    """All above the diagonal is hidden, and nothing else of it is."""
+    """Everything above the diagonal is masked, and nothing else is."""
     if not isinstance(mask, Tensor) or mask.dim() < 2 or mask.shape[-1] != mask.shape[-2]:
         return False
     table = mask.detach().reshape(-1, *mask.shape[-2:])[0]

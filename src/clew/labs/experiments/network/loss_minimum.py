@@ -1,4 +1,4 @@
-"""Is the loss lowest where the prediction is right? The output is replaced, the loss is the program's own."""
+"""Is the loss lowest at the correct prediction? Calls the user's loss with replaced model outputs."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class _Trial:
         return hook
 
     def place(self) -> dict[str, Any]:
-        """The line on which the loss was made: the last one outside the model."""
+        """The line on which the loss was computed: the last one outside the model."""
         self._snapshot.seed(SEED)
         _, entries = taped(self._subject.models, lambda _: None, lambda: self._snapshot.loss(self._batch))
         outside = [e.place for e in entries if e.place.root is None and e.place.line[0] is not None]
@@ -118,7 +118,7 @@ def _only_call(seen: Seen) -> tuple[str, Any]:
 
 def _match(seen: Seen, outputs: list[Tensor], batch: StepBatch) -> Match:
     kinds = [call.kind for call in seen.calls]
-    # What torch's own loss functions were given is the target itself; else it is what came with the batch.
+    # The argument of torch's own loss functions is the target itself; else it is what came with the batch.
     direct = [
         c.target for c in seen.calls if c.target is not None and any(c.prediction is o for o in outputs)
     ]
@@ -130,7 +130,7 @@ def _match(seen: Seen, outputs: list[Tensor], batch: StepBatch) -> Match:
 
 
 def _no_signed_weights(match: Match, batch: StepBatch) -> None:
-    """Rewards turn the loss around for some samples, as they should."""
+    """Rewards reverse the sign of the loss for some samples, as they should."""
     for tensor, dim in zip(batch.tensors(), batch.dims, strict=True):
         per_sample = dim == 0 and tensor.is_floating_point() and tensor.numel() == batch.size
         if per_sample and tensor is not match.target and match.task == CLASSES and bool((tensor < 0).any()):
@@ -179,16 +179,16 @@ def _slopes(trial: _Trial) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Match:
-    """An output and the target that it is to hit."""
+    """An output and the target it should reach."""
 
     output: Tensor
     target: Tensor
     task: str  # CLASSES, BINARY or VALUES
-    scale: str = LOGITS  # of the output, where it speaks of classes
-    dim: int = 1  # that holds the classes
+    scale: str = LOGITS  # of the output, where it has classes
+    dim: int = 1  # dimension of the classes
 
     def towards(self, strength: float, *, wrong: bool = False) -> Tensor:
-        """A prediction of the target (or of the opposite) of this strength; 0 says nothing."""
+        """A prediction of the target (or of the opposite) of this strength; 0 is no prediction at all."""
         if self.task == BINARY:
             sign = self.target.to(self.output.dtype).reshape(self.output.shape) * 2 - 1
             push = -sign * strength if wrong else sign * strength
@@ -211,7 +211,7 @@ class Match:
 
 
 def matched(outputs: Iterable[Tensor], targets: Iterable[Tensor], kinds: Iterable[str]) -> list[Match]:
-    """All pairs that fit, classes first: a shape alone says less."""
+    """All pairs that match, classes first: a shape alone is weaker evidence."""
     floats = [t for t in outputs if t.is_floating_point() and t.dim()]
     called = set(kinds)
     found: list[Match] = []
@@ -243,7 +243,7 @@ def _scale(output: Tensor, dim: int) -> str:
 
 
 def _same_shape(output: Tensor, target: Tensor, kinds: set[str]) -> Match | None:
-    """Equal but for dimensions of one."""
+    """Equal except for dimensions of size one."""
     if [s for s in output.shape if s != 1] != [s for s in target.shape if s != 1]:
         return None
     zeros_and_ones = bool(((target == 0) | (target == 1)).all())

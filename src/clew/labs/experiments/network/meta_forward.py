@@ -1,4 +1,4 @@
-"""Does a forward make tensors on a fixed device or of a fixed type? On the meta device, and in float64."""
+"""Does a forward create tensors with a fixed device or dtype? Runs it on the meta device and in float64."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock
 from clew.labs.snapshot.users_step.model_calls import ModelCall, evaluating, few_samples, model_calls
 
-_TYPES = ("dtype", "scalar type", "same type", "Double", "double")  # how torch words that two types met
+_TYPES = ("dtype", "scalar type", "same type", "Double", "double")  # in torch's message on mixed dtypes
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class MetaForward(Experiment):
 
 
 def _fixed_device(call: ModelCall) -> dict[str, Any] | None:
-    """The tensor on the CPU which met those of the model elsewhere."""
+    """The CPU tensor that was combined with the model's tensors on another device."""
     try:
         found = device_literal(call.module, Feed(call.args, dict(call.kwargs)))
     except Unfollowed:
@@ -52,7 +52,7 @@ def _fixed_device(call: ModelCall) -> dict[str, Any] | None:
 
 
 def _fixed_type(call: ModelCall) -> dict[str, Any] | None:
-    """The line on which double precision met something else."""
+    """The line on which double precision was combined with another dtype."""
     if any(t.dtype in (torch.float16, torch.bfloat16) for t in call.module.parameters()):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Does each module that the user wrote hold what a module must hold, tried alone?"""
+"""Does each user-defined module behave as an nn.Module must? Tests each one alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from clew.labs.snapshot.users_step.model_calls import (
 )
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
-MOST = 24  # modules that are tried; the layers of a deep net are alike
+MOST = 24  # modules tested; the layers of a deep net are similar
 
 SEED = 7
 _REGISTERED = ("_parameters", "_buffers", "_modules")
@@ -88,12 +88,12 @@ class ModuleContract(Experiment):
             yield {**told, "what": "gradient", **wrong}
 
     def _plain(self, own: OwnModule, snapshot: StepSnapshot, count: int) -> Iterator[dict[str, Any]]:
-        """Tensors in plain attributes that the output depends on: no `.to()` and no state_dict knows them."""
+        """Tensors in plain attributes that affect the output: `.to()` and state_dict miss them."""
         module = own.module
         for name, value in list(vars(module).items()):
             held = [] if name in _REGISTERED else _plain_tensors(value)
             if not held or any(sample_dim(t, count) is not None for t in held):
-                continue  # nothing, or a memory of the samples themselves
+                continue  # empty, or a memory of the samples themselves
             with evaluating([module]):
                 if not _depends(own, snapshot, held):
                     continue
@@ -103,7 +103,7 @@ class ModuleContract(Experiment):
             yield {"name": name, "use": use, "shape": list(held[0].shape)}
 
     def _lost(self, own: OwnModule, snapshot: StepSnapshot) -> bool:
-        """Whether a copy that loads the state gives something else."""
+        """Whether a copy that loads the state_dict gives another output."""
         try:
             other = copy.deepcopy(own.module)
             with torch.no_grad():
@@ -126,7 +126,7 @@ class ModuleContract(Experiment):
         return None if leak is None or meant(leak) else leak.effect
 
     def _gradient(self, own: OwnModule, snapshot: StepSnapshot) -> dict[str, Any] | None:
-        """The worst of its inputs and parameters against finite differences."""
+        """The worst input or parameter, compared with finite differences."""
         try:
             with in_double([own.module]) as mode:
                 found = list(_compared(own, snapshot, mode, self.tolerance))
@@ -152,7 +152,7 @@ def _outputs(call: ModelCall, snapshot: StepSnapshot, module: nn.Module | None =
 
 
 def _depends(own: OwnModule, snapshot: StepSnapshot, held: list[Tensor]) -> bool:
-    """Whether the output changes with these values; they are put back."""
+    """Whether the output changes with these values, which are restored afterwards."""
     before = _outputs(own.call, snapshot)
     values = [t.detach().clone() for t in held]
     try:
@@ -168,7 +168,7 @@ def _depends(own: OwnModule, snapshot: StepSnapshot, held: list[Tensor]) -> bool
 
 
 def _moves(own: OwnModule, snapshot: StepSnapshot, name: str) -> bool:
-    """Whether a training forward changes it: then it is learned, if not by the optimizer."""
+    """Whether a training forward changes it: then it is learned, though not by the optimizer."""
     before = [t.detach().clone() for t in _plain_tensors(getattr(own.module, name))]
     modes = [(m, m.training) for m in own.module.modules()]
     for module, _ in modes:
@@ -249,7 +249,7 @@ def _each(
 
 @dataclass(frozen=True)
 class OwnModule:
-    """One of them, as it was first called."""
+    """One of the user's modules, as it was first called."""
 
     root: str
     path: str
@@ -270,7 +270,7 @@ class OwnModule:
 
 
 def own_modules(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> list[OwnModule]:
-    """One of each class, the innermost first: what is broken inside is not the fault of what is around it."""
+    """One module of each class, innermost first: a fault inside is not the fault of the module around it."""
     wanted = {
         id(m): (root, path)
         for root, top in subject.models.items()

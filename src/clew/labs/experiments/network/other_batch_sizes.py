@@ -1,4 +1,4 @@
-"""Does the model tell the dimensions apart? Other batch sizes, and the same samples in another order."""
+"""Does the model mix up dimensions? Tries other batch sizes, and the same samples in another order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SHAPES = (
     "expected size",
     "dimension",
 )
-_STATE = ("hidden", "index", "out of range")  # kept from a batch of another size, or indices into it
+_STATE = ("hidden", "index", "out of range")  # stored from a batch of another size, or indices into it
 
 
 @dataclass(frozen=True)
@@ -88,20 +88,20 @@ class OtherBatchSizes(Experiment):
 
 
 def _draws(looking: Looking) -> bool:
-    """Whether the output depends on random numbers, which go by the place in the batch."""
+    """Whether the output depends on random numbers, which depend on the position in the batch."""
     base = looking.outputs()
     other = looking.outputs(seed=SEED + 1)
     return not all(map(torch.equal, base, other))
 
 
 def _turned(tensor: Tensor, count: int) -> Tensor:
-    """The same samples in the opposite order."""
+    """The same samples in reverse order."""
     dim = sample_dim(tensor, count)
     return tensor if dim is None else tensor.flip(dim)
 
 
 def _moved(looking: Looking) -> float:
-    """How much outputs change that only ought to change their places."""
+    """How much outputs change that should only change their positions."""
     count = looking.count
     base, turned = looking.outputs(), looking.outputs(lambda t: _turned(t, count))
     gaps = [distance(a, _turned(b, count)) for a, b in zip(base, turned, strict=False) if a.shape == b.shape]
@@ -109,7 +109,7 @@ def _moved(looking: Looking) -> float:
 
 
 def _place(looking: Looking) -> TapePlace | None:
-    """The first op that treats a sample by its place: sample 0, and the same one as the last."""
+    """The first op that treats a sample by its position: sample 0 first, and the same sample last."""
     count, call = looking.count, looking.call
     models = {call.name: call.module}
 
@@ -129,7 +129,7 @@ def _place(looking: Looking) -> TapePlace | None:
 
 
 class _Sizes:
-    """The step with fewer samples than it was written for."""
+    """The step with fewer samples than usual."""
 
     def __init__(self, subject: Subject, batch: StepBatch) -> None:
         self._subject = subject
@@ -137,7 +137,7 @@ class _Sizes:
         self._full = subject.batch()
 
     def tried(self, snapshot: StepSnapshot) -> dict[str, Any] | None:
-        """What went wrong because of the number of samples; None if nothing did."""
+        """What failed because of the number of samples; None if nothing did."""
         if self._batch.size >= self._full.size or any(d is None for d in self._full.dims):
             return None
         whole, error = self._shapes(snapshot, self._full)
@@ -152,7 +152,7 @@ class _Sizes:
     def _shapes(
         self, snapshot: StepSnapshot, batch: StepBatch
     ) -> tuple[list[tuple[str, list[int]]], Exception | None]:
-        """The shapes of all outputs as far as the step came, and what ended it."""
+        """The shapes of all outputs up to where the step ended, and what ended it."""
         shapes: list[tuple[str, list[int]]] = []
 
         def noted(name: str) -> Any:
@@ -170,7 +170,7 @@ class _Sizes:
         return shapes, None
 
     def _stuck(self, whole: list[Any], few: list[Any]) -> dict[str, Any] | None:
-        """An output that had as many rows as samples, and has as many with fewer."""
+        """An output that had one row per sample, and keeps that number of rows with fewer samples."""
         size = self._full.size
         for (name, before), (_, after) in zip(whole, few, strict=False):
             if before[:1] == [size] and after == before:

@@ -1,4 +1,4 @@
-"""Does the model read the words, or the padding? What it reads of each is shaken, and the output watched."""
+"""Does the model read tokens or padding? Adds noise to the embeddings of each and measures the output."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from clew.labs.snapshot.users_step.model_calls import (
 )
 from clew.measure.nested_tensors import tensors_in
 
-LEAST = 4  # real tokens of a sample: of fewer it can't be told which are read
-LONGEST = 64  # positions that are shaken one by one
+LEAST = 4  # real tokens of a sample: with fewer it is unclear which are read
+LONGEST = 64  # positions that get noise, one by one
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PaddingInfluence(Experiment):
 
 
 def _with_padding(subject: Subject) -> Subject:
-    """The subject with samples that have padding in front; they may be few."""
+    """The subject with samples that have padding at the start; there may be few."""
     batch = subject.batch()
     padded = torch.zeros(batch.size, dtype=torch.bool)
     for tensor, dim in zip(batch.tensors(), batch.dims, strict=True):
@@ -101,7 +101,7 @@ def _shaking(call: ModelCall, snapshot: StepSnapshot) -> _Shaking | None:
 
 
 class _Shaking:
-    """One call of a model, made again with noise on what an embedding gives at some places."""
+    """One call of a model, repeated with noise on an embedding's output at some positions."""
 
     def __init__(
         self, snapshot: StepSnapshot, call: ModelCall, table: nn.Embedding, padding: Tensor, rows: Tensor
@@ -120,7 +120,7 @@ class _Shaking:
         return bool(self.base) and all(self.padding.shape[1] in t.shape[1:] for t in self.base)
 
     def _outputs(self, places: Tensor | None) -> list[Tensor]:
-        """What the model gives for the samples with padding."""
+        """The model's outputs for the samples with padding."""
         self._snapshot.seed(SEED)
         found = [t.detach() for t in tensors_in(self._shaken(places)()) if t.is_floating_point()]
         count = len(self.padding)
@@ -171,7 +171,7 @@ class _Shaking:
         return float(gap.max()) / size if size > 0 else 0.0
 
     def place(self) -> TapePlace | None:
-        """The first op through which the padding gets to what is read."""
+        """The first op through which the padding reaches the output."""
         count, length = self.padding.shape
 
         def keep(tensor: Tensor) -> Tensor | None:

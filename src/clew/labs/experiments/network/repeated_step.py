@@ -1,4 +1,4 @@
-"""Does the same step from the same state and random numbers give the same twice?"""
+"""Does the same step give the same result twice from the same state and random seed?"""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _played(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> _Play
 
 
 def _number(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> Tensor:
-    """The loss; where it can't be had, for this very reason perhaps, the mean of what the model gives."""
+    """The loss; if it is not available, perhaps for this very reason, the mean of the model's output."""
     if subject.step is not None:
         return snapshot.loss(batch)
     outputs = [t for call in model_calls(subject, snapshot, batch) for t in tensors_in(call.output)]
@@ -92,7 +92,7 @@ def _number(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> Tenso
 
 
 def _fingerprint(tensor: Tensor) -> Tensor | None:
-    """Two sums, one of them by place, that two different tensors hardly share."""
+    """Two sums, one of them weighted by position: different tensors rarely agree in both."""
     if tensor.is_complex() or not tensor.numel():
         return None
     flat = tensor.reshape(-1).to(torch.float64).nan_to_num()
@@ -109,14 +109,14 @@ def _kind(first: _Played, again: _Played, anew: _Played, generator: bool) -> tup
 
 
 def _other(one: _Played, other: _Played) -> bool:
-    """NaN is the same as NaN here."""
+    """Whether two results differ; NaN equals NaN here."""
     if one.loss != other.loss and not (one.loss != one.loss and other.loss != other.loss):
         return True
     return any(differ(a, b) for a, b in zip(one.gradients, other.gradients, strict=False))
 
 
 def _place(one: _Played, other: _Played) -> TapePlace | None:
-    """The first op that gave something else, though it may have been another number of them."""
+    """The first op with a different result, even if the two runs have different numbers of ops."""
     for a, b in zip(one.entries, other.entries, strict=False):
         if a.place.op != b.place.op:
             return b.place

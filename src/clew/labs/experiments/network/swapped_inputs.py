@@ -1,4 +1,4 @@
-"""Does the model make use of its input? Trained briefly, it is given the inputs of other samples."""
+"""Does the model use its input? Trains it briefly, then swaps in the inputs of other samples."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class SwappedInputs(Experiment):
     question = "does the model use its input?"
     rank = 8
 
-    least: int = 8  # samples; fewer can't be exchanged for one another
+    least: int = 8  # samples; fewer can't be swapped
     rows: int = 48  # samples of each batch
-    batches: int = 2  # learned by heart: the fewer, the sooner it shows
+    batches: int = 2  # to memorise: the fewer, the sooner it shows
     steps: int = 80  # of training, for each of the two optimizers
-    look: int = 10  # steps between two looks
+    look: int = 10  # steps between two measurements
     draws: int = 3  # of other inputs, for the spread
-    clear: float = 0.05  # of the loss: a gain from the right inputs at which the question is answered
+    clear: float = 0.05  # of the loss: a gain from the right inputs that counts as an answer
     rate: float = 3e-3  # of Adam, tried where the program's own optimizer shows nothing
 
     def run(self, subject: Subject, clock: Clock) -> Result:
@@ -59,7 +59,7 @@ class SwappedInputs(Experiment):
         return Result(data, lines)
 
     def _batches(self, subject: Subject) -> list[StepBatch]:
-        """Mixed across the captured ones: within one of them all labels may be alike."""
+        """Mixed across the captured batches: within one of them all labels may be equal."""
         subject.need_step()
         try:
             together = captured(subject).batch
@@ -130,7 +130,7 @@ class SwappedInputs(Experiment):
         return found
 
     def _used(self, look: dict[str, Any], first: list[float]) -> bool:
-        """Beyond doubt: by far more than the draws differ, and a sizeable part of the loss."""
+        """Clearly used: the gain is far above the spread of the draws, and a sizeable part of the loss."""
         real, worse = look["real"], max((look["others"], look["noise"]), key=fmean)
         spread = math.hypot(pstdev(real), pstdev(worse))
         scale = max(abs(fmean(real)), abs(fmean(first)))
@@ -144,7 +144,7 @@ def _loss(
     subject: Subject | None = None,
     change: Callable[[Tensor], Tensor] | None = None,
 ) -> float:
-    """The mean over the batches, with the models' inputs changed if that is said."""
+    """The mean over the batches, with the models' inputs changed if requested."""
     snapshot.seed(seed)
     losses = []
     for batch in batches:
@@ -156,7 +156,7 @@ def _loss(
 
 
 def _dependence(snapshot: StepSnapshot, subject: Subject, batch: StepBatch) -> dict[str, Any]:
-    """How far the models' outputs change with their inputs, and with the data of the batch."""
+    """How much the models' outputs change with their inputs, and with the data of the batch."""
     plain = _outputs(snapshot, batch)
     generator = torch.Generator().manual_seed(0)
     with inputs_replaced(subject, batch.size, drawn_samples(generator)) as note:
@@ -203,7 +203,7 @@ class Replaced:
     """What happened to the inputs during one run of the step."""
 
     tensors: int = 0  # by sample, among what the models were given
-    changed: int = 0  # of these, those that came out different
+    changed: int = 0  # of these, those that changed
 
 
 @contextlib.contextmanager
@@ -237,7 +237,7 @@ def _by_sample(tensor: Tensor, size: int) -> int | None:
 
 
 def other_samples(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
-    """The inputs of other samples of the batch: each tensor in an order of its own."""
+    """The inputs of other samples of the batch: each tensor in its own order."""
 
     def change(tensor: Tensor) -> Tensor:
         return tensor[torch.randperm(len(tensor), generator=generator).to(tensor.device)]
@@ -246,7 +246,7 @@ def other_samples(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
 
 
 def drawn_samples(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
-    """Samples of the batch drawn anew, some twice and some not at all: a mean over the batch changes too."""
+    """Samples drawn from the batch with replacement, so that a mean over the batch changes too."""
 
     def change(tensor: Tensor) -> Tensor:
         drawn = torch.randint(len(tensor), (len(tensor),), generator=generator)
@@ -270,6 +270,6 @@ def noise(generator: torch.Generator) -> Callable[[Tensor], Tensor]:
 
 
 def numbers_in(outputs: Any) -> list[Tensor]:
-    """The tensors of real numbers that a model has given, without their graph."""
+    """The floating-point tensors in a model's output, detached."""
     leaves = tensors_in(outputs)
     return [leaf.detach().float() for leaf in leaves if leaf.is_floating_point()]

@@ -1,4 +1,4 @@
-"""Autograd functions that the user wrote, each tried alone with the inputs it really got."""
+"""Tests the user's own autograd functions, each alone, with the inputs it received in the step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from clew.measure.nested_tensors import tensors_in
 _MEANT = re.compile(
     r"ste$|straight|revers|quant|binar|round|sign|surrogate|spike|scale_?grad|grad_?scal", re.I
 )
-MOST = 4096  # elements of an input of which single ones are not followed one by one
+MOST = 4096  # elements of an input above which they are not tested one by one
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Applied:
 
 
 def functions_in(loss: Tensor) -> list[type[Function]]:
-    """The classes of the user's own that made the graph of a loss."""
+    """The user's Function classes in the graph of a loss."""
     found: dict[type[Function], None] = {}
     waiting: list[Any] = [loss.grad_fn]
     seen: set[Any] = set()
@@ -60,7 +60,7 @@ def functions_in(loss: Tensor) -> list[type[Function]]:
 def recording(
     kinds: list[type[Function]], where: Callable[[], tuple[str | None, str | None]]
 ) -> Iterator[dict[type[Function], Applied]]:
-    """The first call of each of these, while the step runs."""
+    """Records the first call of each of these while the step runs."""
     calls: dict[type[Function], Applied] = {}
     own = [(kind, kind.__dict__.get("forward"), kind.forward) for kind in kinds]
     for kind, _, forward in own:
@@ -94,7 +94,7 @@ def _floating(value: Any) -> bool:
 
 
 def checked(applied: Applied, tolerance: float) -> tuple[DerivativeComparison | None, str | None]:
-    """The worst of its inputs, and why a disagreement would be meant."""
+    """The worst of its inputs, and why a disagreement would be intended."""
     generator = torch.Generator().manual_seed(0)
     inputs = [a.detach().clone() if isinstance(a, Tensor) else a for a in applied.args]
     wanted = [n for n, a in enumerate(inputs) if _floating(a) and applied.needed[n]]

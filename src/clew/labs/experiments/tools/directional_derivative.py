@@ -1,7 +1,8 @@
-"""Autograd's directional derivative against finite differences, at shrinking step sizes.
+"""Compares autograd's directional derivative with finite differences at shrinking step sizes.
 
-Near kinks the differences come closer to the derivative as the steps shrink, or disagree with each
-other: then nothing is said. Where they settle, and autograd gives something else, autograd is wrong.
+Near kinks the differences approach the derivative as the steps shrink, or disagree with each
+other: then there is no verdict. Where they settle on a value and autograd gives another, autograd is
+wrong.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ def compared(
     tolerance: float,
     floor: float = 0.0,
 ) -> DerivativeComparison:
-    """`value()` is the number that `gradient` is said to be the gradient of; `tensor` is put back.
+    """Compare `gradient` with finite differences of `value()`, moving `tensor`, which is restored.
 
-    Slopes below `floor` are as good as none.
+    Slopes below `floor` count as zero.
     """
     size = size_of(tensor)
     told = float((gradient.double() * direction).sum()) * size

@@ -1,6 +1,6 @@
-"""The fixes that can be tried without the user: for each, what is changed in the loop.
+"""The fixes that can be tried without the user, and what each one changes in the training loop.
 
-A repair gets the loop as the program runs it and gives the same with this one thing put right.
+A repair takes the loop as the program runs it and returns the same loop with this one thing fixed.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ TINY = 1e-12  # of a probability, before its logarithm is taken
 class Variant:
     """A fix in one strength."""
 
-    text: str  # what is done, as it stands in the report
+    text: str  # what is changed, as the report says it
     fixed: Callable[[TrialLoop, Subject], TrialLoop]
 
 
 @dataclass(frozen=True)
 class Repair:
-    """`faulty` gives a loop the fault where the user's step alone has it not; a variant takes it out."""
+    """`faulty` adds the fault to a loop where the user's step alone lacks it; a variant removes it."""
 
     variants: tuple[Variant, ...]
     faulty: Callable[[TrialLoop], TrialLoop] = lambda loop: loop
-    only_confirms: bool = False  # its use is not, or not only, a lower training loss
+    only_confirms: bool = False  # its benefit is not, or not only, a lower training loss
 
 
 class _Losses(TorchFunctionMode):
-    """Changes what goes into a torch function, by its name."""
+    """Changes the arguments of a torch function, by its name."""
 
     def __init__(self, changes: Mapping[str, Callable[[Any, Any], tuple[Any, Any]]]) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class _Losses(TorchFunctionMode):
 def _on_prediction(
     name: str, change: Callable[[Tensor], Tensor]
 ) -> Callable[[TrialLoop, Subject], TrialLoop]:
-    """A repair that changes what goes into this loss function."""
+    """A repair that changes the prediction passed to this loss function."""
 
     def change_call(args: Any, kwargs: Any) -> tuple[Any, Any]:
         if args:
@@ -69,7 +69,7 @@ def _on_prediction(
 
 
 def _same_shape(args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Target in the shape of the prediction, where they hold as many numbers."""
+    """The target in the prediction's shape, where both have the same number of elements."""
     given = {**dict(zip(("input", "target"), args, strict=False)), **kwargs}
     prediction, target = given.get("input"), given.get("target")
     if isinstance(prediction, Tensor) and isinstance(target, Tensor) and prediction.numel() == target.numel():
@@ -95,7 +95,7 @@ def _shuffled(batches: Sequence[StepBatch], seed: int) -> Sequence[StepBatch]:
 
 
 def _standardised(batches: Sequence[StepBatch]) -> Sequence[StepBatch]:
-    """Every feature (or channel, of images) with mean 0 and deviation 1 over all that was seen."""
+    """Every feature (or image channel) with mean 0 and deviation 1 over all samples seen."""
     found = [b.tensors(INPUT, BOTH) for b in batches]
     scales = [_scale(torch.cat(list(column))) for column in zip(*found, strict=True)]
 
@@ -143,7 +143,7 @@ def _train_mode(subject: Subject) -> Callable[[StepSnapshot], None]:
 
 
 def _all_parameters(subject: Subject) -> Callable[[StepSnapshot], None]:
-    """Everything that the models have goes to the optimizer, frozen or not."""
+    """Pass all parameters of the models to the optimizer, frozen or not."""
 
     def change(snapshot: StepSnapshot) -> None:
         known = {id(p) for group in snapshot.optimizer.param_groups for p in group["params"]}

@@ -1,7 +1,7 @@
-"""The user's step in double precision, where finite differences are sharp.
+"""Runs the user's step in double precision, where finite differences are accurate.
 
-Parameters and buffers are replaced in their modules by double copies; what else the code brings along
-(constants, class weights, a cast to float32) is cast as it comes. Nothing of the user's is changed.
+Parameters and buffers are replaced in their modules by double copies; anything else the code uses
+(constants, class weights, a cast to float32) is cast when it appears. The user's objects are unchanged.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _STOPS = {
     "heaviside", "gumbel_softmax", "bernoulli", "multinomial", "item", "tolist", "numpy", "topk",
     "register_hook",
 }  # fmt: skip
-# Written in place by the code itself: a cast of these would be written instead.
+# The code writes these in place: with a cast, it would write to the copy.
 _WRITES = ("__setitem__", "__set__", "out")
 
 
 class Doubling(TorchFunctionMode):
-    """Casts what goes into every torch call; notes where the code stops gradients."""
+    """Casts the arguments of every torch call; records where the code stops gradients."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ def _is_low(value: Any) -> bool:
 
 
 def _like(target: Tensor) -> Callable[[Any], Any]:
-    """What is written into a tensor of the program's own takes its type."""
+    """A value written into one of the program's tensors takes that tensor's dtype."""
     return lambda v: v.to(target.dtype) if isinstance(v, Tensor) and v.dtype == torch.float64 else v
 
 

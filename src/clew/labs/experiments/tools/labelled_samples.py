@@ -1,4 +1,4 @@
-"""Samples with features and labels, as the experiments on data need them."""
+"""Samples with features and labels, in the form the data experiments need."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MOST = 800  # samples for the learners: their cost grows with the cube
 
 @dataclass(frozen=True)
 class Material:
-    """Samples that a cheap learner can be tried on."""
+    """Samples for a cheap learner."""
 
     batch: StepBatch
     labels: SampleLabels
     features: Tensor
     learners: list[Learner]
-    whole: bool  # they are all that the dataset holds
+    whole: bool  # they are the whole dataset
 
 
 def material(subject: Subject, clock: Clock, least: int) -> Material:

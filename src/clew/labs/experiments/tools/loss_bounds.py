@@ -1,6 +1,6 @@
-"""How low a loss can come, and how low one comes without looking at the input.
+"""The lowest loss that is possible, and the lowest that is possible without using the input.
 
-Both are asked of torch's loss function itself, with the user's options: for the prediction that fits
+Both come from torch's loss function itself, with the user's options: for the prediction that fits
 the targets best, and for the one best constant prediction.
 """
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from clew.labs.snapshot.step_snapshot import LossCall
 
-TINY = 1e-6  # below this share is not worth a logarithm
+TINY = 1e-6  # smaller shares are too small for a logarithm
 INDICES = ("cross_entropy", "nll_loss")
 BINARY = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
 DISTANCES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
@@ -24,7 +24,7 @@ DISTANCES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of the calls in one step together; None where a kind of loss has no known bound."""
+    """Of all calls in one step together; None where a kind of loss has no known bound."""
 
     value: float  # that they had
     floor: float | None
@@ -33,7 +33,7 @@ class Bounds:
 
 
 def bounds(calls: Sequence[LossCall]) -> Bounds | None:
-    """None if no loss function of torch's was called, or one without a single result."""
+    """None if no torch loss function was called, or one that does not return a single number."""
     values = [c.result for c in calls if isinstance(c.result, Tensor) and c.result.numel() == 1]
     if not calls or len(values) < len(calls):
         return None

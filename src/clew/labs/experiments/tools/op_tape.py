@@ -1,4 +1,4 @@
-"""One forward, op by op: what is kept of each result, in which module it was made and on which line.
+"""Records one forward op by op: what is kept of each result, and the module and line it came from.
 
 Two tapes of the same forward with something changed show where the change first appears.
 """
@@ -51,7 +51,7 @@ class TapeEntry:
 
 
 class Tape(OpRecorder):
-    """Records what runs inside it; `keep` takes from a result what is to be compared."""
+    """Records the ops that run inside it; `keep` extracts from a result what is to be compared."""
 
     def __init__(self, models: Mapping[str, nn.Module], keep: Callable[[Tensor], Tensor | None]) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class Tape(OpRecorder):
 
     @property
     def here(self) -> tuple[str | None, str | None]:
-        """The innermost module that is running: its root and path."""
+        """The innermost running module: its root and path."""
         return self._paths.innermost(self.modules)
 
     def after_op(self, op: OpCall) -> None:
@@ -79,7 +79,7 @@ class Tape(OpRecorder):
 
 @contextmanager
 def plain_kernels() -> Iterator[None]:
-    """Without the fused inference path of attention, whose inside no tape sees."""
+    """Disable attention's fused inference path, whose ops no tape sees."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -91,20 +91,20 @@ def plain_kernels() -> Iterator[None]:
 def taped(
     models: Mapping[str, nn.Module], keep: Callable[[Tensor], Tensor | None], run: Callable[[], Any]
 ) -> tuple[Any, list[TapeEntry]]:
-    """What `run` gives, and its ops."""
+    """The result of `run`, and its ops."""
     tape = Tape(models, keep)
     with plain_kernels(), tape:
         result = run()
     return result, tape.entries
 
 
-BOUNDARIES.add(taped.__code__)  # the lines of the program that are below are not the model's
+BOUNDARIES.add(taped.__code__)  # the program's lines further down the stack are not the model's
 
 
 def first_difference(
     before: list[TapeEntry], after: list[TapeEntry], tolerance: float = 0.0
 ) -> TapePlace | None:
-    """The first op that gave something else; None if there is none, or the two went different ways."""
+    """The first op with a different result; None if there is none, or the two took different paths."""
     for one, other in zip(before, after, strict=False):
         if one.place.op != other.place.op or len(one.kept) != len(other.kept):
             return None

@@ -1,7 +1,7 @@
-"""Cheap learners to compare with: ridge regression, straight and bent, and nearest neighbours.
+"""Cheap learners to compare with: linear and kernel ridge regression, and nearest neighbours.
 
-All of them predict by weights that do not depend on the labels, so that one fit serves hundreds of
-permutations of these. Inputs are taken as plain features, tokens as a bag of words.
+All of them predict with weights that do not depend on the labels, so that one fit serves hundreds of
+label permutations. Inputs are used as plain features, tokens as a bag of words.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _features(tensor: Tensor) -> Tensor:
 
 
 def _bag(tokens: Tensor) -> Tensor:
-    """How often each word is there, and what stands first and last."""
+    """How often each word occurs, and which words are first and last."""
     buckets = tokens % BUCKETS
     count = torch.zeros(len(tokens), BUCKETS, dtype=torch.double)
     count.scatter_add_(1, buckets, torch.ones_like(buckets, dtype=torch.double))
@@ -58,13 +58,13 @@ def _bag(tokens: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Learner:
-    """A matrix that makes cross-validated predictions out of labels: row i knows nothing of sample i."""
+    """A matrix that turns labels into cross-validated predictions: row i does not use sample i's label."""
 
     name: str
     weights: Tensor  # (samples, samples)
 
     def predict(self, columns: Tensor) -> Tensor:
-        """Of every sample, by those of the other folds; `columns` is (samples, …)."""
+        """The prediction for every sample from the other folds; `columns` is (samples, …)."""
         return self.weights @ columns
 
 
@@ -94,7 +94,7 @@ def _ridge(kernel: Tensor, fold: Tensor) -> Tensor:
         held = kernel[out][:, into]
         centred = inner + strength * torch.eye(len(into), dtype=kernel.dtype)
         made = torch.linalg.solve(centred, held.T).T
-        # The mean of the labels is predicted by all alike, and what is above it by the kernel.
+        # All learners predict the mean of the labels; the kernel predicts the deviation from it.
         made = made - made.sum(1, keepdim=True) / len(into) + 1 / len(into)
         weights[out[:, None], into[None]] = made
     return weights
@@ -109,7 +109,7 @@ def _nearest(distance: Tensor, fold: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Score:
-    """How well a learner's predictions go with the labels, and with permuted ones."""
+    """How well a learner's predictions correlate with the labels, and with permuted ones."""
 
     learner: str
     real: float

@@ -1,4 +1,4 @@
-"""Does what a model says of one sample depend on the other samples of the batch?"""
+"""Finds leaks between samples: a model's output for one sample that depends on the rest of the batch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Leak:
 
 
 class Looking:
-    """One model call, made again and again in evaluation mode with the same random numbers."""
+    """One model call, repeated in evaluation mode with the same random numbers."""
 
     def __init__(self, snapshot: StepSnapshot, call: ModelCall, count: int) -> None:
         self._snapshot = snapshot
@@ -45,7 +45,7 @@ class Looking:
         self._snapshot.seed(seed)
 
     def outputs(self, change: Change | None = None, seed: int = SEED) -> list[Tensor]:
-        """What the model gives by sample: its numbers along one dimension of their count."""
+        """The model's outputs by sample: tensors in which one dimension has the number of samples."""
         return [t for t in self.all_outputs(change, seed) if sample_dim(t, self.count) is not None]
 
     def all_outputs(self, change: Change | None = None, seed: int = SEED) -> list[Tensor]:
@@ -59,12 +59,12 @@ class Looking:
         return any(list(t.shape).count(self.count) == 2 for t in self.all_outputs())
 
     def steady(self) -> bool:
-        """Whether the same call gives the same twice."""
+        """Whether the same call gives the same result twice."""
         first, second = self.outputs(), self.outputs()
         return len(first) == len(second) and all(map(torch.equal, first, second))
 
     def effect(self, base: list[Tensor], row: int, rows: list[int]) -> float:
-        """How much of the output of `row` changes as those samples are replaced."""
+        """How much of the output of `row` changes when those samples are replaced."""
         changed = self.outputs(self.others.replacing(rows))
         gaps = [_row_distance(a, b, row, self.count) for a, b in zip(base, changed, strict=False)]
         return max(gaps, default=0.0)
@@ -112,7 +112,7 @@ def leak_of(looking: Looking, clock: Clock, rounding: float) -> Leak | None:
 
 
 def meant(leak: Leak) -> str | None:
-    """Why samples may well look at each other there."""
+    """Why samples may be meant to depend on each other there."""
     path = leak.place.module if leak.place else None
     module = module_at(leak.call.module, path)
     if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.running_mean is None:
@@ -143,7 +143,7 @@ def module_at(root: nn.Module, path: str | None) -> nn.Module:
 
 
 def time_first_module(leak: Leak) -> tuple[str, str] | None:
-    """The sequence layer of torch's, and its path, that was given the samples where it expects time."""
+    """The torch sequence layer, and its path, that got the samples where it expects time."""
     if leak.place is None:
         return None
     path = leak.place.module or ""

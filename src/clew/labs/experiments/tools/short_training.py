@@ -1,4 +1,4 @@
-"""Short trainings on a snapshot: with other rates, other optimizers, and without what disturbs learning."""
+"""Short trainings on a snapshot: other learning rates, other optimizers, regularisation switched off."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OWN = ""  # the user's own optimizer, in `TrainingSetting.optimizer`
 
 @dataclass(frozen=True)
 class TrainingSetting:
-    """How to train: the user's way, but for what is said here."""
+    """How to train: as the user does, except for what is set here."""
 
     optimizer: str = OWN
     rate: float = 1.0  # a factor on the user's own rates; for another optimizer its rate
@@ -38,7 +38,7 @@ class TrainingSetting:
 
     @classmethod
     def calm(cls, optimizer: str = OWN, rate: float = 1.0) -> TrainingSetting:
-        """Nothing random, nothing that pulls the weights anywhere."""
+        """No randomness, and nothing that pulls the weights."""
         return cls(optimizer, rate, dropout=False, decay=False, noise=False)
 
     def optimizer_for(self, snapshot: StepSnapshot) -> Optimizer:
@@ -52,7 +52,7 @@ class TrainingSetting:
         return own
 
     def around(self, subject: Subject) -> contextlib.AbstractContextManager[None]:
-        """What is trained so must be looked at so: a loss with dropout is not the one that was reached."""
+        """The context to train and evaluate in: a loss with dropout is not the one that training reached."""
         return contextlib.nullcontext() if self.dropout else without_dropout(subject)
 
     def named(self, subject: Subject) -> str:
@@ -85,14 +85,14 @@ def look(snapshot: StepSnapshot, batch: StepBatch, seed: int = 0) -> TrainingOut
 
 @dataclass(frozen=True)
 class TrainingScale:
-    """Where the loss could end: at `floor`; and `constant` is what one gets without the input."""
+    """The range of the loss: `floor` is the lowest possible, `constant` is reached without the input."""
 
     floor: float | None
     constant: float | None
 
 
 def scale(first: TrainingOutcome, last: TrainingOutcome) -> TrainingScale:
-    """In units of the user's loss, if that is the known part times a number in both looks."""
+    """In units of the user's loss, if that is the known part times a number in both observations."""
     ratios = [x.loss / x.known for x in (first, last) if x.known]
     same = len(ratios) == 2 and math.isclose(*ratios, rel_tol=1e-3) and ratios[0] > 0
     if not same or first.floor is None:
@@ -146,7 +146,7 @@ def train(
     until: Callable[[float], bool] | None = None,
     optimizer: Optimizer | None = None,
 ) -> list[float]:
-    """The losses; ends early where they are not finite, or low enough."""
+    """The losses; stops early when they are non-finite or low enough."""
     optimizer = optimizer or setting.optimizer_for(snapshot)
     if not trained(optimizer):
         raise CannotJudge("the optimizer has no trainable parameter")
@@ -180,7 +180,7 @@ def without_dropout(subject: Subject) -> Iterator[None]:
 
 
 def dropouts(subject: Subject, snapshot: StepSnapshot, batch: StepBatch) -> list[tuple[str, float]]:
-    """Where values are dropped in training, and which share; also learns whether functions do."""
+    """Where values are dropped in training, and their share; also detects functional dropout."""
     found = [
         (name, float(getattr(m, setting)))
         for root in subject.models.values()
@@ -209,7 +209,7 @@ def _settings(module: nn.Module) -> tuple[str, ...]:
 
 
 class _NoDropout(TorchFunctionMode):
-    """Functions of torch's that drop values keep them."""
+    """Torch functions that drop values keep them."""
 
     def __init__(self) -> None:
         super().__init__()

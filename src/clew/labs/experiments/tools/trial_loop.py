@@ -1,4 +1,4 @@
-"""A training loop as the program runs it, or with one thing changed: what a trial of a fix compares."""
+"""The training loop that a fix is tried in: as the program runs it, or with one thing changed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import Clock
 
 Around = Callable[[], contextlib.AbstractContextManager[Any]]
-JUDGED = 4  # batches on which the loss is taken at the end
+JUDGED = 4  # batches on which the loss is measured at the end
 
 
 @dataclass(frozen=True)
 class TrialLoop:
-    """How the steps are made; the user's own code from batch to loss is in the middle of each."""
+    """How the steps are run; the user's own code from batch to loss is in the middle of each."""
 
     zero: bool = True  # gradients are cleared before a step's first backward
     every: int = 1  # backwards per step
@@ -35,9 +35,9 @@ class TrialLoop:
     full_precision: bool = False  # no autocast
     prepare: tuple[Callable[[StepSnapshot], None], ...] = ()  # changes of modules and optimizer
     feed: Callable[[Sequence[StepBatch], int], Sequence[StepBatch]] | None = (
-        None  # samples in other batches, by seed
+        None  # samples in different batches, by seed
     )
-    see: Callable[[Sequence[StepBatch]], Sequence[StepBatch]] | None = None  # what the model is given of them
+    see: Callable[[Sequence[StepBatch]], Sequence[StepBatch]] | None = None  # changes to the model's inputs
     around: Around = field(default=contextlib.nullcontext)  # in which the loss is computed
 
     def with_change(self, change: Callable[[StepSnapshot], None]) -> TrialLoop:
@@ -47,7 +47,7 @@ class TrialLoop:
 def ends_at(
     subject: Subject, loop: TrialLoop, measured_as: TrialLoop, steps: int, seed: int, clock: Clock
 ) -> float:
-    """The mean loss after so many steps, of the samples and in the way of another loop."""
+    """The mean loss after this many steps, measured on the samples and in the way of another loop."""
     with subject.snapshot(seed=seed, fresh=loop.fresh) as snapshot, _precision(loop):
         for change in loop.prepare:
             change(snapshot)
@@ -102,7 +102,7 @@ def _train(
 
 
 def _order(count: int, length: int) -> list[int]:
-    """Another order every time through, drawn from the snapshot's generator."""
+    """A new order in every pass, drawn from the snapshot's generator."""
     order: list[int] = []
     while len(order) < length:
         order += torch.randperm(count).tolist()
@@ -110,6 +110,6 @@ def _order(count: int, length: int) -> list[int]:
 
 
 def _zero(subject: Subject) -> None:
-    """Also what the optimizer does not have: it may be added by a fix later."""
+    """Clear gradients, also of parameters that the optimizer lacks: a fix may add them later."""
     for parameter in subject.parameters():
         parameter.grad = None

@@ -1,4 +1,4 @@
-"""A pipeline as it is shown: samples, the same samples as the model gets them, and what differs."""
+"""The view of one loader: samples, the same samples as the model gets them, and the differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a dataset answers when the same sample is read again: the same, by chance, or changed by reading.
+"""Does a dataset return the same sample again: always, at random, or changed by being read?
 
 Random augmentation makes two readings of one sample differ, and copies of one sample too. Without the
 transforms, or under the same random numbers for every sample, copies stay copies and can be found.

@@ -1,4 +1,4 @@
-"""One sample through every stage: what each was given, what it made of it, and how long it took."""
+"""Follows one sample through every stage: its input, its output and how long it took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any value of a pipeline as a person can look at it: what it is, its range, and a picture, text or wave."""
+"""Describes any value for display: its type and range, and an image, text or waveform."""
 
 from __future__ import annotations
 

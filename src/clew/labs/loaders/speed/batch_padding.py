@@ -1,4 +1,4 @@
-"""How much of a batch of sequences is filler, and what putting samples of like length together would save.
+"""How much of a batch of sequences is padding, and what grouping samples by length would save.
 
 A field counts as padded where that is certain: its samples differ in length before collate, a mask or
 a field of lengths says so, or one value stands at the end of rows and nowhere else.

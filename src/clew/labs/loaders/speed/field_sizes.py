@@ -1,4 +1,4 @@
-"""What the fields of a sample weigh, and the smallest type that would hold their values."""
+"""The size of each field of a sample in bytes, and the smallest dtype that can store its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of the user's own on which reading samples spends its time, by sampling Python's stack."""
+"""The user's lines on which reading samples spends its time, found by sampling Python's stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loader at work by itself or in turn with a training step: how many samples a second it delivers.
+"""Measures the samples per second of a loader, alone or alternating with training steps.
 
 Always a loader of our own with the program's settings, over a copy of its dataset; the caller is
 within `Pipeline.reading()`. The first batches, for which the workers start, are not counted.

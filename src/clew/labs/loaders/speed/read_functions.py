@@ -1,4 +1,4 @@
-"""Functions that are known to read or decode: while samples are timed, their time is told apart.
+"""Functions known to read or decode files: their time is measured separately.
 
 They are replaced where they stand, for the thread that measures, and put back. A program that has
 taken such a function under a name of its own (`from PIL.Image import open as load`) keeps the original.

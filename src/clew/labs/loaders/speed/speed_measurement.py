@@ -1,4 +1,4 @@
-"""A pipeline measured: how fast, what is slow in it, what it weighs, what would be faster.
+"""Measures a loader: how fast it is, what is slow, how large its data is, and what would be faster.
 
     for found in measure(pipelines, subject=subject, seconds=20, sweep=True):
         measured_facts(found)   # clew.records.facts.loader_facts

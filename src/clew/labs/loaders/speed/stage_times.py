@@ -1,4 +1,4 @@
-"""How long a sample takes in each stage, in one process: reading, decoding, every transform, collate.
+"""Times each stage of a sample in one process: reading, decoding, every transform, collate.
 
 One look at the samples serves everything that is asked of them: times, sizes, and lengths before
 padding.

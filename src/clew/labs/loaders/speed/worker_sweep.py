@@ -1,4 +1,4 @@
-"""Workers and prefetching, tried one setting after the other: from coarse to fine, several rounds of each.
+"""Tries settings for workers and prefetching: from coarse to fine, several rounds of each.
 
 With a training step at hand, loader and step run in turn, as in training: workers take cores from the
 model, so a loader that is faster alone may be slower in company.

@@ -1,4 +1,4 @@
-"""What it takes to bring a batch from a worker to the parent: a real worker, with samples at hand.
+"""Measures the transfer of a batch from a worker to the parent, with a real worker process.
 
 Tensors go through shared memory, everything else is pickled into a pipe. The worker has one batch
 under way at a time, so that making, sending and receiving it follow each other.

@@ -1,4 +1,4 @@
-"""A sample as a few bytes: a hash of its content, and a sketch by which near copies are found.
+"""Hashes a sample's content, and sketches it in a few bytes so that near copies can be found.
 
 Hashes and sketches are all that is kept of a sample, so that a pass over any dataset stays small.
 """

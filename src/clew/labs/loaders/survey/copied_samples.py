@@ -1,4 +1,4 @@
-"""What the hashes and sketches of samples say about copies, within a split and between two."""
+"""Copied samples within a split and between two splits, from their hashes and sketches."""
 
 from __future__ import annotations
 

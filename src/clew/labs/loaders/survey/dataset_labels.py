@@ -1,4 +1,4 @@
-"""The labels of a dataset: how often each comes, and whether they come in an order."""
+"""The labels of a dataset: how often each occurs, and whether they are sorted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is counted of one field while the samples go by: a few numbers, however many there are."""
+"""Running counts for one field of a dataset, in constant memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single samples weighed: which field counts, how large it is, whether a copy of it would be an accident."""
+"""Finds the main input of a sample, its size, and whether it is rich enough that a copy is no coincidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies among samples: exact ones by their hashes, near ones by sketches that are confirmed.
+"""Finds copies among samples: exact ones by hash, near ones by sketch, confirmed on the samples.
 
 A near copy is a pair much closer than both are to their other neighbours: no fixed distance fits
 pictures of digits, where neighbours are always close, and photographs, where they never are.

@@ -1,4 +1,4 @@
-"""Samples unlike all others: few, with a gap between them and the rest. A long tail is no fault."""
+"""Finds outliers: a few samples with a clear gap to the rest. A long tail is not a fault."""
 
 from __future__ import annotations
 

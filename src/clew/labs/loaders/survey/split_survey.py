@@ -1,4 +1,4 @@
-"""The datasets of a program looked through, split by split, and compared with each other.
+"""Surveys the datasets of a program split by split, and compares the splits.
 
 Sampled unless all is asked for: blocks of successive samples, spread over the dataset and read in a
 random order, so that a pass that runs out of time has still seen all parts of it. Everything is read

@@ -1,4 +1,4 @@
-"""The samples that a survey speaks of, to be looked at: a pair of copies, an outlier."""
+"""The samples that a survey shows: a pair of copies, an outlier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One split read through: every sample once, of which hashes, sketches and counts are kept."""
+"""One pass over a split: reads every sample once and keeps hashes, sketches and counts."""
 
 from __future__ import annotations
 

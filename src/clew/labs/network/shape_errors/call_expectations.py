@@ -1,4 +1,4 @@
-"""What functions of torch expect of their operands: `torch.cat`, `@`, `x.view`, …"""
+"""What torch functions expect of their operands: `torch.cat`, `@`, `x.view`, …"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The expression that failed, as the user wrote it: also in the middle of a statement over many lines."""
+"""Finds the expression that failed, even inside a statement that spans many lines."""
 
 from __future__ import annotations
 

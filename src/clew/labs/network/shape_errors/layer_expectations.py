@@ -1,4 +1,4 @@
-"""What a layer of torch's expects of its input, against what it was given."""
+"""Compares what a torch layer expects of its input with what it was given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tensors that a line of the user's code names, and what is wrong between them."""
+"""The tensors named on a line of the user's code, and which of them don't match."""
 
 from __future__ import annotations
 

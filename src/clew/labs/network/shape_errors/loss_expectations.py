@@ -1,4 +1,4 @@
-"""What losses expect of an output and its target."""
+"""What torch losses expect of an output and its target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not fit what, in words; shared by all that judge a failed forward."""
+"""A mismatch in words: what was expected and what was given. Shared by all explanations of shape errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a forward failed, read from the traceback: frames still hold the modules and the tensors.
+"""Explains why a forward failed, from the traceback: its frames still reference modules and tensors.
 
 Nothing has to be recorded for this while a program runs, so it costs nothing until it is needed.
 """

@@ -1,4 +1,4 @@
-"""Expected against given, read from torch's own message: for operands that no line names."""
+"""Parses torch's own error message into expected and given, for operands that no line names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes with names: the same forward once more, with symbols for the sizes that the user named.
+"""Runs the forward again with a symbol for each size that the user named.
 
 Torch can't follow a symbol through everything: an LSTM's kernel wants numbers, and Python's `int()`
 or `range()` fix a symbol to the number that it stands for. What such a forward does to a size is then

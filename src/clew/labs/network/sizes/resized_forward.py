@@ -1,4 +1,4 @@
-"""The same forward at a few other sizes: does it work there, and what comes out?"""
+"""Runs the same forward at a few other sizes: does it work there, and what are the output shapes?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a size depends on the named ones, found from forwards at a few other sizes."""
+"""Derives how a size depends on the named sizes, from forwards at a few other sizes."""
 
 from __future__ import annotations
 

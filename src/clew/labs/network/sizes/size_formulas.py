@@ -1,4 +1,4 @@
-"""A size that depends on names, as people write it: `batch·time`, `8·(height//8)`, `ceil(height/2)`."""
+"""Formats a size in terms of the named sizes: `batch·time`, `8·(height//8)`, `ceil(height/2)`."""
 
 from __future__ import annotations
 

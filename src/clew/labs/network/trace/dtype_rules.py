@@ -1,4 +1,4 @@
-"""What torch refuses when it computes and lets pass on fake tensors: types that do not go together.
+"""Dtype combinations that torch rejects for real but accepts on fake tensors.
 
 Where an op's tensors are of several types it is tried for real, on tensors of the same shapes and any
 content: torch itself then says no, in its own words.

@@ -1,4 +1,4 @@
-"""FLOPs of one op, by torch's own counter; a multiply-add is two."""
+"""FLOPs of one op, from torch's own counter; a multiply-add counts as two."""
 
 from __future__ import annotations
 

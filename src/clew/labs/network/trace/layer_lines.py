@@ -1,4 +1,4 @@
-"""The line on which a layer was made, read from the source of the class that holds it.
+"""The line on which a layer was created, found in the source of the class that owns it.
 
 A run notes it as the layer is made. A model that is handed over was made before anybody looked.
 """

@@ -1,4 +1,4 @@
-"""Which modules are alike: same type, settings and shapes, all the way down.
+"""Which modules are identical: same type, settings and shapes, including all submodules.
 
 A module that holds anything which is not known to be plain is like no other. What its code reads
 outside of it (globals, class attributes, default arguments) is part of what it is: two blocks that

@@ -1,4 +1,4 @@
-"""One forward, watched: every op under a dispatch mode, every module call through global hooks.
+"""Traces one forward: every op through a dispatch mode, every module call through global hooks.
 
 The order of events is the program's own, so control flow, reuse and functional calls come out as
 they are. Tensors are told apart by identity; as views and in-place writes make a second tensor of

@@ -1,4 +1,4 @@
-"""Layers that stand more than once are traced once.
+"""Traces repeated layers once and reuses the record.
 
 A deep network is mostly one block many times. Where a module is called as another of its kind was
 before (the same type, settings and shapes all the way down, inputs of the same shapes), what was

@@ -1,4 +1,4 @@
-"""Equal siblings in a row are drawn once: `layers.0 ×12`."""
+"""Groups consecutive identical siblings, so that they are drawn once: `layers.0 ×12`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a forward to look at it: without computing anything if that can be, else for real.
+"""Runs a forward to trace it: on fake tensors if possible, else for real.
 
 Fake tensors know shapes and types, no values, so a model far larger than memory passes in seconds. A
 model that decides on values, or leaves torch for numpy, can't be traced so; it is run for real, if

@@ -1,4 +1,4 @@
-"""Median, mean, spread and range of a tensor's values, without touching what runs around it."""
+"""Median, mean, spread and range of a tensor's values, with no effect on the running program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--batch-sizes`: samples per second and memory against the size of a batch, on a snapshot.
+"""`--batch-sizes`: samples per second and memory at several batch sizes, on a snapshot.
 
 Batches of other sizes are cut and joined from the program's own. Sizes are gone through once from
 small to large, to see what fits, and then timed in turn, so that what disturbs the machine disturbs

@@ -1,4 +1,4 @@
-"""torch.compile of the models, for the time of an attempt: with the places where it gives up.
+"""Compiles the models with torch.compile for one attempt, and lists the graph breaks.
 
 Compiled code, caches and the compiler's own settings are thrown away afterwards.
 """

@@ -1,4 +1,4 @@
-"""`--try`: the user's step as it is against the step with one change, on a snapshot, in turn.
+"""`--try`: times the user's step against the step with one change, alternating, on a snapshot.
 
 Each change that makes sense for the program is timed in rounds (see `rounds.py`), what it computes
 is held against what the program computes (`agreement.py`), and both become an `Attempt`. It is the

@@ -1,4 +1,4 @@
-"""Two ways of doing the same, timed in turn: what disturbs the machine disturbs both.
+"""Times two variants in alternation, so that noise on the machine affects both.
 
 The halves of a round follow each other closely, in changing order (ABBA), and rounds are compared
 with each other only through the ratio of their halves. A gain is clear if it is larger than the

@@ -1,4 +1,4 @@
-"""Whether two ways of making a step compute the same: outputs, loss, gradients, update.
+"""Do two variants of a step compute the same? Compares outputs, loss, gradients and update.
 
 Rounding alone makes a difference, and a deep network magnifies it. How much is measured: the step
 as it is, with every parameter moved by its last bit. What is within reach of that counts as the same.

@@ -1,4 +1,4 @@
-"""The changes that are tried: what each would be in the user's code, and how the step is made with it.
+"""The changes that are tried: what each one means in the user's code, and how the step runs with it.
 
 A change that makes no sense for a program is not listed at all. One that makes sense and fails when
 it is tried says so itself.

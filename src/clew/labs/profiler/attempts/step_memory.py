@@ -1,4 +1,4 @@
-"""What one training step on a snapshot holds at most: its tensors, and the process when they are there."""
+"""Peak memory of one training step on a snapshot: of its tensors, and of the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's whole training step on a snapshot, to be made again and again in one way or another.
+"""The user's whole training step on a snapshot, run repeatedly in different variants.
 
 Inside a snapshot of the subject (see `step_snapshot.py`): parameters, buffers, optimizers and random
 generators start from the same state in every half that is timed, and are put back at the end.

@@ -1,4 +1,4 @@
-"""Calls of `torch.tensor` on lists, in the windows of a profile: how long they take, and need to take."""
+"""Calls of `torch.tensor` on lists during a profile: the time they take, and the time they need to take."""
 
 from __future__ import annotations
 

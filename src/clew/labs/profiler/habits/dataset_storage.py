@@ -1,4 +1,4 @@
-"""How datasets keep their data: Python lists of numbers, or arrays twice as wide as the network's.
+"""How datasets store their data: as Python lists of numbers, or as arrays wider than the network needs.
 
 Looked at from outside: no sample is drawn and no code of the dataset runs.
 """

@@ -1,4 +1,4 @@
-"""What loaders deliver in the windows of a profile: how long a batch takes, how large and of which types."""
+"""The batches that loaders deliver during a profile: how long each takes, its size and dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation that builds graphs: forwards in evaluation mode, with gradients, and no backward after them.
+"""Evaluation that builds graphs: eval-mode forwards with gradients enabled and no backward.
 
 A section of evaluation lasts from its first forward to the next forward in training mode. A backward or a
 call of `torch.autograd.grad` within it means that the graphs were wanted (adversarial examples, saliency).

@@ -1,4 +1,4 @@
-"""What a program does beside computing that costs time: how it loads, builds tensors and evaluates.
+"""Observes what costs a program time besides computing: loading, building tensors, evaluating.
 
 One `Observer` looks on while a run is profiled. Evaluations are followed all the time, the rest in the
 windows only (`start`, `stop`). `finish` writes what was seen as facts, before the `profile` fact, and the

@@ -1,4 +1,4 @@
-"""What torch's profiler saw being allocated and freed in one step, and in which module's forward."""
+"""The allocations and frees that torch's profiler recorded in one step, by the module they happened in."""
 
 from __future__ import annotations
 

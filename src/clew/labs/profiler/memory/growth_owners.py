@@ -1,4 +1,4 @@
-"""Which of the things that a program holds grow, what they hold, and which of them to blame.
+"""Finds which of a program's objects grow, what they keep references to, and which ones to blame.
 
 Three surveys are compared. What grew in both intervals at about the same rate is looked into. Tensors
 with their graphs are always worth a word; anything else only if its bytes are what the process grows by,

@@ -1,4 +1,4 @@
-"""Does it grow? A robust line through readings, and whether it stands out from what memory does anyway.
+"""Does memory grow? Fits a robust line to the readings and compares its slope with their noise.
 
 Memory rises at the beginning of every run (allocators and caches fill up), in stairs (arenas), and
 falls back at times. Only what goes on rising, in the last part of the readings as in the one before,

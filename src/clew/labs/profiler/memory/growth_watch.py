@@ -1,4 +1,4 @@
-"""Does the memory of the run grow from step to step, and who holds what grows: the fact `growth`.
+"""Does memory grow from step to step, and which objects grow? Records the fact `growth`.
 
 In an ordinary run the process's memory is read a few times a second; only if it grows clearly is the
 program looked through, three times some steps apart. In a profile (`closely`) it is looked through in

@@ -1,4 +1,4 @@
-"""The tensors that a program holds between two steps: parameters, gradients, optimizer state, the rest."""
+"""The tensors alive between two steps: parameters, gradients, optimizer state, and the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program holds by a name, and how much of it there is: two surveys tell what grows.
+"""The named objects of a program and their sizes; comparing two surveys shows what grows.
 
 Variables of the user's functions that are running, of their modules, attributes of their objects and of
 the models, and what those hold in turn. No method of any object is called: lengths are asked of the

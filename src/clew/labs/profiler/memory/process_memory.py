@@ -1,4 +1,4 @@
-"""The memory of the training process and of those it has started, read now and then.
+"""Reads the memory of the training process and its child processes at intervals.
 
 Resident memory counts shared pages in every process; the proportional and the unique share (PSS, USS)
 do not, but the kernel walks all pages to tell them. So they are asked for rarely, and all readings

@@ -1,4 +1,4 @@
-"""Where the user's source makes a thing grow: `losses.append(loss)`, `total += loss`, `kept[key] = value`."""
+"""Lines that make an object grow: `losses.append(loss)`, `total += loss`, `kept[key] = value`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of tensors in one step: how much there is at each moment, at the peak of what, in which module.
+"""Tensor memory during one step: how much at each moment, and the contents of the peak by module.
 
 window = MemoryWindow(watcher.models, watcher.optimizers, find, courtesy)
 window.start(step)        # between two steps

@@ -1,4 +1,4 @@
-"""Every call of the steps in a window, counted and timed by cProfile: for those who ask (`--cprofile`).
+"""Counts and times every call in a window with cProfile, when the user asks for it (`--cprofile`).
 
 It slows Python down several times, so it never runs where times are taken. Written as pstats: snakeviz
 opens it.

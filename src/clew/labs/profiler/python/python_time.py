@@ -1,4 +1,4 @@
-"""How much of a step is Python itself, and on which of the user's lines: the fact `profile.python`.
+"""The share of a step spent in Python itself, and on which of the user's lines: `profile.python`.
 
 The sampler sees who runs, but not whether `a * b` multiplies tensors or numbers: a slot of a type is no
 call. Torch's own trace knows how long operations took. Only what both leave over is Python.

@@ -1,4 +1,4 @@
-"""From samples to what is shown of them: a flame of calls, the cost of source lines, the kinds of work.
+"""Turns stack samples into a flame graph, the cost of source lines, and the kinds of work.
 
 All times are seconds per step. Clew's own frames are taken out, and what Clew did is left out.
 """

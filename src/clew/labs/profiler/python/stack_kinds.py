@@ -1,4 +1,4 @@
-"""What a stack was doing, in the words of `costs.PARTS`: told by the first landmark below the user's loop.
+"""What a stack was doing, as one of `costs.PARTS`: based on the first landmark below the user's loop.
 
 A landmark is a function that everything of its kind goes through: a loader's `__next__`, a module's
 call, `backward`, an optimizer's `step`, `print`. The outermost one counts: a dataset that prints is data.

@@ -1,4 +1,4 @@
-"""Python's stacks on the training thread, sampled by pyinstrument's engine while a window of steps runs.
+"""Samples the Python stack of the training thread with pyinstrument's engine during a window of steps.
 
 The engine calls back about every millisecond. What is kept are code objects and line numbers only:
 the locals of a frame are never asked for, as asking copies them into the frame and keeps them alive.

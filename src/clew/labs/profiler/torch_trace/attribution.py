@@ -1,4 +1,4 @@
-"""Whose time it was: every event of a window is given to a part of the step, a module and an op.
+"""Attributes every event of a window to a part of the step, a module and an op.
 
 A forward op belongs to the innermost module that is open on its thread. A node of the backward belongs
 to the op that made it, which torch tells by a sequence number, and so to that op's module. All is done

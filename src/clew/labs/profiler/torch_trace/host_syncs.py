@@ -1,4 +1,4 @@
-"""Where the host asks a tensor for its numbers: on an accelerator it waits there for all that was queued.
+"""Finds host syncs: calls that read a tensor's values and wait for all queued work on an accelerator.
 
 While a window of steps runs, the methods of `Tensor` that do so are wrapped; each call is timed and
 counted at the user's line. On the CPU such a call costs next to nothing, and its seconds say so.

@@ -1,4 +1,4 @@
-"""One window of steps under torch's profiler: opened and closed between steps, read when there is time."""
+"""One window of steps under torch's profiler: opened and closed between steps, read later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which module is running, written into torch's trace while a window is open.
+"""Writes the running module into torch's trace while a window is open.
 
 Calls of modules are put between named ranges by a wrapper around `nn.Module.__call__`: a global hook
 would send every call through torch's slower path and make small modules look larger than they are.

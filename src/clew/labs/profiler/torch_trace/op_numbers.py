@@ -1,4 +1,4 @@
-"""What an op was given and what it must at least have done: shapes, arguments, operations, bytes."""
+"""The inputs of an op and its minimal work: shapes, arguments, operations, bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Torch's profiler says things on stderr that are of no use to the user, who did not ask for it."""
+"""Silences messages of torch's profiler on stderr, which are of no use to the user."""
 
 from __future__ import annotations
 

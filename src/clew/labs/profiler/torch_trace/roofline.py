@@ -1,4 +1,4 @@
-"""What this machine can do at best: a matrix product and a copy, measured once and kept in the cache.
+"""Peak performance of this machine: a matrix product and a copy, measured once and cached.
 
 Run after training has ended, on tensors of its own. No random numbers are drawn.
 """

@@ -1,4 +1,4 @@
-"""Torch's raw events as plain rows, in the order in which they began."""
+"""Torch's raw events as plain rows, sorted by start time."""
 
 from __future__ import annotations
 

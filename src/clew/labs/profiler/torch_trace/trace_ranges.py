@@ -1,4 +1,4 @@
-"""Named ranges in torch's trace: the marks by which the events in it are told apart afterwards."""
+"""Named ranges in torch's trace, used to identify its events afterwards."""
 
 from __future__ import annotations
 

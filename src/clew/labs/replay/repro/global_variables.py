@@ -1,4 +1,4 @@
-"""The variables of a script that its functions and classes read.
+"""The global variables of a script that its functions and classes read.
 
 Only definitions of a script are executed when a step is run again: `mask = make_mask()` is not. What
 the code of the step reads of such variables is saved with it.

@@ -1,4 +1,4 @@
-"""Where classes, functions and modules can be found again by name, checked by looking there."""
+"""Import paths of classes, functions and modules, verified by looking them up."""
 
 from __future__ import annotations
 

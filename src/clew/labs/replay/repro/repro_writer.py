@@ -1,4 +1,4 @@
-"""A step that went wrong, written to a folder from which it can be run again, alone.
+"""Writes a failed step to a repro folder, from which it can be run again on its own.
 
     repro/step-45/repro.json            what there is, versions, precision, the culprit
                   tensors.safetensors   parameters, buffers, batch, random state

@@ -1,4 +1,4 @@
-"""Models, batches and what else a step needs, as JSON and tensors: the counterpart of `values`.
+"""Describes models, batches and the rest of a step as JSON and tensors; see `saved_values`.
 
 A module is its class by name, its parameters, buffers, submodules and plain attributes; no
 constructor has to be known, and nothing is pickled. What can't be described is named instead.

@@ -1,4 +1,4 @@
-"""Classes and functions of a saved step, found again in the program's own source.
+"""Finds the classes and functions of a saved step in the program's own source.
 
 Of a script only imports, functions, classes and constants are executed, never the training. This
 text is part of the `rebuild.py` in every repro folder: it needs nothing of Clew.

@@ -1,4 +1,4 @@
-"""A saved step run again under the microscope, long after its process has ended."""
+"""Runs a saved step again under the microscope, after its process has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of a saved step made from JSON and tensors: the counterpart of `describing`.
+"""Rebuilds the values of a saved step from JSON and tensors; see `saved_description`.
 
 This text is part of the `rebuild.py` in every repro folder: it needs nothing of Clew.
 """

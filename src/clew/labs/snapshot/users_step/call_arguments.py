@@ -1,7 +1,7 @@
-"""What is handed over in a call, read as the user means it: what goes into the model, what into the loss.
+"""Reads the arguments of a Clew call: which go into the model and which into the loss.
 
-Only readings that leave no choice are made. Where there is one, the user is asked for the step
-itself, so that no loss is judged that is not theirs.
+Only unambiguous interpretations are used. If there are several, the user is asked for the step
+itself, so that Clew never judges a loss that is not theirs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ASK_FOR_STEP = "pass the step itself: clew.examine(model, step=lambda batch: los
 
 @dataclass(frozen=True)
 class Split:
-    """One batch, taken apart; `target` None: the model itself makes the loss."""
+    """One batch, split into arguments; `target` None: the model computes the loss itself."""
 
     inputs: Any
     target: Any
@@ -64,7 +64,7 @@ def _split_mapping(model: nn.Module, batch: Mapping[str, Any], *, has_loss: bool
 
 
 def _for_mapping(model: nn.Module, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """By keyword where the names fit; else the one tensor there is, or the whole of it."""
+    """By keyword where the names match; else the only tensor, or the whole mapping."""
     positional, needed, anything = _parameters(model)
     if anything or (set(needed) <= set(given) and any(name in positional for name in given)):
         return (), {k: v for k, v in given.items() if anything or k in positional}
@@ -78,7 +78,7 @@ def _for_mapping(model: nn.Module, given: Mapping[str, Any]) -> tuple[tuple[Any,
 
 
 def _parameters(model: nn.Module) -> tuple[list[str], list[str], bool]:
-    """Names that forward takes, those without a default, and whether it takes any."""
+    """Names that forward accepts, those without a default, and whether it accepts any name."""
     try:
         found = list(inspect.signature(model.forward).parameters.values())
     except (TypeError, ValueError):
@@ -89,7 +89,7 @@ def _parameters(model: nn.Module) -> tuple[list[str], list[str], bool]:
 
 
 def _takes(model: nn.Module, count: int) -> bool:
-    """Whether forward can be called with so many arguments."""
+    """Whether forward accepts this many positional arguments."""
     try:
         inspect.signature(model.forward).bind(*range(count))
     except (TypeError, ValueError):
@@ -105,7 +105,7 @@ Reading = Callable[[Any], tuple[Any, ...]]
 
 
 def readings(output: Any, loss_fn: Any) -> list[Reading]:
-    """What the loss may be given of an output, the plainest first."""
+    """What the loss may be given of an output, the simplest first."""
     whole: Reading = lambda out: (out,)  # noqa: E731 - one of four alike
     if isinstance(output, Tensor):
         return [whole]
@@ -122,13 +122,13 @@ def readings(output: Any, loss_fn: Any) -> list[Reading]:
 
 
 def is_torchs(loss_fn: Any) -> bool:
-    """A loss of torch's own takes one tensor and the target."""
+    """Whether it is one of torch's own losses, which take one tensor and the target."""
     kind = loss_fn if inspect.isfunction(loss_fn) else type(loss_fn)
     return str(getattr(kind, "__module__", "")).startswith("torch.nn")
 
 
 def own_loss(output: Any) -> Tensor | None:
-    """The loss that a model makes itself, as those of transformers do; several terms are summed by nobody."""
+    """The loss that a model computes itself, as transformers do; several terms are not summed."""
     if isinstance(output, Tensor):
         return output if output.numel() == 1 else None
     found = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)

@@ -1,7 +1,7 @@
-"""Where a loss was made: in the function that calls `backward()`, or in one that gave it the loss.
+"""Finds where a loss was computed: in the function that calls `backward()`, or in one that passed it.
 
-A trainer often has a method that only calls `loss.backward()`. Then the loss is looked for in the
-caller; and where that method has returned by now, in the function that is still running.
+A trainer often has a method that only calls `loss.backward()`. Then the loss is searched for in the
+caller; if that method has already returned, in the function that is still running.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clew.labs.snapshot.users_step.replay_lines import Line
 BACKWARDS = ("backward", "manual_backward")
 ELSEWHERE = "the loss was computed in another function"
 _CALLERS = ("autograd", "self", "accelerator", "fabric", "engine", "model_engine")  # they are given the loss
-_DEEPEST = 6  # functions that hand a loss on to one another
+_DEEPEST = 6  # functions that pass a loss to one another
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Before:
 
 @dataclass(frozen=True)
 class LossPlace:
-    """A function at work, or one that has returned: what its names stand for, and its statements."""
+    """A running function, or one that has returned: the values of its names, and its statements."""
 
     scope: dict[str, Any]
     body: list[ast.stmt]
     file: str
     arguments: ast.arguments | None = None
     frame: FrameType | None = None  # None: it has returned
-    called: tuple[LossPlace, Before, ast.Call] | None = None  # by whom, where that is known already
+    called: tuple[LossPlace, Before, ast.Call] | None = None  # its caller, where already known
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class LossMade:
 
 
 def where_made(frame: FrameType, line: int) -> LossMade:
-    """Where the loss of the `backward()` on this line was made; raises ImpureError."""
+    """Where the loss of the `backward()` on this line was computed; raises ImpureError."""
     place = place_of(frame)
     before = before_line(place.body, line)
     inside = _entered(place, before)
@@ -78,7 +78,7 @@ def where_made(frame: FrameType, line: int) -> LossMade:
 
 
 def place_of(frame: FrameType) -> LossPlace:
-    """A running function; raises ImpureError if its source is not there."""
+    """A running function; raises ImpureError if its source is not available."""
     found = _definition(frame)
     arguments = found.args if isinstance(found, ast.FunctionDef) else None
     scope = {**frame.f_globals, **frame.f_locals}
@@ -105,7 +105,7 @@ def _definition(frame: FrameType) -> ast.Module | ast.FunctionDef:
 
 
 def before_line(body: list[ast.stmt], line: int, wanted: Callable[[ast.stmt], bool] | None = None) -> Before:
-    """What ran before the statement on this line; of several there, the one that is wanted."""
+    """What ran before the statement on this line; if several share it, the one that `wanted` accepts."""
     wanted = wanted or calls_backward
     before: list[ast.stmt] = []
     loop: ast.For | None = None
@@ -151,7 +151,7 @@ def loss_expression(statement: ast.stmt) -> ast.expr:
 
 
 def _is_argument(loss: ast.expr, place: LossPlace, before: Before) -> bool:
-    """Whether the loss came in as an argument and was not changed here."""
+    """Whether the loss was passed in as an argument and not changed here."""
     if not isinstance(loss, ast.Name) or place.arguments is None:
         return False
     given = {a.arg for a in _positional(place.arguments) + place.arguments.kwonlyargs}
@@ -163,7 +163,7 @@ def _positional(arguments: ast.arguments) -> list[ast.arg]:
 
 
 def _caller(place: LossPlace) -> tuple[LossPlace, Before, ast.Call] | None:
-    """The function of the user's that called this one, and the call."""
+    """The user's function that called this one, and the call."""
     if place.frame is None:
         return None
     name = place.frame.f_code.co_name
@@ -190,7 +190,7 @@ def _calls_of(name: str, statement: ast.stmt) -> list[ast.Call]:
 
 
 def _argument(call: ast.Call, arguments: ast.arguments | None, name: str) -> ast.expr:
-    """The expression that an argument was given."""
+    """The expression passed for an argument."""
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
@@ -206,7 +206,7 @@ def _argument(call: ast.Call, arguments: ast.arguments | None, name: str) -> ast
 
 
 def returned_from(line: tuple[str | None, int | None]) -> tuple[FrameType, int] | None:
-    """The running function that has called the one with this line in it, and the line of that call."""
+    """The running function that called the one containing this line, and the line of that call."""
     for frame in user_frames(sys._getframe(1)):
         try:
             place = place_of(frame)
@@ -227,7 +227,7 @@ def _has_line(function: Any, line: tuple[str | None, int | None]) -> bool:
 
 
 def _users_function(place: LossPlace, call: ast.Call) -> Any:
-    """The function of the user's own that is called there, if that is known."""
+    """The user's function that is called there, if known."""
     target = Purity(place.scope).resolve(call.func)
     if not isinstance(target, (types.FunctionType, types.MethodType)):
         return None
@@ -261,7 +261,7 @@ def _is_backward(call: ast.Call) -> bool:
 
 
 def frame_of(line: Line) -> FrameType | None:
-    """The running function that this line is in, if it has not returned."""
+    """The running function that contains this line, if it has not returned."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code

@@ -1,8 +1,8 @@
-"""The statements of the user's own that made the loss, taken from the frame that called `backward()`.
+"""The user's statements that computed the loss, taken from the frame that called `backward()`.
 
-Going back from the loss, the statements that define what it depends on are kept, as far as the
-first call of a model; names from before that are taken as they are, unless they are not finite: then
-what made them is kept too. All of it must be pure.
+Going back from the loss, the statements that it depends on are kept, as far as the
+first call of a model; earlier names keep their values, unless these are not finite: then
+the statements that computed them are kept too. All of it must be pure.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _RANDOM = re.compile(
 
 @dataclass(frozen=True)
 class Recipe:
-    """Code that computes the loss again into `namespace[LOSS]`."""
+    """Code that recomputes the loss into `namespace[LOSS]`."""
 
     code: CodeType
     namespace: dict[str, Any]
     source: str
     tree: ast.Module
-    earlier: frozenset[str] = frozenset()  # names whose value is that from when the model was called
-    owners: tuple[Any, ...] = ()  # objects whose attributes it sets, and somebody must put back
-    skipped: tuple[ast.stmt, ...] = ()  # statements before it, whose results are taken as they are
+    earlier: frozenset[str] = frozenset()  # names with the value they had when the model was called
+    owners: tuple[Any, ...] = ()  # objects whose attributes it sets; the caller restores them
+    skipped: tuple[ast.stmt, ...] = ()  # earlier statements, whose results are reused
 
     def run(self) -> Any:
         exec(self.code, self.namespace)
@@ -60,7 +60,7 @@ class Recipe:
 
 
 def recipe(frame: FrameType, line: int, earlier: Mapping[str, Any] | None = None) -> Recipe:
-    """How the loss of the `backward()` call on this line was made; raises ImpureError.
+    """How the loss of the `backward()` call on this line was computed; raises ImpureError.
 
     `earlier` are the variables as they were when the model was called, where that is known: the
     state of a recurrent network is overwritten by the call, a batch may be by the next one.
@@ -86,10 +86,10 @@ def recipe_of(
 
 
 def recipe_to_put_back(frame: FrameType, line: int, delivered: Any = None) -> Recipe:
-    """Like `recipe`, where the loss may have been made in a caller, and attributes may be set.
+    """Like `recipe`, but the loss may come from a caller, and attributes may be set.
 
-    Whoever runs it puts the attributes of its `owners` back. `delivered` is the loader's batch: a loop
-    often writes over the variables that it came in.
+    The caller restores the attributes of its `owners`. `delivered` is the loader's batch: a loop
+    often overwrites the variables it came in.
     """
     made = where_made(frame, line)
     return _Builder(made, {}, delivered, puts_back=True).built()
@@ -145,7 +145,7 @@ class _Builder:
         return Recipe(code, self._scope, source, tree, known, owners, tuple(skipped))
 
     def _must_know(self, names: set[str]) -> None:
-        """A function that has returned took its variables with it."""
+        """Raise if a function has returned: its variables are gone."""
         gone = [
             n for n in sorted(names) if "." not in n and n not in self._scope and not hasattr(builtins, n)
         ]
@@ -153,7 +153,7 @@ class _Builder:
             raise ImpureError(f"the value of {gone[0]} is no longer available")
 
     def _from_first_model(self, kept: list[ast.stmt]) -> int:
-        """Without what came before the first model ran, unless the value of a name would be lost."""
+        """Drop what ran before the first model, unless the value of a name would be lost."""
         only_in_loss = self._puts_back and self._calls_model(_assigned(self._made.loss))
         start = next(
             (n for n, s in enumerate(kept) if self._calls_model(s)), len(kept) if only_in_loss else 0
@@ -165,7 +165,7 @@ class _Builder:
         return start
 
     def _from_finite(self, kept: list[ast.stmt], start: int) -> int:
-        """Further back, as far as what is taken from before is not finite: something there has made it so."""
+        """Go further back while a reused value is not finite: an earlier statement made it so."""
         best = start
         for earlier in range(start - 1, -1, -1):
             if not self._takes_bad(kept, best):
@@ -181,7 +181,7 @@ class _Builder:
         return best
 
     def _takes_bad(self, kept: list[ast.stmt], start: int) -> bool:
-        """Whether a name that earlier statements set brings NaN or infinity in."""
+        """Whether a name set by earlier statements has a NaN or infinity."""
         after = [*kept[start:], ast.Expr(self._made.loss)]
         names = self._slicer.taken(after) & {n for s in kept[:start] for n in self._slicer.sets(s)}
         return any(_is_bad(self._scope.get(name)) for name in names)
@@ -206,7 +206,7 @@ class _Builder:
         except ImpureError:
             nodes = [n for n in ast.walk(statement) if isinstance(n, (ast.Name, ast.Attribute))]
             named = [purity.resolve(n) for n in nodes]
-            return any(isinstance(value, nn.Module) for value in named)  # else the data: it is still there
+            return any(isinstance(value, nn.Module) for value in named)  # else the data, which still exists
         return purity.calls_module
 
 

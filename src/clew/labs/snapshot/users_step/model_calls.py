@@ -1,7 +1,7 @@
-"""Calls of the models as the user's step made them, to be made again with other inputs.
+"""The model calls of the user's step, to be repeated with other inputs.
 
-The step is run on few samples whose number occurs nowhere else in model and data, so that the
-dimension which holds the samples can be told in every tensor.
+The step runs on a few samples, whose number is no other size in model and data, so that the
+batch dimension of every tensor can be identified.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from clew.labs.snapshot.time_limit import CannotJudge
 from clew.measure.nested_tensors import map_tensors, tensors_in
 
 COUNTS = (7, 11, 13, 5, 17, 19, 23, 3, 29, 31, 4, 6, 8, 9, 10)  # samples to try with; primes first
-LEAST = 3  # samples: one that is looked at, two others
+LEAST = 3  # samples: one under test, two others
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ModelCall:
         return tensors_in((self.args, self.kwargs))
 
     def changed(self, change: Callable[[Tensor], Tensor]) -> ModelCall:
-        """The same call with every tensor that goes in changed."""
+        """The same call with every input tensor changed."""
         return replace(self, args=map_tensors(self.args, change), kwargs=map_tensors(self.kwargs, change))
 
     def again(self) -> Any:
@@ -46,7 +46,7 @@ class ModelCall:
 
 
 def few_samples(subject: Subject) -> StepBatch:
-    """Some samples of the first batch (or batches): as many as no size in model and data."""
+    """A few samples of the first batch (or batches): a number that is no other size in model and data."""
     batch = _samples_along(subject, subject.batch())
     if batch.size < LEAST and len(subject.batches) > 1:
         batch = _together(subject.batches) or batch
@@ -59,7 +59,7 @@ def few_samples(subject: Subject) -> StepBatch:
 
 
 def _samples_along(subject: Subject, batch: StepBatch) -> StepBatch:
-    """Data may come time first: then the loader's batch size is that of another dimension."""
+    """Data may be time first: then the loader's batch size is the size of another dimension."""
     count = getattr(subject.loader, "batch_size", None)
     if count in (None, batch.size):
         return batch
@@ -102,19 +102,19 @@ def _plain_call(subject: Subject, batch: StepBatch) -> ModelCall:
     model, name = subject.model, next(iter(subject.models))
     try:
         return ModelCall(name, model, given, {}, model(*given))
-    except Exception:  # the inputs may go in by other ways
+    except Exception:  # the inputs may be passed in other ways
         subject.need_step()
         raise
 
 
 def _plain(value: Any) -> Any:
-    """Leaves of their own: what made them is another model's business."""
+    """Detached leaves: what computed them is another model's business."""
     return map_tensors(value, lambda t: t.detach())
 
 
 @contextmanager
 def evaluating(models: Iterable[nn.Module]) -> Iterator[None]:
-    """Without dropout and with running statistics; the modes are as before afterwards."""
+    """Evaluation mode: no dropout, running statistics; the modes are restored afterwards."""
     modules = [m for top in models for m in top.modules()]
     modes = [m.training for m in modules]
     for module in modules:
@@ -133,7 +133,7 @@ def sample_dim(tensor: Tensor, count: int) -> int | None:
 
 
 def samples_known(subject: Subject, batch: StepBatch) -> bool:
-    """Whether the first dimension surely holds the samples: data may also come time first."""
+    """Whether the first dimension is certainly the batch dimension: data may also be time first."""
     count = getattr(subject.loader, "batch_size", None)
     if count is not None and all(sample_dim(t, count) is not None for t in subject.batch().inputs):
         return True
@@ -146,7 +146,7 @@ def samples_known(subject: Subject, batch: StepBatch) -> bool:
 
 
 class Others:
-    """Gives the tensors of a call with some samples replaced by other, equally plausible ones."""
+    """Returns the tensors of a call with some samples replaced by other, equally plausible ones."""
 
     def __init__(self, tensors: list[Tensor], count: int) -> None:
         self.count = count
@@ -184,7 +184,7 @@ def _is_index(tensor: Tensor) -> bool:
 
 
 def _other(tensor: Tensor, dim: int, seed: int) -> Tensor:
-    """Every sample as its neighbour, with noise; tokens stay tokens, and padding where it is."""
+    """Every sample replaced by its neighbour, with noise; tokens stay tokens, padding stays in place."""
     moved = tensor.detach().roll(1, dim)
     if tensor.is_floating_point() or tensor.is_complex():
         generator = torch.Generator().manual_seed(seed)
@@ -193,7 +193,7 @@ def _other(tensor: Tensor, dim: int, seed: int) -> Tensor:
         noisy = moved + drawn * (0.5 * spread).clamp(min=1e-3).to(tensor.dtype)
         if tensor.is_complex() or not bool(torch.isfinite(tensor).all()):
             return noisy
-        return noisy.clamp(tensor.min(), tensor.max())  # it may be looked up in a table, or its root taken
+        return noisy.clamp(tensor.min(), tensor.max())  # it may be an index, or its root be taken
     if tensor.dim() > 1:
         last = tensor.dim() - 1 if dim != tensor.dim() - 1 else 0
         moved = moved.roll(1, last)

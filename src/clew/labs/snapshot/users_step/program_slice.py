@@ -1,4 +1,4 @@
-"""Which statements a value depends on, and from which of them on it can be computed again."""
+"""Program slicing: the statements a value depends on, and where recomputing it can start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COMPOUND = (ast.If, ast.For, ast.While, ast.With)
 
 
 class Slicer:
-    """Goes back from a value; `dotted`: `self.loss` is a variable like any other."""
+    """Goes back from a value; `dotted`: `self.loss` counts as a variable."""
 
     def __init__(self, *, dotted: bool = False) -> None:
         self._dotted = dotted
@@ -23,7 +23,7 @@ class Slicer:
         return stored(node) | (_attributes(node, ast.Store) if self._dotted else set())
 
     def needed(self, body: Sequence[ast.stmt], names: set[str]) -> list[ast.stmt]:
-        """The statements that the names depend on; of compound ones only the parts that matter."""
+        """The statements that the names depend on; of compound ones only the relevant parts."""
         kept: list[ast.stmt] = []
         for statement in reversed(body):
             part = self._part(statement, names)
@@ -35,7 +35,7 @@ class Slicer:
     def _part(self, statement: ast.stmt, needed: set[str]) -> ast.stmt | None:
         if isinstance(statement, COMPOUND):
             inside = set(needed)
-            for _ in range(2):  # in a loop, what is needed may be set further down
+            for _ in range(2):  # in a loop, a needed name may be set further down
                 body = self.needed(statement.body, inside)
             orelse = self.needed(getattr(statement, "orelse", []), inside)
             needed |= inside
@@ -60,7 +60,7 @@ class Slicer:
         return taken
 
     def lost(self, kept: Sequence[ast.stmt]) -> set[str]:
-        """Names that are read before they are set here, and set after: their value is no longer there."""
+        """Names that are read before they are set here, and set afterwards: their value is gone."""
         return self.taken(kept) & {name for s in kept for name in self.sets(s) | filled(s)}
 
     def _own(self, statement: ast.stmt) -> set[str]:

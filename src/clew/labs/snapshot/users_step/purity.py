@@ -1,9 +1,9 @@
-"""May a piece of the user's code be run a second time? Only if it does nothing but compute.
+"""Can a piece of the user's code be run a second time? Only if it does nothing but compute.
 
-What is read from the source must be known: arithmetic, torch, numpy and math functions, modules,
-methods of tensors, and functions of the user's own for which the same holds. Anything else
-(printing, appending to a list of the program's) is refused: `ImpureError`. Attributes of plain objects
-may be set only where somebody puts them back (`puts_back`): a trainer notes the last loss in itself.
+The source may contain only known operations: arithmetic, torch, numpy and math functions, modules,
+methods of tensors, and the user's own functions for which the same holds. Anything else
+(printing, appending to one of the program's lists) is rejected: `ImpureError`. Attributes of plain objects
+may be set only if the caller restores them (`puts_back`): a trainer stores its last loss, say.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from clew.labs.snapshot.module_state import CONTAINERS
 
 UNKNOWN = object()
-DEPTH = 6  # of calls looked into
+DEPTH = 6  # of nested calls that are checked
 _NAMES = """abs all any bool dict divmod enumerate float frozenset int isinstance len list map max min pow
 range reversed round set slice sorted str sum tuple zip"""
 _BUILTINS = {getattr(builtins, name) for name in _NAMES.split()}
@@ -78,16 +78,16 @@ class ImpureError(Exception):
 
 
 class Purity:
-    """Checks statements in the scope that they would run in."""
+    """Checks statements in the scope they would run in."""
 
     def __init__(self, scope: dict[str, Any], depth: int = 0, *, puts_back: bool = False) -> None:
         self._scope = scope
         self._depth = depth
         self._puts_back = puts_back
         self.owners: dict[int, Any] = {}  # objects whose attributes this code sets
-        self._set: set[str] = set()  # names of attributes that it sets: what they hold is not known before
+        self._set: set[str] = set()  # names of attributes that it sets: their values are not known in advance
         self.fresh: set[str] = set()  # names that this code sets
-        self._made: set[str] = set()  # those of them that are its own new containers and tensors
+        self._made: set[str] = set()  # those of them that are new containers and tensors
         self.calls_module = False
 
     def statements(self, body: list[ast.stmt]) -> None:
@@ -147,17 +147,17 @@ class Purity:
             raise ImpureError(f"line {node.lineno} sets an attribute")
 
     def _keeps_attribute(self, node: ast.Attribute, changes: bool) -> bool:
-        """Whether an attribute that is set can be put back: that of a plain object that is known by name."""
+        """Whether a set attribute can be restored: one of a plain object that is known by name."""
         owner = self.resolve(node.value) if isinstance(node.value, ast.Name) else UNKNOWN
         if not self._puts_back or not can_be_put_back(owner, node.attr):
             return False
         if changes and not isinstance(vars(owner).get(node.attr), (*_UNCHANGING, Tensor)):
-            return False  # changed in place, where nobody sees it
+            return False  # changed in place, which nobody else sees
         self.owners[id(owner)] = owner
         return True
 
     def _keeps_contents(self, node: ast.expr) -> bool:
-        """The same of a list or dictionary that such an object holds: `self.losses.append(loss)`."""
+        """The same for a list or dictionary in such an object: `self.losses.append(loss)`."""
         if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
             return False
         owner = self.resolve(node.value)
@@ -234,7 +234,7 @@ class Purity:
         raise ImpureError(f"line {node.lineno} calls {getattr(target, '__name__', target)!r}")
 
     def _function(self, target: Any, node: ast.Call) -> None:
-        """A function of the user's own: all of it must be pure."""
+        """One of the user's own functions: all of it must be pure."""
         if self._depth >= DEPTH:
             raise ImpureError("too deep")
         function = inspect.unwrap(target.__func__ if isinstance(target, types.MethodType) else target)
@@ -248,7 +248,7 @@ class Purity:
     def scope_of(
         self, function: Any, target: Any, definition: ast.FunctionDef, node: ast.Call
     ) -> dict[str, Any]:
-        """What the names in a function stand for when it is called so; UNKNOWN where only a run can tell."""
+        """The values of a function's names in this call; UNKNOWN where only running it can tell."""
         scope = dict(function.__globals__)
         if function.__closure__:
             for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True):
@@ -262,7 +262,7 @@ class Purity:
         return scope
 
     def resolve(self, node: ast.AST) -> Any:
-        """The object that an expression stands for, if that is known without running anything."""
+        """The object that an expression refers to, if known without running anything."""
         if isinstance(node, ast.Name):
             if node.id in self.fresh:
                 return UNKNOWN
@@ -278,7 +278,7 @@ class Purity:
 
     @staticmethod
     def _item(owner: Any, index: ast.expr) -> Any:
-        """`self.models["a"]`, `model[:3]`: containers of modules with an index that is written there."""
+        """`self.models["a"]`, `model[:3]`: containers of modules with a literal index."""
         if not isinstance(owner, (dict, list, tuple, nn.Sequential, nn.ModuleList, nn.ModuleDict)):
             return UNKNOWN
         try:
@@ -291,7 +291,7 @@ class Purity:
 
 
 def can_be_put_back(owner: Any, attribute: str) -> bool:
-    """Whether setting an attribute of this object is no more than an entry in its dictionary."""
+    """Whether setting an attribute of this object only changes an entry in its dictionary."""
     kind = type(owner)
     if (
         owner is UNKNOWN
@@ -305,7 +305,7 @@ def can_be_put_back(owner: Any, attribute: str) -> bool:
 
 
 def _is_consumed(value: Any) -> bool:
-    """Whether looking at something uses it up."""
+    """Whether iterating over it uses it up."""
     return hasattr(type(value), "__next__") or isinstance(value, torch.utils.data.DataLoader)
 
 
@@ -357,7 +357,7 @@ def made_here(body: list[ast.stmt]) -> set[str]:
 
 
 def _is_new(value: ast.expr) -> bool:
-    if isinstance(value, ast.Call):  # of the user's own functions one may give what was there before
+    if isinstance(value, ast.Call):  # one of the user's functions may return an existing object
         called = ast.unparse(value.func)
         method = isinstance(value.func, ast.Attribute) and value.func.attr in _TENSOR_METHODS
         return method or called in ("list", "dict", "set") or called.startswith(("torch.", "F.", "np."))
@@ -367,7 +367,7 @@ def _is_new(value: ast.expr) -> bool:
 
 
 def attributes_set(node: ast.AST) -> set[str]:
-    """The names of the attributes that a statement sets, of whatever object."""
+    """The names of the attributes that a statement sets, of any object."""
     return {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
 
 

@@ -1,4 +1,4 @@
-"""Which line of the user's source an operation comes from, up to where a replay began."""
+"""The line of the user's source that an operation comes from, up to where a replay began."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from clew.records.version import DEMO, PACKAGE
 
 Line = tuple[str | None, int | None]
 
-BOUNDARIES: set[CodeType] = set()  # what is below these frames is not part of the replay
+BOUNDARIES: set[CodeType] = set()  # frames below these are not part of the replay
 
 
 def line_now() -> Line:
-    """The innermost user frame; an installed library's where there is none; from any depth."""
+    """The innermost user frame, at any depth; if there is none, an installed library's."""
     frame: FrameType | None = sys._getframe(1)
     fallback: Line = (None, None)
     while frame is not None and frame.f_code not in BOUNDARIES:
@@ -29,7 +29,7 @@ def line_now() -> Line:
 
 
 def in_replay() -> bool:
-    """Whether a step is being run again now."""
+    """Whether a step is being replayed now."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code in BOUNDARIES:
@@ -43,7 +43,7 @@ def called_by_clew() -> bool:
     outside torch that called it is ours."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "__torch_dispatch__":
-        frame = frame.f_back  # the mode that asks
+        frame = frame.f_back  # the mode that is asking
     frame = frame.f_back if frame is not None else None
     while frame is not None:
         code = frame.f_code
@@ -57,7 +57,7 @@ def called_by_clew() -> bool:
 
 
 def code_at(line: Line) -> str | None:
-    """The text on a line, if there is a file."""
+    """The source on a line, if the file exists."""
     if line[0] is None or line[1] is None:
         return None
     return linecache.getline(line[0], line[1]).strip() or None

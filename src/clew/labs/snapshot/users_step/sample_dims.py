@@ -1,4 +1,4 @@
-"""Along which dimension each tensor of a batch holds the samples."""
+"""The batch dimension of each tensor in a batch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def sample_dims(
     batch_size: int | None,
     constant: Sequence[bool],
 ) -> tuple[int | None, ...]:
-    """For each tensor of the batches (which are alike); None where it is not by sample.
+    """The batch dimension of each tensor of the batches (which are alike); None if it has none.
 
-    `constant` are tensors that are the very same in every batch, like the weights of classes.
+    `constant` are tensors that are the same objects in every batch, such as class weights.
     """
     main = _main(batches, roles, constant)
     if main is None:
@@ -35,7 +35,7 @@ def sample_dims(
 
 
 def _main(batches: Sequence[Sequence[Tensor]], roles: Sequence[str], constant: Sequence[bool]) -> int | None:
-    """The tensor that the size of a batch is read from: the first input that changes."""
+    """The tensor that the batch size is read from: the first input that changes."""
     ranked = [
         (constant[n], role not in (INPUT, BOTH), role != TARGET, n)
         for n, role in enumerate(roles)
@@ -79,7 +79,7 @@ def _takes_time_first(models: Iterable[nn.Module]) -> bool:
 
 
 def _alike(tensors: Sequence[Tensor], sizes: Sequence[int], dim: int) -> int | None:
-    """The dimension whose sizes are those of the batches; that of the inputs where both would do."""
+    """The dimension whose sizes match those of the batches; if several do, the inputs' batch dimension."""
     fitting = [
         d
         for d in dict.fromkeys((dim, 0, 1))

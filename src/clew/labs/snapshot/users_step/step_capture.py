@@ -1,7 +1,7 @@
-"""From a running program to a subject: its first training steps, their data and how they made the loss.
+"""Captures a subject from a running program: its first steps, their data and how the loss is computed.
 
 An observer of the watcher. Before the first update it keeps the state of models and optimizers,
-finds a way to compute the loss again, and convinces itself that the same loss comes out; then it
+finds a way to recompute the loss, and verifies that the result is the same; then it
 collects the batches of the steps that follow.
 """
 
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 BATCHES = 16  # that are collected
 MOST_BYTES = 512 * 2**20  # of batches
-MOST_SECONDS = 20.0  # of collecting, once there are
+MOST_SECONDS = 20.0  # seconds of collecting, once there are
 ENOUGH = 2  # batches
 MOST_FORWARDS = 64  # of models in one step
-SAME = 1e-4  # relative difference up to which two losses are the same: other kernels round differently
+SAME = 1e-4  # relative difference up to which two losses are equal: other kernels round differently
 SEVERAL = "training is spread over several processes"
 IN_TURN = "{number} losses are trained in turn ({places})"
 HINT = "pass the step itself: clew.examine(model, step=lambda batch: loss, batch_or_loader=loader)"
@@ -54,16 +54,16 @@ HINT = "pass the step itself: clew.examine(model, step=lambda batch: loss, batch
 
 @dataclass
 class Taken:
-    """The data of one step: tensors of our own in the program's containers."""
+    """The data of one step: Clew's own tensors in the program's containers."""
 
     values: dict[str, Any]
-    tensors: list[Tensor]  # the program's own, to know them again
+    tensors: list[Tensor]  # the program's own, to recognise them
     versions: list[int]
 
 
 @dataclass
 class Capture:
-    """Told by the watcher of every forward, loss and backward."""
+    """Called by the watcher at every forward, loss and backward."""
 
     watcher: Watcher
     wanted: int = BATCHES
@@ -76,12 +76,12 @@ class Capture:
         self._modules: dict[str, nn.Module] = {}
         self._initial: TrainingState | None = None
         self._optimizers: list[Optimizer] = []
-        self._step: StepFunction | None = None  # that gives the loss again
+        self._step: StepFunction | None = None  # that recomputes the loss
         self._reader: StepFunction | None = None  # that knows where the data is
         self._refused = ""
         self._autocast = Autocast()
         self._roles: tuple[str, ...] = ()
-        self._shape: Any = None  # of the containers that hold a batch
+        self._shape: Any = None  # of the containers of a batch
         self._taken: list[Taken] = []
         self._bytes = 0
         self._began = 0.0
@@ -96,18 +96,18 @@ class Capture:
             return
         self._modules.setdefault(root.name, unwrap(module))
         if len(self._happened.forwards) >= MOST_FORWARDS:
-            self._happened.clear()  # an evaluation with gradients: nothing of a step
+            self._happened.clear()  # an evaluation with gradients, not part of a step
         self._happened.forwards.append((module, args, kwargs, output))
         self._keep_frame()
 
     def loss(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
-        """A loss function of torch's returned."""
+        """A torch loss function returned."""
         if not self.finished:
             self._happened.losses.append((kind, function, args, kwargs, result))
             self._keep_frame()
 
     def backward(self, loss: Tensor) -> None:
-        """`backward()` is about to run: the step is still there."""
+        """`backward()` is about to run: the step still exists."""
         if self.finished or not loss.requires_grad:  # else backward() will fail
             return
         where = user_line()
@@ -147,7 +147,7 @@ class Capture:
             self._look_on()
 
     def _look_on(self) -> None:
-        """Without a step: collect what goes into models and loss functions."""
+        """Without a step: collect the inputs of models and loss functions."""
         self._reader = reader = Unknown()
         values = reader.read(self._happened)
         if values is not None:
@@ -167,7 +167,7 @@ class Capture:
         self._refused = reasons[0] if reasons else "the code that computes the loss was not found"
 
     def _try(self, step: StepFunction) -> str:
-        """Run it once more: why it is of no use, or nothing."""
+        """Run it once more; returns why it is of no use, or an empty string."""
         values = step.read(self._happened)
         if values is None:
             return "its inputs were not found"
@@ -188,7 +188,7 @@ class Capture:
         return reason
 
     def _run_again(self, step: StepFunction, taken: Taken, autocast: Autocast) -> str:
-        """On everything as it is now; what the program has just had must come out."""
+        """On the current state; must give the loss that the program has just computed."""
         flow = RoleFlow(tensors_in(taken.values))
         subject = Subject(self._modules, optimizers=self._optimizers, autocast=autocast)
         try:
@@ -207,7 +207,7 @@ class Capture:
         return ""
 
     def _bare(self, values: dict[str, Any]) -> str | None:
-        """A leaf with gradients that no optimizer knows and no model was given: it can't be put back."""
+        """A leaf with gradients that no optimizer has and no model was given: it can't be restored."""
         given = {id(t) for _, args, kwargs, _ in self._happened.forwards for t in tensors_in((args, kwargs))}
         for name, value in values.items():
             if any(t.requires_grad and id(t) not in given for t in tensors_in(value)):
@@ -218,7 +218,7 @@ class Capture:
 
     def _go_on(self, loss: Tensor, where: tuple[str | None, int | None]) -> None:
         if where not in self.lines:
-            return  # another loss: the subject will say so
+            return  # a different loss: the subject reports it
         self.losses.append(self._value(loss))
         if self._loader is None:
             self._loader = self._loader_of_step()
@@ -234,13 +234,13 @@ class Capture:
         last = self._taken[-1]
         unchanged = all(a is b for a, b in zip(tensors, last.tensors, strict=True))
         if tensors and unchanged and [t._version for t in tensors] == last.versions:
-            return  # the whole data set in every step, or a closure that is called again
+            return  # the whole dataset in every step, or a closure that is called again
         self._taken.append(self._copied(values))
         if len(self._taken) == ENOUGH and self._step is not None:
             self._confirm(self._step)
 
     def _confirm(self, step: StepFunction) -> None:
-        """A second batch: now what changes from step to step and was not seen would show."""
+        """A second batch: an input that changes from step to step and was missed would show now."""
         with unwatched(self.watcher):
             reason = self._run_again(step, self._taken[-1], self._autocast)
         if reason:
@@ -270,7 +270,7 @@ class Capture:
         return self._initial is not None
 
     def subject(self) -> Subject:
-        """What can be experimented on."""
+        """The subject for experiments."""
         self.finished = True
         self._happened.clear()
         self.watcher.feeding.held = None
@@ -310,7 +310,7 @@ class Capture:
             found.batches = self._batches()
 
     def _one_by_one(self, values: dict[str, Any], dims: Sequence[int | None]) -> bool:
-        """Whether samples come in a list, as images of different sizes do: then no dimension holds them."""
+        """Whether samples come in a list, as images of different sizes do: then no tensor is a batch."""
         lists = [value for value in values.values() if isinstance(value, list)]
         listed = any(sum(isinstance(part, Tensor) for part in value) > 1 for value in lists)
         targets = [n for n, role in enumerate(self._roles) if role == TARGET]
@@ -335,7 +335,7 @@ class Capture:
 
 
 def same(one: float, other: float) -> bool:
-    """The same loss, up to rounding; both may be not finite."""
+    """Equal losses, up to rounding; both may be non-finite."""
     if not math.isfinite(one) or not math.isfinite(other):
         return not math.isfinite(one) and not math.isfinite(other)
     return abs(one - other) <= SAME * max(abs(one), abs(other), 1e-8)

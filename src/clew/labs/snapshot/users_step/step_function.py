@@ -1,8 +1,8 @@
-"""The user's step, from model to loss, as something that can be run again on other data.
+"""The user's step, from model to loss, as a function that can be run again on other data.
 
-The statements that made the loss are looked for where `backward()` was called, in the functions
-around it, and in the one that called the model. Failing these, a single call of a model and one of
-a loss function of torch's, which together are all there is, are made again.
+The statements that computed the loss are searched for where `backward()` was called, in the functions
+around it, and in the one that called the model. If that fails, a single call of a model and one of
+a torch loss function, if they are the whole step, are repeated.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.labs.snapshot.users_step.step_slots import SlotReading
 from clew.measure.nested_tensors import tensors_in
 
-MOST_FRAMES = 12  # of the user's that are looked at above `backward()`
+MOST_FRAMES = 12  # frames of the user's code that are searched above `backward()`
 ELSEWHERE = "the loss was computed in another function"
 
 
 @dataclass
 class Happened:
-    """What was seen between two backwards."""
+    """What was observed between two backwards."""
 
     # (module, args, kwargs, output) of models; (kind, function, args, kwargs, result) of loss functions
     forwards: list[tuple[nn.Module, Any, Any, Any]] = field(default_factory=list)
     losses: list[tuple[str, Any, Any, Any, Any]] = field(default_factory=list)
     frames: dict[CodeType, FrameType] = field(default_factory=dict)  # that called a model or a loss
-    # its variables when it called the first model: some are overwritten by what the model gives
+    # its variables when it called the first model: the model's output overwrites some
     earlier: dict[CodeType, dict[str, Any]] = field(default_factory=dict)
 
     def clear(self) -> None:
@@ -48,7 +48,7 @@ class Happened:
 
 
 class StepFunction:
-    """A way to compute the loss again."""
+    """A way to recompute the loss."""
 
     source: str
 
@@ -62,7 +62,7 @@ class StepFunction:
 
 @dataclass
 class Written(StepFunction):
-    """Statements of the user's own."""
+    """The user's own statements."""
 
     reading: SlotReading
     frame: Callable[[Happened], FrameType | None]
@@ -118,7 +118,7 @@ class RecordedStep(StepFunction):
 
 @dataclass
 class Unknown(StepFunction):
-    """Where the loss can't be made again: still, what went into models and loss functions is known."""
+    """The loss can't be recomputed, but the inputs of models and loss functions are known."""
 
     source: str = ""
     roles: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class Unknown(StepFunction):
 
 
 def as_loss(value: Any) -> Any:
-    """The one number in what a step gives: `{"loss": …}` and (loss, outputs) are common."""
+    """The one number in what a step returns: `{"loss": …}` and (loss, outputs) are common."""
     if isinstance(value, Mapping) and "loss" in value:
         return value["loss"]
     if isinstance(value, (tuple, list)):
@@ -148,7 +148,7 @@ def as_loss(value: Any) -> Any:
 def candidates(
     loss: Tensor, where: tuple[str | None, int | None], happened: Happened, optimised: frozenset[int]
 ) -> Iterator[StepFunction | ImpureError]:
-    """Ways to compute this loss again, the best first; and why one is not possible."""
+    """Ways to recompute this loss, the best first; and why one is not possible."""
     here = frame_of(where)
     if here is not None and where[1] is not None:
         line = where[1]
@@ -201,7 +201,7 @@ def _user_frames() -> Iterator[FrameType]:
 
 
 def calling_frame() -> FrameType | None:
-    """The innermost of the user's functions that is running."""
+    """The innermost of the user's running functions."""
     return next((f for f in _user_frames() if kind_of(f.f_code.co_filename) == USER), None)
 
 

@@ -1,6 +1,6 @@
-"""What the user's step reads: the names in it that stand for data, taken anew for every batch.
+"""The inputs of the user's step: the names in it that stand for data, replaced for every batch.
 
-`x`, `batch["ids"]` and `data[i:i + 32]` alike become places that another value can be put into.
+`x`, `batch["ids"]` and `data[i:i + 32]` each become a slot that takes another value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PLAIN = (bool, int, float, str)
 
 @dataclass(frozen=True)
 class StepSlot:
-    """A place in the step."""
+    """One slot of the step."""
 
     name: str  # as it is written: "x", "batch['ids']"
     identifier: str  # in the step's namespace
@@ -78,7 +78,7 @@ class SlotReading:
         return bool(tensors) and ordinary and not fixed and len(leaves) <= MOST_LEAVES
 
     def _is_shell(self, name: str, value: Any) -> bool:
-        """An object that carries a batch: a dataclass, or what a tokenizer gives."""
+        """An object that carries a batch: a dataclass, or a tokenizer's output."""
         is_batch = dataclasses.is_dataclass(value) or "atch" in type(value).__name__
         if isinstance(value, (type, nn.Module)) or not is_batch or not hasattr(value, "__dict__"):
             return False
@@ -124,7 +124,7 @@ def _has_tensor(value: Any) -> bool:
 
 
 def _opened(value: Any) -> Any:
-    """Arrays as tensors, so that they can be cut and replaced like the others."""
+    """Arrays as tensors, so that they can be cut and replaced like tensors."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
         import torch
 
@@ -141,7 +141,7 @@ def _refilled(mapping: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
 
 
 class _Hoist(ast.NodeTransformer):
-    """Takes `self.x` and `data[i:i + 32]` out of the step: each is a place of its own."""
+    """Moves `self.x` and `data[i:i + 32]` out of the step: each becomes a slot."""
 
     def __init__(self, reading: SlotReading) -> None:
         self._reading = reading
@@ -184,6 +184,6 @@ class _Hoist(ast.NodeTransformer):
 
 
 def _is_chain(node: ast.AST) -> bool:
-    """Names, attributes and subscripts with indices that do nothing but count."""
+    """Names, attributes, and subscripts whose indices only count."""
     calls = (ast.Call, ast.Await, ast.Lambda, ast.NamedExpr, ast.ListComp, ast.GeneratorExp)
     return not any(isinstance(part, calls) for part in ast.walk(node))

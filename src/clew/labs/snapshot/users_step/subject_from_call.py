@@ -1,4 +1,4 @@
-"""A subject from what the user hands over: a model, a loss function, and a batch or a loader."""
+"""Builds a subject from what the user passes: a model, a loss function, and a batch or a loader."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def subject_of(
     *,
     step: Callable[[Any], Tensor] | None = None,
 ) -> Subject:
-    """`step(batch)` where it is given, else the loss function, or the model's own loss; CannotExamine."""
+    """Uses `step(batch)` if given, else the loss function, or the model's own loss; CannotExamine."""
     if not isinstance(model, nn.Module):
         raise CannotExamine(f"expected a model (nn.Module), not {type(model).__name__}")
     raw, loader = _batches(data)
@@ -91,7 +91,7 @@ def _needed(loss: Tensor | None) -> Tensor:
 
 
 def _reading(output: Any, target: Any, loss_fn: Any) -> Reading:
-    """The first one that the loss function takes."""
+    """The first interpretation that the loss function accepts."""
     first: Exception | None = None
     for reading in readings(output, loss_fn):
         try:
@@ -105,7 +105,7 @@ def _reading(output: Any, target: Any, loss_fn: Any) -> Reading:
 
 
 def _tried(subject: Subject, batch: StepBatch) -> Seen:
-    """The first batch once: what can't be used is said at once and in one line."""
+    """Try the first batch once: report what can't be used immediately, in one line."""
     with subject.snapshot() as snapshot:
         try:
             seen = snapshot.observe(batch)
@@ -151,7 +151,7 @@ def _batches(data: Any) -> tuple[list[Any], DataLoader[Any] | None]:
 
 
 def _drawn(data: Iterable[Any]) -> list[Any]:
-    """The first batches; a loader that shuffles draws numbers, and the program's own stay as they are."""
+    """The first batches; a shuffling loader draws random numbers, so the generators are restored."""
     with keep_rng():
         try:
             return list(islice(iter(data), MOST_BATCHES))
@@ -168,13 +168,13 @@ def _is_batch(data: Any) -> bool:
 
 
 def _device(model: nn.Module) -> torch.device | None:
-    """Where the model is, if it is in one place."""
+    """The model's device, if it has only one."""
     found = {parameter.device for parameter in model.parameters()}
     return found.pop() if len(found) == 1 else None
 
 
 def moved(batch: Any, device: torch.device | None) -> Any:
-    """The batch where the model is, its mappings as plain dictionaries."""
+    """The batch on the model's device, with mappings as plain dictionaries."""
     if isinstance(batch, Mapping) and type(batch) is not dict:
         batch = dict(batch)
     if device is None:
@@ -183,7 +183,7 @@ def moved(batch: Any, device: torch.device | None) -> Any:
 
 
 def _autocast(device: torch.device | None) -> Autocast:
-    """As the call of examine stands within it."""
+    """The autocast settings around the call of examine."""
     kind = device.type if device is not None else "cpu"
     enabled = torch.is_autocast_enabled(kind) if kind != "meta" else False
     return Autocast(kind, enabled, torch.get_autocast_dtype(kind) if enabled else None)
@@ -198,7 +198,7 @@ def _by_form(model: nn.Module, raw: Any, *, has_loss: bool) -> StepBatch:
 
 
 def _by_use(raw: Any, seen: Seen) -> list[str]:
-    """The roles of a batch's tensors by where they went: into a model, or into one of torch's losses."""
+    """The roles of a batch's tensors by where they were used: in a model, or in one of torch's losses."""
     fed = tensors_in([(args, kwargs) for _, args, kwargs in seen.inputs])
     compared = [call.target for call in seen.calls if call.target is not None]
     found = tensors_in(raw)

@@ -1,4 +1,4 @@
-"""Which tensors of a batch go into a model and which into the loss: followed through one run of the step.
+"""Which tensors of a batch go into a model and which into the loss: traced through one run of the step.
 
 A tensor of the batch is followed through views, casts and arithmetic until it meets something that
 gradients flow through. Where that happens tells its role: inside a model, as the target of a loss
@@ -25,7 +25,7 @@ class RoleFlow(TorchFunctionMode):
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
         super().__init__()
-        self._held: list[Tensor] = []  # an identity is only good while its tensor lives
+        self._held: list[Tensor] = []  # an id is valid only while its tensor lives
         self._marks: dict[int, frozenset[int]] = {}
         self._storages: dict[int, frozenset[int]] = {}
         self._uses: list[set[str]] = [set() for _ in tensors]
@@ -39,7 +39,7 @@ class RoleFlow(TorchFunctionMode):
 
     @contextmanager
     def watching(self, models: Mapping[str, nn.Module]) -> Iterator[RoleFlow]:
-        """Enter the mode with the models' borders known."""
+        """Enter the mode, with the models' boundaries known."""
         handles = [m.register_forward_pre_hook(self._enter, with_kwargs=True) for m in models.values()]
         handles += [m.register_forward_hook(self._leave, always_call=True) for m in models.values()]
         try:
@@ -50,7 +50,7 @@ class RoleFlow(TorchFunctionMode):
                 handle.remove()
 
     def roles(self) -> tuple[str, ...]:
-        """One for each tensor; what a model was given without being seen used there is an input too."""
+        """One for each tensor; one passed to a model without being seen in use there is an input too."""
         found = []
         for number, uses in enumerate(self._uses):
             kinds = uses or ({INPUT} if number in self._given else set())
@@ -67,7 +67,7 @@ class RoleFlow(TorchFunctionMode):
 
     def _marks_on(self, tensor: Tensor) -> frozenset[int]:
         known = self._marks.get(id(tensor))
-        if known is None and not tensor.requires_grad:  # it may have come by way of an array
+        if known is None and not tensor.requires_grad:  # it may have come through an array
             known = self._storages.get(_place(tensor))
         return known or frozenset()
 
@@ -104,7 +104,7 @@ class RoleFlow(TorchFunctionMode):
             return INPUT
         leaves = tensors_in((args, kwargs))
         computed = any(leaf.grad_fn is not None for leaf in leaves)
-        return TARGET if computed else INPUT  # with parameters alone it is a model without a module
+        return TARGET if computed else INPUT  # with bare parameters it is a model without a module
 
     def _use(self, marks: frozenset[int], role: str) -> None:
         for number in marks:
@@ -112,7 +112,7 @@ class RoleFlow(TorchFunctionMode):
 
 
 def _place(tensor: Tensor) -> int:
-    """Where its memory is; 0 if it has none of the usual kind."""
+    """The address of its memory; 0 if it has no ordinary storage."""
     if type(tensor) is not Tensor or tensor.layout is not torch.strided:
         return 0
     return tensor.untyped_storage().data_ptr()

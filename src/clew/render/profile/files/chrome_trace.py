@@ -1,4 +1,4 @@
-"""The trace of the steps looked at, in the format that Perfetto, chrome://tracing and TensorBoard open."""
+"""The trace of the profiled steps, in the format of Perfetto, chrome://tracing and TensorBoard."""
 
 from __future__ import annotations
 

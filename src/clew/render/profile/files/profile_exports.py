@@ -1,4 +1,4 @@
-"""A profile as files that other tools open: a table, traces, stacks, and a page."""
+"""Exports a profile to files that other tools open: a table, traces, stacks, and a page."""
 
 from __future__ import annotations
 

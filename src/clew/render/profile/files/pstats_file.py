@@ -1,4 +1,4 @@
-"""Python's stacks as a `.prof` file, which pstats and snakeviz read."""
+"""Python stacks as a `.prof` file, for pstats and snakeviz."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flames of a profile in the file format of speedscope: time, Python's stacks, memory."""
+"""The flame graphs of a profile as a speedscope file: time, Python stacks, memory."""
 
 from __future__ import annotations
 
