@@ -74,7 +74,7 @@ class Activations:
             root.quiet.add(id(module))
 
     def known_output(self, root: Root, module: nn.Module, output: Any) -> None:
-        """Same as `module_output` for a layer that has been measured before, on the fastest way."""
+        """Same as `module_output` for a layer that has been measured before, by the fastest path."""
         row = root.rows.get(id(module), _UNKNOWN)
         if row is None:
             return

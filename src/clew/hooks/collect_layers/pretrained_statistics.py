@@ -20,7 +20,7 @@ from clew.records import signals
 from clew.records.signal_types import names
 from clew.records.site import Site
 
-FORWARDS = 3  # forwards of a model that are compared: by default statistics adapt in about ten
+FORWARDS = 3  # of each model that are compared: with the default momentum, statistics adapt in about ten
 FEWEST = 16  # values per channel needed for a mean
 SIGNALS = names(
     signals.PRETRAINED_SHIFT,

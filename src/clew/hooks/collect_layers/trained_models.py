@@ -48,13 +48,13 @@ class Root:
     paths: dict[int, str]  # id of a submodule -> its path
     compiled: bool
     mode_dependent: list[tuple[str, str]]
-    tracing_is_safe: bool  # see `activation_calls.ActivationMode`
+    tracing_is_safe: bool  # see `activation_functions.ActivationMode`
     order: dict[str, None] = field(default_factory=dict)  # paths in the order of their first call
     # id of a layer -> its row among the activations, and its path; None if it has none
     rows: dict[int, tuple[int, str] | None] = field(default_factory=dict)
     quiet: set[int] = field(default_factory=set)  # torch's own layers that call no activation function
     functional: bool = False  # an activation function has been called in it,
-    calls_in_torch: bool = False  # and all were called by their names in `torch` (`activation_calls`)
+    calls_in_torch: bool = False  # and all were called by their names in `torch` (`activation_functions`)
     announced: int = -1  # how many entries of `order` were in the last `model` fact
     training: bool | None = None  # its mode at the last forward
     trains_in_train_mode: bool = False  # a backward has followed a forward in training mode

@@ -32,7 +32,7 @@ from clew.measure.kernel.native_functions import Natives
 
 COLUMNS = 11  # see `light_rows.write_rows`
 ROOM = 1_024  # steps that may wait to be written, however fast they are
-EVENTS = {1: "d", 2: "f", 3: "b", 4: "s", 5: "z", 6: "h"}  # event codes, the digits of a step's number
+EVENTS = {1: "d", 2: "f", 3: "b", 4: "s", 5: "z", 6: "h"}  # the digits of a step's code, one per event
 _BASE = 16
 
 # The recorder methods that functions of the library run in front of. All of them pass on, except

@@ -1,4 +1,4 @@
-"""`clew profile --try` and `--batch-sizes`: experiments that make the step faster, after the run.
+"""`clew profile --try` and `--batch-sizes`: tries faster steps and other batch sizes, after the run.
 
 The first steps of the run are captured as in `clew check`. The experiments run at the end, when nothing of
 Clew's is left in torch: a compiler would fail on it, and a clock would count it.
