@@ -1,7 +1,7 @@
 """The stages a sample passes: nested datasets, their methods, transforms and functions, and collate.
 
-Found by looking, without reading a sample. Each stage knows how to put something else in its place, so
-that `following` can look on; only ever on a copy, or where all is put back.
+Found by inspection, without reading a sample. Each stage can be replaced, so that
+`following` can trace it; only on a copy, or where everything is restored.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ TRANSFORM, TARGET_TRANSFORM, COLLATE = "transform", "target transform", "collate
 
 @dataclass(frozen=True)
 class DatasetStage:
-    """One station. `put(other)` sets another callable in its place; None where that can't be done."""
+    """One stage. `put(other)` replaces it with another callable; None where that is not possible."""
 
     name: str  # "RandomCrop", "Pets.load", "default_collate"
     kind: str  # READ: a dataset's own __getitem__ or __iter__; METHOD, FUNCTION, CALL, TRANSFORM, …
     value: Any = field(repr=False, compare=False)
     put: Callable[[Any], None] | None = field(default=None, repr=False, compare=False)
-    file: str | None = None  # where it is written, if that is in the user's own files
+    file: str | None = None  # where it is defined, if in the user's own files
     line: int | None = None
 
 
@@ -57,7 +57,7 @@ def stages_of(
 def datasets_in(
     dataset: Any, put: Callable[[Any], None] | None = None, depth: int = DEPTH
 ) -> Iterator[tuple[Any, Callable[[Any], None] | None]]:
-    """The dataset and those within it (Subset, ConcatDataset, wrappers of the user's own)."""
+    """The dataset and those nested in it (Subset, ConcatDataset, the user's own wrappers)."""
     if dataset is None:
         return
     yield dataset, put
@@ -82,7 +82,7 @@ def entry_of(dataset: Any) -> str:
 
 
 def called(thing: Any) -> str:
-    """What a callable is called, in the user's words."""
+    """A callable's name, in the user's words."""
     if isinstance(thing, partial):
         return called(thing.func)
     name = getattr(thing, "__name__", None)
@@ -90,7 +90,7 @@ def called(thing: Any) -> str:
 
 
 def written_at(thing: Any) -> tuple[str | None, int | None]:
-    """File and line of a callable of the user's own; nothing for others'."""
+    """File and line of the user's callable; nothing for others."""
     thing = thing.func if isinstance(thing, partial) else thing
     kind = type(thing)
     for candidate in (thing, *(getattr(kind, name, None) for name in ("__call__", "forward"))):
@@ -106,7 +106,7 @@ def _entry_line(dataset: Any) -> tuple[str | None, int | None]:
 
 
 def names_used(dataset: Any) -> set[str]:
-    """What reading a dataset speaks of: names in its entries, and in its methods that these call."""
+    """The names that reading a dataset uses: in its entry points, and in the methods they call."""
     found: set[str] = set()
     queue = list(ENTRIES)
     while queue and len(found) < 1000:
@@ -119,7 +119,7 @@ def names_used(dataset: Any) -> set[str]:
 
 
 def _is_own_method(dataset: Any, name: str) -> bool:
-    """A function of the user's class; torch's Dataset has none that would be a stage."""
+    """A method of the user's class; torch's Dataset has none that would be a stage."""
     if name.startswith("__"):
         return False
     function = getattr(type(dataset), name, None)
@@ -137,7 +137,7 @@ def _methods(dataset: Any) -> Iterator[DatasetStage]:
 
 
 def _in_order(dataset: Any) -> list[str]:
-    """The same names in the order of the code: a set's order changes from run to run."""
+    """The same names in the order of the code: the order of a set changes from run to run."""
     return sorted(names_used(dataset), key=lambda name: (_first_line(dataset, name), name))
 
 
@@ -166,7 +166,7 @@ def is_callable(value: Any) -> bool:
 
 
 def is_chain(value: Any) -> bool:
-    """Callables one after the other, in a list or in an object like Compose."""
+    """Callables applied in sequence, in a list or in an object like Compose."""
     steps = value if isinstance(value, (list, tuple)) else getattr(value, "transforms", None)
     return isinstance(steps, (list, tuple)) and bool(steps) and all(_is_step(step) for step in steps)
 
@@ -176,7 +176,7 @@ def _is_step(step: Any) -> bool:
 
 
 def _chain(value: Any, kind: str, put: Callable[[Any], None], depth: int, key: str) -> Iterator[DatasetStage]:
-    """A Compose-like object's steps one by one; any other transform as it is."""
+    """The steps of a Compose-like object one by one; any other transform unchanged."""
     if isinstance(value, nn.Sequential):
         chain = Chain(value, put)
         yield from _steps(chain.steps, chain.put_step, kind, depth, key)
@@ -197,7 +197,7 @@ def _steps(
 
 
 def _named(value: Any, key: str) -> str:
-    """By its own name, or where it is kept if it has none."""
+    """Its own name, or the name of its attribute if it has none."""
     name = called(value)
     return key if name == "<lambda>" else name
 
@@ -218,7 +218,7 @@ def _putter(steps: Any, owner: Any, put: Callable[[Any], None]) -> Callable[[int
 
 
 class Chain:
-    """An `nn.Sequential` of transforms as a plain one: a module's children can't be just any callable."""
+    """An `nn.Sequential` of transforms as a plain chain: a module's children can't be arbitrary callables."""
 
     def __init__(self, original: nn.Sequential, put: Callable[[Any], None]) -> None:
         self._original = original
@@ -237,7 +237,7 @@ class Chain:
 
 
 def _functions(dataset: Any) -> Iterator[DatasetStage]:
-    """Functions of the user's own modules that reading calls by name."""
+    """Functions of the user's modules that reading calls by name."""
     for entry in (*ENTRIES, *(n for n in names_used(dataset) if _is_own_method(dataset, n))):
         method = getattr(type(dataset), entry, None)
         code, scope = getattr(method, "__code__", None), getattr(method, "__globals__", None)
@@ -257,12 +257,12 @@ def _attributes(thing: Any) -> dict[str, Any]:
 
 
 def _set(owner: Any, key: str, value: Any) -> None:
-    vars(owner)[key] = value  # past a __setattr__ of the user's own
+    vars(owner)[key] = value  # bypasses the user's __setattr__
 
 
 def _shadow(owner: Any, name: str, value: Any) -> None:
-    """A method is its class's: another is put before it, and taken away again."""
-    if type(value) is types.MethodType:  # the original, and nothing that passes for it
+    """A method belongs to its class: an instance attribute shadows it, and is removed again."""
+    if type(value) is types.MethodType:  # the original, not an object that stands in for it
         vars(owner).pop(name, None)
     else:
         vars(owner)[name] = value

@@ -1,6 +1,6 @@
 """Traces a loader's exception back to the sample: its index, the stage, and the user's line.
 
-A worker's traceback is a text that came from another process, and names no sample. The indices of the
+A worker's traceback is text from another process, and names no sample. The indices of the
 batch are known (`attach.indices`), so the samples are read again here, one by one, until one fails.
 """
 
@@ -35,10 +35,10 @@ from clew.labs.loaders.token_decoder import TokenDecoder
 from clew.labs.loaders.user_errors import said, users_frames
 from clew.records.sample_views import ErrorFrame, Failure, ValueView
 
-ALIVE = 0  # exit code of a child that has read everything
+ALIVE = 0  # exit code of a child that could read everything
 
 SECONDS = 20.0  # for reading samples again
-TRIES = 8  # of the whole batch, each with other random numbers
+TRIES = 8  # rereads of the whole batch, each with another seed
 MOST_DETAILS = 8
 WORKER = re.compile(r"Caught (\w+) in DataLoader worker process (\d+)")
 KILLED = re.compile(r"DataLoader worker \(pid\(?s?\)? ?([\d, ]+)\)")
@@ -46,7 +46,7 @@ NOT_PICKLED = ("pickle", "Can't get local object", "Can't get attribute", "canno
 
 
 def traced_back(error: BaseException, indices: Indices) -> Failure | None:
-    """What an uncaught exception came from, if it came out of a DataLoader. Runs the user's dataset."""
+    """The cause of an uncaught exception, if it came from a DataLoader. Runs the user's dataset."""
     message = f"{error} {error.__cause__ or ''}"
     killed = KILLED.search(message)
     if killed is not None:
@@ -104,7 +104,7 @@ def _names(traceback: TracebackType | None, loader: Any) -> list[str]:
 
 
 def _batch_number(iterator: Any, traceback: TracebackType | None) -> int:
-    """Of the batch that failed."""
+    """The number of the batch that failed."""
     if getattr(iterator, "_in_order", True):
         return int(iterator._rcvd_idx) - 1
     frames = [f for f in _frames(traceback) if f.f_code.co_name == "_next_data"]
@@ -112,7 +112,7 @@ def _batch_number(iterator: Any, traceback: TracebackType | None) -> int:
 
 
 def _last_line(message: str) -> str:
-    """The original error, which stands at the end of the worker's traceback."""
+    """The original error, from the end of the worker's traceback."""
     lines = [line for line in message.strip().splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""
 
@@ -155,7 +155,7 @@ def _attempt(
             plain = readable(pipeline, index, seed * 7919 + index)
             if plain is None:
                 return _of_sample(base, index, raised, failed, decoder)
-            samples.append(plain[0])  # it does not bear being looked on, that is all
+            samples.append(plain[0])  # tracing it fails, which is not the failure we look for
     return _collated(pipeline, samples, indices, base)
 
 
@@ -172,7 +172,7 @@ def _followed(pipeline: Pipeline, began: list[StageCall], failed: list[StageCall
 def _of_sample(
     base: Failure, index: int, raised: BaseException, failed: Sequence[StageCall], decoder: TokenDecoder
 ) -> Failure:
-    """The innermost stage that raised is the first that was told of."""
+    """The innermost stage that raised is the first one reported."""
     stage = failed[0].stage if failed else None
     name = "" if stage is None else f"{stage.kind} {stage.name}" if stage.kind != READ else stage.name
     look = None
@@ -213,7 +213,7 @@ def _collated(
 
 
 def misfits(samples: Sequence[Any], indices: Sequence[int]) -> tuple[int | None, tuple[str, ...]]:
-    """Which samples are not like the others: form, type or shape of a field. The only odd one is named."""
+    """Samples unlike the others in structure, type or shape of a field. A single odd one is named."""
     described = [_form(sample) for sample in samples]
     usual = max(set(described), key=described.count)
     odd = [n for n, form in enumerate(described) if form != usual]
@@ -240,7 +240,7 @@ def _form(sample: Any) -> tuple[str, ...]:
 
 
 def _from_stream(pipeline: Pipeline, base: Failure, until: float) -> Failure:
-    """A dataset without index: its samples in a row, until one fails."""
+    """A dataset without an index: read its samples in order until one fails."""
     number = 0
     try:
         for _ in pipeline.samples():
@@ -255,7 +255,7 @@ def _from_stream(pipeline: Pipeline, base: Failure, until: float) -> Failure:
 
 
 def _killed(error: BaseException, crew: Crew | None, pids: set[int], message: str) -> Failure | None:
-    """A worker that died took its traceback along: its batches are tried in processes of our own."""
+    """A worker that died left no traceback: its batches are tried in new processes."""
     loader = _loader_of(crew.dataset, crew.sampler, error.__traceback__) if crew is not None else None
     if crew is None or loader is None:
         return None
@@ -272,7 +272,7 @@ def _killed(error: BaseException, crew: Crew | None, pids: set[int], message: st
 
 
 def _unpicklable(pipeline: Pipeline, message: str) -> Failure:
-    """Workers that are spawned get the dataset as a pickle: which part of it can't be one?"""
+    """Spawned workers get the dataset as a pickle: which part of it can't be pickled?"""
     details = []
     for name, owner in (("dataset", pipeline.dataset), ("collate_fn", pipeline.collate)):
         details += [f"{name}{path}: {why}" for path, why in _culprits(owner)]
@@ -299,7 +299,7 @@ def _culprits(owner: Any, path: str = "", depth: int = 3) -> list[tuple[str, str
 
 
 def _here(pipeline: Pipeline, iterator: Any, indices: Indices, error: BaseException) -> Failure | None:
-    """Without workers the traceback is whole; it lacks only the sample."""
+    """Without workers the traceback is complete; only the sample is missing."""
     if isinstance(error, (KeyboardInterrupt, SystemExit)) or isinstance(
         iterator, _MultiProcessingDataLoaderIter
     ):
@@ -338,7 +338,7 @@ def fatal(pipeline: Pipeline, indices: Sequence[int], seconds: float) -> tuple[i
 
 
 def _read(pipeline: Pipeline, indices: Sequence[int], writing: int) -> None:
-    """In the child: say which sample is begun, then read it. Never returns."""
+    """In the child: report which sample is started, then read it. Never returns."""
     try:
         silence = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
@@ -353,7 +353,7 @@ def _read(pipeline: Pipeline, indices: Sequence[int], writing: int) -> None:
 
 
 def _watched(child: int, reading: int, seconds: float) -> tuple[list[int], int | None]:
-    """Indices that were begun, and how it ended; None: it had to be ended by us."""
+    """The indices that were started, and how the process ended; None if Clew had to end it."""
     said, until = b"", time.monotonic() + seconds
     while time.monotonic() < until:
         ready, _, _ = select.select([reading], [], [], 0.1)

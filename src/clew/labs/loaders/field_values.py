@@ -16,9 +16,9 @@ from clew.records.dataset_survey import INPUT, LABEL, OTHER
 
 DEPTH = 4  # of fields within fields
 MOST_FIELDS = 64
-FEW = 4  # numbers that are fields of their own; a longer row of numbers is one field
-PLANE = 8  # rows and columns from which on a plane of numbers is taken for a picture
-WAVE = 1024  # values in a row from which on it is taken for a wave
+FEW = 4  # numbers that are separate fields; a longer row of numbers is one field
+PLANE = 8  # rows and columns from which a matrix counts as an image
+WAVE = 1024  # values in a row from which it counts as a waveform
 TOKENS = 4
 LABEL_NAMES = {
     "label", "labels", "target", "targets", "y", "class", "cls", "category", "answer", "label_ids",
@@ -46,7 +46,7 @@ class Leaf:
 
     @property
     def is_single(self) -> bool:
-        """One answer: a number, a text, or one of several marked by a one."""
+        """One answer: a number, a text, or a one-hot vector."""
         return self.kind in ("number", "text") or self.is_one_hot
 
     @property
@@ -76,7 +76,7 @@ def _take(value: Any, name: str, depth: int, found: dict[str, Leaf]) -> None:
 
 
 def _parts(value: Any, top: bool) -> list[tuple[str, Any]] | None:
-    """What a value is made of; None if it is one field."""
+    """The parts of a value; None if it is one field."""
     if isinstance(value, Mapping):
         return [(str(key), part) for key, part in value.items()]
     if is_dataclass(value) and not isinstance(value, type):
@@ -99,7 +99,7 @@ def _is_row(value: Sequence[Any]) -> bool:
 
 
 def leaf(value: Any) -> Leaf:
-    """A value that is not taken apart any further."""
+    """A value that is not split any further."""
     if isinstance(value, (str, bytes)):
         return Leaf("text", type(value).__name__, (len(value),), text=value)
     array, dtype = _array(value)
@@ -109,7 +109,7 @@ def leaf(value: Any) -> Leaf:
 
 
 def _array(value: Any) -> tuple[Array | None, str]:
-    """The numbers in a value, and what they were kept as."""
+    """The numbers in a value, and the type they were stored as."""
     name = type(value).__name__
     if isinstance(value, Tensor):
         return _of_tensor(value), str(value.dtype).removeprefix("torch.")
@@ -124,7 +124,7 @@ def _array(value: Any) -> tuple[Array | None, str]:
         except ValueError:  # ragged
             return None, f"{name} of lists"
         return (made if made.dtype.kind in "buif" else None), f"{name} of {made.dtype.name}"
-    if hasattr(value, "getbands") and hasattr(value, "size"):  # a picture of PIL's
+    if hasattr(value, "getbands") and hasattr(value, "size"):  # a PIL image
         return np.asarray(value), f"PIL {getattr(value, 'mode', '')}".strip()
     return None, name
 
@@ -163,7 +163,7 @@ def _kind(array: Array) -> str:
 
 
 def roles(probed: Iterable[tuple[int, Mapping[str, Leaf]]]) -> dict[str, str]:
-    """What each field is for, from a few samples with their indices."""
+    """The role of each field, from a few samples with their indices."""
     samples = list(probed)
     names = list(dict.fromkeys(name for _, sample in samples for name in sample))
     found = {name: OTHER if _is_aside(name, samples) else INPUT for name in names}
@@ -175,12 +175,12 @@ def roles(probed: Iterable[tuple[int, Mapping[str, Leaf]]]) -> dict[str, str]:
     numbers = [n for n in names if found[n] == INPUT and _kinds(n, samples) - {"text", "object"}]
     for name in names:
         if numbers and found[name] == INPUT and name not in numbers:
-            found[name] = OTHER  # a text beside numbers is what they were made of
+            found[name] = OTHER  # a text next to numbers is what they were made from
     return found
 
 
 def _label(names: list[str], found: Mapping[str, str], samples: Sequence[Any]) -> str | None:
-    """The field that holds the answer: by its name, or the last of a tuple."""
+    """The field with the answer: by its name, or the last of a tuple."""
     called = [n for n in names if n.rpartition(".")[2].lower() in LABEL_NAMES]
     if called:
         return called[0]
@@ -193,7 +193,7 @@ def _label(names: list[str], found: Mapping[str, str], samples: Sequence[Any]) -
 
 
 def _is_aside(name: str, samples: Sequence[tuple[int, Mapping[str, Leaf]]]) -> bool:
-    """An identifier or the like: by its name, or because it is the index of the sample."""
+    """An identifier or similar: by its name, or because it is the index of the sample."""
     if name.rpartition(".")[2].lower() in OTHER_NAMES:
         return True
     values = [(i, s[name].array) for i, s in samples if name in s and s[name].kind == "number"]

@@ -12,11 +12,11 @@ from clew.labs.snapshot.dataset_copy import copied
 from clew.labs.snapshot.snapshot import snapshot
 from clew.labs.snapshot.time_limit import CannotJudge
 
-MOST_OWNERS = 64  # objects whose attributes are kept
+MOST_OWNERS = 64  # objects whose attributes are restored
 
 
 def own_copy(parts: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
-    """A deep copy of dataset, samplers and collate together; or the originals, and why."""
+    """A deep copy of dataset, samplers and collate together; or the originals, with the reason."""
     try:
         return copied(parts), ""
     except CannotJudge as reason:
@@ -25,13 +25,13 @@ def own_copy(parts: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
 
 @contextlib.contextmanager
 def loader_snapshot(owners: Iterable[Any]) -> Iterator[None]:
-    """Random generators (also those that the owners hold), attributes, output and warnings as before."""
+    """Restore random generators (including the owners'), attributes, output and warnings afterwards."""
     with snapshot(_unfolded(owners)):
         yield
 
 
 def _unfolded(owners: Iterable[Any]) -> list[Any]:
-    """The owners and what in them may have a state of its own: inner datasets, samplers, transforms."""
+    """The owners and anything in them that may have state: inner datasets, samplers, transforms."""
     found: dict[int, Any] = {}
     for owner in owners:
         for dataset, _ in datasets_in(owner):

@@ -1,9 +1,9 @@
 """One data pipeline: from the dataset through transforms and collate to the batches the model gets.
 
-`found_in(watcher)` gives those of a running program, `of(loader)` that of an object handed over. All
-reading goes through a `Pipeline`, under `reading()`: random generators, attributes, output and
-warnings are afterwards as they were, and the user's iterators are never touched. (Within it standard
-output goes nowhere, as a dataset may print.)
+`found_in(watcher)` returns those of a running program, `of(loader)` that of a given object. All
+reading goes through a `Pipeline`, inside `reading()`: it restores random generators, attributes, output
+and warnings afterwards, and never touches the user's iterators. (Inside it standard
+output is discarded, as a dataset may print.)
 
     with pipeline.reading():
         sample = pipeline.sample(17)              # as the dataset returns it
@@ -11,7 +11,7 @@ output goes nowhere, as a dataset may print.)
     with pipeline.reading(), pipeline.following(listener):
         pipeline.sample(17)                       # listener(Call) for every stage that it passes
 
-What measures and what surveys builds on this, and is called with the pipelines of a program:
+Measuring and surveying build on this, and are called with the pipelines of a program:
 `speed.speed_measurement.measure(pipelines, …)` and `survey.split_survey.survey(pipelines, …)`.
 """
 
@@ -39,7 +39,7 @@ BATCH_SIZE = 32  # of a dataset that comes without a loader
 
 
 class CannotRead(Exception):  # noqa: N818 - reads as what it is
-    """What was asked for can't be had from this pipeline; the message says why."""
+    """Not available from this pipeline; the message says why."""
 
 
 @dataclass
@@ -51,22 +51,22 @@ class Pipeline:
     """
 
     kind: str
-    loader: Any = None  # the program's own; read its settings, don't iterate it
-    dataset: Any = None  # the program's own; read it through sample() and batch()
+    loader: Any = None  # the program's object; read its settings, don't iterate it
+    dataset: Any = None  # the program's object; read it through sample() and batch()
     collate: Any = None
     sampler: Any = None
     batch_sampler: Any = None
     batch_size: int | None = None
     role: str = ""  # TRAIN, EVAL; empty: not known
     names: tuple[str, ...] = ()  # of the loader in the program, innermost function first
-    file: str | None = None  # where it is made, or first iterated
+    file: str | None = None  # where it is created, or first iterated
     line: int | None = None
-    number: int | None = None  # of its `loader` fact; None: was not iterated
+    number: int | None = None  # number of its `loader` fact; None: not iterated
     delivered: list[Any] = field(default_factory=list)  # batches as the program got them, own copies
     inputs: list[Any] = field(default_factory=list)  # (args, kwargs) of the model for these batches
     drawn: list[list[int] | None] = field(default_factory=list)  # indices of these batches; None: not known
     scope: dict[str, Any] = field(default_factory=dict)  # the program's globals, to find a tokenizer in
-    note: str = ""  # why the program's own objects are read, and not a copy
+    note: str = ""  # why the program's own objects are read instead of a copy
 
     def __post_init__(self) -> None:
         self._copy: tuple[Any, ...] | None = None
@@ -107,7 +107,7 @@ class Pipeline:
 
     @property
     def stages(self) -> tuple[DatasetStage, ...]:
-        """Of what is read (the copy, if there is one), outermost dataset first, collate last."""
+        """The stages of what is read (the copy, if there is one), outermost dataset first, collate last."""
         dataset, collate, _, _ = self.parts()
         return tuple(stages_of(dataset, collate if self._collates else None, self._put_collate))
 
@@ -119,7 +119,7 @@ class Pipeline:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Everything below that reads must be called within it. May be nested."""
+        """Everything below that reads must be called inside it. Can be nested."""
         if self._depth:
             yield
             return
@@ -154,7 +154,7 @@ class Pipeline:
         raise CannotRead("single samples are not available because there is no dataset")
 
     def samples(self) -> Iterator[Any]:
-        """Of a dataset without index: its samples in a row, from the first."""
+        """For a dataset without an index: its samples in order, from the first."""
         dataset = self.parts()[0]
         if self.kind == MAP:
             for index in range(self.length or 0):
@@ -173,7 +173,7 @@ class Pipeline:
             yield owned(sample)
 
     def batch(self, indices: Sequence[int], seed: int | None = None) -> Any:
-        """What the loader makes of these indices, in this process."""
+        """The loader's batch of these indices, built in this process."""
         if self.kind != MAP:
             raise CannotRead("batches of selected samples are not available here")
         if seed is not None:
@@ -206,7 +206,7 @@ class Pipeline:
             yield some
 
     def batches(self) -> Iterator[Any]:
-        """The batches of a new epoch, made in this process; of a list of batches, these."""
+        """The batches of a new epoch, built in this process; for a list of batches, these."""
         if self.kind in (BATCHES, MODEL):
             yield from self.delivered
         elif self.kind == MAP and self.collate is not None:
@@ -244,11 +244,11 @@ class Pipeline:
 
     @property
     def follower(self) -> StageFollower | None:
-        """Who is told of each stage, within `following`."""
+        """The follower that is notified of each stage, inside `following`."""
         return self._follower
 
     def parts(self) -> tuple[Any, ...]:
-        """Dataset, collate, sampler and batch sampler that are read: copies, made at the first use."""
+        """The dataset, collate, sampler and batch sampler that are read: copies, created on first use."""
         if self._copy is None:
             originals = (self.dataset, self.collate, self.sampler, self.batch_sampler)
             self._copy, self.note = own_copy(originals)
@@ -284,7 +284,7 @@ def _in_lots(samples: Iterable[Any], size: int) -> Iterator[list[Any]]:
 def of(given: Any, *, batch_size: int | None = None, role: str = "", names: Sequence[str] = ()) -> Pipeline:
     """The pipeline of a DataLoader, a dataset, a list of batches or any iterable of them.
 
-    Of a generator the first few batches are taken, which the caller will miss. Raises CannotRead.
+    From a generator the first few batches are taken and lost to the caller. Raises CannotRead.
     """
     if isinstance(given, DataLoader):
         return of_loader(given, role=role, names=names)
@@ -313,7 +313,7 @@ MOST_TAKEN = 16  # batches of an iterable that is no loader
 
 
 def _is_of_samples(given: Any) -> bool:
-    """An object of a class of the user's own that is read by index, not a list or a tensor."""
+    """An instance of the user's class that is read by index, not a list or a tensor."""
     return not isinstance(given, (list, tuple, dict, str, bytes)) and type(given).__module__.split(".")[
         0
     ] not in (

@@ -1,7 +1,7 @@
 """Finds the loaders of a running program: those it creates and iterates, and what its models get.
 
-A `Collector` looks on in the first steps (an observer of the watcher, and a wrapper around
-`DataLoader.__init__`); `found_in` then tells what there is.
+A `Collector` observes the first steps (as an observer of the watcher, and a wrapper around
+`DataLoader.__init__`); `found_in` then returns what it found.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from clew.measure.nested_tensors import tensors_in
 if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
-STEPS = 4  # of training that are looked at
+STEPS = 4  # training steps that are observed
 MOST_SECONDS = 20.0  # of them, once there is one
 MOST_BYTES = 256 * 2**20  # of batches that are kept
 MOST_LOADERS = 16
@@ -39,7 +39,7 @@ Place = tuple[str | None, int | None]
 
 @dataclass
 class MadeLoader:
-    """A loader that the program made."""
+    """A loader that the program created."""
 
     loader: weakref.ref[Any]
     place: Place
@@ -57,7 +57,7 @@ class DeliveredBatch:
 
 
 class Collector:
-    """Looks on; every method that the program's thread calls is cheap and runs under a guard."""
+    """An observer; every method called on the program's thread is cheap and runs under a guard."""
 
     def __init__(self, watcher: Watcher, indices: Indices | None = None, steps: int = STEPS) -> None:
         self._watcher = watcher
@@ -75,7 +75,7 @@ class Collector:
         watcher.sampler.also = range(steps + 2)
 
     def install(self, safely: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
-        """See loaders being made."""
+        """Start observing the creation of loaders."""
         noted = safely(self._made)
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,7 +97,7 @@ class Collector:
 
     @property
     def finished(self) -> bool:
-        """Enough has been seen."""
+        """Whether enough has been observed."""
         slow = self.backwards > 0 and perf_counter() - self._began > MOST_SECONDS
         return self.backwards >= self._steps or slow
 
@@ -109,7 +109,7 @@ class Collector:
             self._inputs = (args, kwargs if isinstance(kwargs, dict) else {})
 
     def loss(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
-        """A loss function of torch's returned."""
+        """A torch loss function returned."""
         target = args[1] if len(args) > 1 else kwargs.get("target")
         if isinstance(target, Tensor) and not self._targets:
             self._targets = [target]
@@ -145,7 +145,7 @@ def found_in(watcher: Watcher, collector: Collector) -> list[Pipeline]:
             same.file, same.line = made.place if made.place[0] is not None else (same.file, same.line)
         elif not any(loader is other for other in known):
             names = _names(loader)
-            if names:  # one that nobody calls by a name is on its way out
+            if names:  # one without a name is about to be released
                 found.append(of_loader(loader, names=names))
                 found[-1].file, found[-1].line = made.place
     _deal(found, collector.delivered)
@@ -159,11 +159,11 @@ def found_in(watcher: Watcher, collector: Collector) -> list[Pipeline]:
 
 
 class NoSuchLoader(CannotRead):
-    """The message lists those that there are."""
+    """The message lists the loaders that exist."""
 
 
 def chosen(found: list[Pipeline], wanted: str) -> list[Pipeline]:
-    """Those of that name or number (from 1, as they are listed); all if nothing is asked for."""
+    """Those of that name or number (from 1, as listed); all if nothing is requested."""
     if not wanted:
         return found
     taken = [p for n, p in enumerate(found, 1) if wanted in (str(n), *p.names, p.role)]
@@ -187,7 +187,7 @@ def _iterated(watcher: Watcher, number: int, loader: Any) -> Pipeline:
 
 
 def _names(loader: Any) -> tuple[str, ...]:
-    """Names that say something; `self` of a torch function's frame is none."""
+    """Meaningful names; `self` in a torch function's frame is not one."""
     return tuple(name for name in names_in_callers(loader) if name not in ("loader", "self")) or tuple(
         names_in_callers(loader)
     )
@@ -226,7 +226,7 @@ def _likely_role(pipeline: Pipeline, others_train: bool) -> str:
 
 
 def _distinct(found: list[Pipeline]) -> list[Pipeline]:
-    """A loader that is iterated on two lines has two numbers and is one pipeline."""
+    """A loader that is iterated on two lines has two numbers but is one pipeline."""
     seen: dict[int, Pipeline] = {}
     for pipeline in found:
         known = seen.setdefault(id(pipeline.loader) if pipeline.loader is not None else 0, pipeline)
@@ -236,7 +236,7 @@ def _distinct(found: list[Pipeline]) -> list[Pipeline]:
 
 
 def _of_model(delivered: list[DeliveredBatch], scope: dict[str, Any]) -> Pipeline:
-    """What the model was given, with the targets of the loss beside it."""
+    """The model's inputs, with the targets of the loss."""
     batches = []
     for one in delivered:
         args, kwargs = one.inputs
@@ -248,6 +248,6 @@ def _of_model(delivered: list[DeliveredBatch], scope: dict[str, Any]) -> Pipelin
 
 
 def _scope() -> dict[str, Any]:
-    """Globals of the script, in which a tokenizer may be."""
+    """Globals of the script, which may include a tokenizer."""
     main = sys.modules.get("__main__")
     return dict(vars(main)) if main is not None else {}

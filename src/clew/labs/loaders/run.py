@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from clew.labs.snapshot.subject import Subject
 
-MEASURING = 0.5  # of the time that is left after looking
+MEASURING = 0.5  # share of the time left after the view
 LONGEST = 12.0  # seconds of measuring, unless a sweep is asked for
 Fact = Callable[[str, dict[str, Any]], None]
 
@@ -34,7 +34,7 @@ def conduct(
     model: nn.Module | None = None,
     progress: Any = None,
 ) -> Report:
-    """Look, measure and survey, within the time limit; what is found is written as facts too."""
+    """Show, measure and survey within the time limit; the results are also written as facts."""
     until = perf_counter() + options.time_limit
     if options.sample is not None:
         pipelines = [p for p in pipelines if p.dataset is not None][:1] or pipelines

@@ -1,7 +1,7 @@
 """Traces samples through the stages: the input, the output and the time of each.
 
-Every stage is exchanged for one that calls the original and tells a listener; afterwards the
-originals are back. The exchanged ones pass for the originals (`isinstance`, attributes).
+Every stage is replaced by one that calls the original and notifies a listener; afterwards the
+originals are restored. The replacements pass for the originals (`isinstance`, attributes).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from clew.labs.loaders.dataset_stages import READ, DatasetStage
 
 @dataclass
 class StageCall:
-    """One call of a stage, told when it has returned (or raised: then `error` is set)."""
+    """One call of a stage, reported when it has returned (or raised: then `error` is set)."""
 
     stage: DatasetStage
     depth: int  # 0: called by the loader; 1: within another stage …
     given: tuple[Any, ...] = ()
     result: Any = None
-    seconds: float = 0.0  # with what the listener took for stages within
-    inner: float = 0.0  # of it in stages called from within
+    seconds: float = 0.0  # including the listener's time in nested stages
+    inner: float = 0.0  # of it in nested stages
     error: BaseException | None = None
 
     @property
@@ -38,10 +38,10 @@ Listener = Callable[[StageCall], None]
 
 @dataclass
 class StageFollower:
-    """Tells a listener of every call, innermost first."""
+    """Notifies a listener of every call, innermost first."""
 
     listener: Listener
-    entering: Listener | None = None  # told when a call begins
+    entering: Listener | None = None  # called when a call begins
     open: list[StageCall] = field(default_factory=list)
 
     def call(self, stage: DatasetStage, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -65,7 +65,7 @@ class StageFollower:
         return call.result
 
     def _tell(self, listener: Listener, call: StageCall) -> None:
-        """What listening takes is nobody's own time."""
+        """The listener's own time is not charged to any stage."""
         began = perf_counter()
         listener(call)
         if self.open:
@@ -74,7 +74,7 @@ class StageFollower:
 
 @contextlib.contextmanager
 def followed(stages: Iterable[DatasetStage], follower: StageFollower) -> Iterator[None]:
-    """While it lasts, the follower sees every stage that can be exchanged."""
+    """Inside it, the follower sees every stage that can be replaced."""
     placed: list[DatasetStage] = []
     try:
         for stage in stages:
@@ -125,7 +125,7 @@ class _Followed:
 
 
 class _FollowedDataset(_Followed):
-    """Stands in for a dataset inside another one."""
+    """Stands in for a nested dataset."""
 
     def __getitem__(self, index: Any) -> Any:
         own = object.__getattribute__(self, "__dict__")

@@ -30,7 +30,7 @@ Decode = Callable[[list[int]], str]
 
 
 class TokenDecoder:
-    """What is at hand to read a pipeline's numbers with; nothing is imported or made."""
+    """What is available to decode a pipeline's ids; nothing is imported or created."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._owners = list(_owners(pipeline))
@@ -38,7 +38,7 @@ class TokenDecoder:
         self._decodes = list(self._found())
 
     def text(self, numbers: Sequence[int]) -> str | None:
-        """In words; None if nothing here can read these numbers."""
+        """As words; None if nothing here can decode these ids."""
         for decode in self._decodes:
             try:
                 text = decode(list(numbers))
@@ -49,7 +49,7 @@ class TokenDecoder:
         return None
 
     def class_name(self, number: Any) -> str:
-        """What a class is called, where the dataset says so."""
+        """The name of a class, if the dataset has it."""
         if isinstance(number, float) and not number.is_integer():
             return ""
         for names in self.attributes(CLASSES):
@@ -60,7 +60,7 @@ class TokenDecoder:
         return ""
 
     def attributes(self, names: Iterable[str]) -> Iterator[Any]:
-        """Attributes of the datasets and of what makes the batches."""
+        """Attributes of the datasets and of the objects that build the batches."""
         for owner in self._owners:
             held = getattr(owner, "__dict__", {})
             for name in names:
@@ -80,7 +80,7 @@ class TokenDecoder:
 
 
 def _decodes_of(thing: Any) -> Iterator[Decode]:
-    """Ways in which this object can read numbers."""
+    """Ways in which this object can decode ids."""
     if thing is None or isinstance(thing, (str, bytes, type)):
         return
     for name in METHODS:
@@ -112,7 +112,7 @@ def _by_table(table: Mapping[int, str], numbers: list[int]) -> str:
 
 
 def _table(thing: Any) -> Mapping[int, str] | None:
-    """From number to word, whichever way round it is kept."""
+    """From id to word, in whichever direction it is stored."""
     if isinstance(thing, (list, tuple)) and thing and all(isinstance(w, str) for w in thing[:1000]):
         return dict(enumerate(thing))
     if not isinstance(thing, Mapping) or not thing:
@@ -132,7 +132,7 @@ def _held(owner: Any, names: Iterable[str]) -> Iterator[Any]:
 
 
 def _owners(pipeline: Pipeline) -> Iterator[Any]:
-    """Datasets, and what a collate function knows."""
+    """Datasets, and the objects a collate function refers to."""
     yield from (dataset for dataset, _ in datasets_in(pipeline.dataset))
     collate = pipeline.collate
     if isinstance(collate, functools.partial):

@@ -18,7 +18,7 @@ def said(error: BaseException) -> str:
 
 
 def users_frames(traceback: TracebackType | None) -> tuple[ErrorFrame, ...]:
-    """The user's own lines that the error came through, innermost last."""
+    """The user's own lines that the error passed through, innermost last."""
     found: list[ErrorFrame] = []
     while traceback is not None:
         code = traceback.tb_frame.f_code

@@ -1,8 +1,8 @@
 """Runs every loader without workers, in one process, where debuggers and tracebacks work.
 
-Every loader that the program makes is given no workers. The order of the samples is the same, as it
-is drawn in the main process anyway; what a dataset draws at random is not, as each worker had its own
-random numbers and now the program's are drawn from.
+Every loader that the program creates gets no workers. The order of the samples is the same, as it
+is drawn in the main process anyway; what a dataset draws at random is not, since each worker had its own
+random generator and now the program's is used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Bare:
         self.workers = 0
 
     def install(self, safely: Callable[[Callable[..., None]], Callable[..., None]]) -> None:
-        """`safely` makes a function harmless: no failure of ours may reach the program."""
+        """`safely` wraps a function so that none of Clew's failures can reach the program."""
         self._strip_safely, self._init_safely = safely(self._strip), safely(as_worker)
         self._patches.wrap(DataLoader, "__init__", self._after_making)
         self._patches.wrap(_SingleProcessDataLoaderIter, "__init__", self._before_iterating)
@@ -79,7 +79,7 @@ class Bare:
 
 
 def as_worker(dataset: Any, init: Callable[[int], Any]) -> None:
-    """What a worker does before it reads (opens files, say); its seeding is not for this process."""
+    """What a worker does before it reads (opens files, say), without its seeding of this process."""
     before = worker._worker_info
     worker._worker_info = worker.WorkerInfo(id=0, num_workers=1, seed=0, dataset=dataset)
     try:

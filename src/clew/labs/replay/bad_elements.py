@@ -1,7 +1,7 @@
 """The elements and samples that are responsible for a non-finite result.
 
-Only where an operation works element by element does an element of the result point to one of an
-input. A product of matrices is pointed into by its result: its row and column.
+Only if an operation is elementwise does an element of the result point to one element of an
+input. An element of a matrix product points to a row and a column.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from clew.labs.replay.microscope import NonFiniteEvent
 from clew.labs.snapshot.finite_values import MOST_ELEMENTS, bad_indices, dense, element
 from clew.labs.snapshot.held_step import Culprit
 
-CASTS = frozenset({"cast", "copy"})  # element by element, though torch does not mark them so
+CASTS = frozenset({"cast", "copy"})  # elementwise, though torch does not mark them so
 FIRST_TWO = frozenset({"conv", "einsum"})  # operations whose factors come first
-LAST_TWO = frozenset({"linear", "matmul"})  # what is added to the product comes before them
+LAST_TWO = frozenset({"linear", "matmul"})  # the term added to the product comes before them
 PRODUCTS = FIRST_TWO | LAST_TWO
 
 
 @cache
 def is_elementwise(op: str) -> bool:
-    """Whether torch marks the operation of this name as one that works element by element."""
+    """Whether torch marks the operation of this name as elementwise."""
     packets = [getattr(torch.ops.aten, name, None) for name in (op, f"{op}_")]
     overloads = [getattr(p, name) for p in packets if p is not None for name in p.overloads()]
     return op in CASTS or any(torch.Tag.pointwise in overload.tags for overload in overloads)
 
 
 def factors(op: str, inputs: list[Tensor]) -> list[Tensor]:
-    """What a product multiplies: not the bias that is added to it. All inputs of another operation."""
+    """The factors of a product, without the bias that is added; all inputs of any other operation."""
     if op in FIRST_TWO:
         return inputs[:2]
     return inputs[-2:] if op in LAST_TWO else inputs
 
 
 def with_elements(made: Culprit, event: NonFiniteEvent, batch: int | None) -> Culprit:
-    """The culprit with what is responsible in it."""
+    """The culprit with its responsible elements."""
     indices, count = bad_indices(event.output)
     made = _with_samples(replace(made, bad_count=count), event, batch)
     position = responsible(event)
     if position is not None and indices:
         return _into_input(made, event, position)
-    if indices and not indices[0]:  # of a single number there is nothing to point to
+    if indices and not indices[0]:  # a single number has no elements to point to
         return made
     notes = (*made.notes, *_largest_factors(event, indices[0])) if indices else made.notes
     return replace(made, elements=indices, element_count=count, elements_of="the result", notes=notes)
@@ -68,12 +68,12 @@ def _into_input(made: Culprit, event: NonFiniteEvent, position: int) -> Culprit:
 
 
 def _own_places(tensor: Tensor, bad: Tensor) -> Tensor:
-    """The elements of an input, broadcast to the shape of the result, that bad elements were made of."""
+    """The elements of an input, broadcast to the shape of the result, that produced the bad elements."""
     return bad.to(torch.float64).sum_to_size(tensor.shape).nonzero()
 
 
 def responsible(event: NonFiniteEvent) -> int | None:
-    """Which input to point into: the divisor of a division, else the first of the result's shape."""
+    """The input to point into: the divisor of a division, else the first with the result's shape."""
     shape = tuple(event.output.shape)
     op = event.inner_op
     if not is_elementwise(op) or not all(t.layout is torch.strided for t in (event.output, *event.inputs)):
@@ -85,7 +85,7 @@ def responsible(event: NonFiniteEvent) -> int | None:
 
 
 def _largest_factors(event: NonFiniteEvent, index: tuple[int, ...]) -> list[str]:
-    """Of a product: how large the row and the column are that were multiplied there."""
+    """For a product: the magnitude of the row and of the column that were multiplied there."""
     op = event.inner_op
     left, right = [*factors(op, list(event.inputs)), None, None][:2] if op in PRODUCTS else (None, None)
     if left is None or right is None or left.dim() < 2 or right.dim() < 2:
@@ -119,12 +119,12 @@ def _with_samples(made: Culprit, event: NonFiniteEvent, batch: int | None) -> Cu
 
 
 def _rows(event: NonFiniteEvent, batch: int) -> Tensor | None:
-    """The samples of the batch that hold something non-finite, where the first dimension tells."""
+    """The samples of the batch with non-finite values, if the first dimension is the batch dimension."""
     values = _picked(event)
     values = event.output if values is None else values
     if values.layout is not torch.strided or not values.dim() or len(values) % batch or not len(values):
         return None
-    # Several rows of a sample, as the heads of an attention are; a matrix of so many rows may be a weight.
+    # Several rows per sample, such as attention heads; a matrix with this many rows may be a weight.
     if len(values) != batch and (values.dim() < 3 or event.phase != "forward"):
         return None
     bad = ~torch.isfinite(dense(values)).reshape(batch, -1)
@@ -132,7 +132,7 @@ def _rows(event: NonFiniteEvent, batch: int) -> Tensor | None:
 
 
 def _picked(event: NonFiniteEvent) -> Tensor | None:
-    """What a negative log-likelihood takes from the scores: one number for each target."""
+    """What a negative log-likelihood reads from the scores: one number per target."""
     if event.inner_op != "nll_loss" or len(event.inputs) < 2:
         return None
     scores, target = event.inputs[:2]

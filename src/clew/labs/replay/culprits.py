@@ -30,22 +30,22 @@ Mended = frozenset[Source]
 
 @dataclass(frozen=True)
 class Suspect:
-    """A source of non-finite values that came to the result's tensors, described."""
+    """A source of non-finite values that reached the result's tensors, described."""
 
     source: Source
     culprit: Culprit
 
 
 def culprit_of(scope: Microscope, tensors: Sequence[Tensor], batch: int | None = None) -> Culprit | None:
-    """What made these tensors (the loss, or the gradients) non-finite: the first that may have."""
+    """What made these tensors (the loss, or the gradients) non-finite: the first possible cause."""
     found = suspects(scope, tensors, batch)
     return found[0].culprit if found else None
 
 
 def suspects(scope: Microscope, tensors: Sequence[Tensor], batch: int | None = None) -> list[Suspect]:
-    """The earliest first, one for each source; a constant only if there is nothing else.
+    """The earliest first, one per source; a constant only if there is nothing else.
 
-    Values are followed by tensor, not by element: of several sources some may be harmless.
+    Values are tracked by tensor, not by element, so some of several sources may be harmless.
     """
     found = {e.index: e for t in tensors for e in scope.origins_of(t)}
     events = [found[i] for i in sorted(found)]
@@ -61,7 +61,7 @@ def suspects(scope: Microscope, tensors: Sequence[Tensor], batch: int | None = N
 
 
 def guilty(found: Sequence[Suspect], still_bad: Callable[[Mended], bool]) -> Culprit | None:
-    """The first that alone spoils the result: `still_bad` says so of a run in which the others are mended.
+    """The first that spoils the result alone: `still_bad` tests this in a run with the others mended.
 
     The -inf of a mask that a program computes, `torch.log(keep)`, is harmless: with everything else mended
     the result is finite.
@@ -74,7 +74,7 @@ def guilty(found: Sequence[Suspect], still_bad: Callable[[Mended], bool]) -> Cul
 
 
 def _others(event: NonFiniteEvent, events: Sequence[NonFiniteEvent]) -> list[str]:
-    """Where several came together, say so."""
+    """A note if several sources came together."""
     places = {
         (e.spot.op, e.spot.line[1]): None
         for e in sorted(events, key=lambda e: e.index)
@@ -87,7 +87,7 @@ def _others(event: NonFiniteEvent, events: Sequence[NonFiniteEvent]) -> list[str
 def describe(
     event: NonFiniteEvent, scope: Microscope, batch: int | None = None, *, hides: bool = False
 ) -> Culprit:
-    """What a person is told of an event; `hides`: the loss is known to be finite."""
+    """An event described for a person; `hides`: the loss is known to be finite."""
     if event.kind in (BATCH, PARAMETER):
         return _from_outside(event, batch)
     if event.kind == CONSTANT:

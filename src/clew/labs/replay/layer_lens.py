@@ -1,7 +1,7 @@
 """The coarse lens: checks only the inputs and outputs of modules, at a fraction of the cost.
 
-A module makes a non-finite value if it was given finite ones and its parts put out finite ones: then
-its own code did it. What it hands to a part counts as made by itself, too.
+A module produces a non-finite value if its inputs and its submodules' outputs are finite: then
+its own code did it. What it passes to a submodule counts as its own product, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FIX = "trace with level='op' to see which operation inside it produces the valu
 
 
 class LayerLens:
-    """Hooks on all modules: which one makes a non-finite output, or gradient, out of finite ones?"""
+    """Hooks on all modules: which one turns finite inputs into a non-finite output or gradient?"""
 
     def __init__(self, roots: dict[str, nn.Module]) -> None:
         self.culprits: list[Culprit] = []
@@ -31,7 +31,7 @@ class LayerLens:
         self._anonymous = not roots
         self._running: list[NestedCall] = []  # the innermost last
         self._edges: Any = WeakIdKeyDictionary()  # the tensors between modules, for their gradients
-        self._again = False  # a step is being run for the second time
+        self._again = False  # a step is being replayed
         self._known: list[Tensor] = []
         self._hooks = contextlib.ExitStack()
 
@@ -82,7 +82,7 @@ class LayerLens:
             return
         call = self._running.pop()
         if self._again:
-            return  # what it shows has been seen
+            return  # already reported
         call.inputs, outputs = tensors_in((args, kwargs)), tensors_in(output)
         call.line = line_now()
         bad_inputs = [t for t in call.inputs if is_bad(t)]
@@ -92,7 +92,7 @@ class LayerLens:
         self._watch_gradients(call, outputs)
 
     def _judge_forward(self, call: NestedCall, bad_inputs: list[Tensor], bad: Tensor) -> None:
-        """A module's output is not finite: its own fault, that of what it was given, or that of a part."""
+        """A module's output is not finite: is that its own fault, its input's, or a submodule's?"""
         above = call.above
         if not bad_inputs and not call.bad_inside:
             self._note(call, "forward", bad)
@@ -100,7 +100,7 @@ class LayerLens:
             above.handed = above.handed or (call, bad_inputs[0])
         if above is not None:
             above.bad_inside = True
-        # What a part was handed is the module's own only if the module was not given it.
+        # A submodule's input is the module's own product only if it was not the module's input.
         if call.handed is not None and not bad_inputs:
             part, made = call.handed
             self._note(call, "forward", made, part)
@@ -110,7 +110,7 @@ class LayerLens:
     def _watch_gradients(self, call: NestedCall, outputs: list[Tensor]) -> None:
         own = {id(t) for t in call.inputs}
         if any(id(t) in own for t in outputs):
-            return  # passes its input through: its two gradients are one
+            return  # passes its input through: both gradients are the same
         for tensor in outputs:
             if tensor.grad_fn is not None:
                 self._edge(tensor).made_by.append(call)
@@ -175,13 +175,13 @@ class NestedCall:
     above: NestedCall | None  # the module that calls it
     inputs: list[Tensor] = field(default_factory=list)
     line: Line = (None, None)
-    bad_inside: bool = False  # a part of it has put out something non-finite
-    handed: tuple[NestedCall, Tensor] | None = None  # the first part to be given it, and what it was given
-    finite_gradients: bool = False  # came to its outputs
-    bad_gradient: bool = False  # came to an output, or was made in it or in a part
+    bad_inside: bool = False  # a submodule returned something non-finite
+    handed: tuple[NestedCall, Tensor] | None = None  # the first submodule to get it, and its input
+    finite_gradients: bool = False  # reached its outputs
+    bad_gradient: bool = False  # reached an output, or was produced in it or in a submodule
 
     def spoil(self) -> None:
-        """From here on no gradient of it is its own fault, nor one of those around it."""
+        """From now on none of its gradients is its own fault, nor that of the modules around it."""
         call: NestedCall | None = self
         while call is not None:
             call.bad_gradient = True
@@ -193,19 +193,19 @@ class NestedCall:
 
     @property
     def is_sound(self) -> bool:
-        """Whether its gradients were finite until now."""
+        """Whether its gradients have been finite so far."""
         return self.finite_gradients and not self.bad_gradient
 
 
 @dataclass(eq=False)
 class CallEdge:
-    """A tensor between modules. Its gradient leaves those that it was given to, and comes to its makers."""
+    """A tensor between modules. Its gradient leaves its consumers and reaches its producers."""
 
     made_by: list[NestedCall] = field(default_factory=list)
     given_to: list[NestedCall] = field(default_factory=list)
 
     def passed(self, bad: bool) -> NestedCall | None:
-        """A gradient has come; the call to blame if it is not finite."""
+        """A gradient has arrived; returns the call to blame if it is not finite."""
         if not bad:
             for call in self.made_by:
                 call.finite_gradients = True
@@ -218,7 +218,7 @@ class CallEdge:
         return to_blame
 
     def _to_blame(self) -> NestedCall | None:
-        """The innermost that it leaves; else the one around its maker, whose own code lies between."""
+        """The innermost call that it leaves; else the one around its producer, whose own code is between."""
         leaves = [call for call in self.given_to if call.is_sound]
         if leaves:
             return max(leaves, key=lambda call: call.depth)

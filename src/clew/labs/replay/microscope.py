@@ -1,7 +1,7 @@
 """Checks every operation of a step, forward and backward, as it runs.
 
-The microscope follows non-finite values from the operation that made them to where they arrive:
-each storage that holds one knows its *origins*. An operation that makes a non-finite value out of
+The microscope tracks non-finite values from the operation that produced them to where they arrive:
+each storage that contains one has *origins*. An operation that makes a non-finite value from
 finite ones is a producer; one that only passes it on is not. Infinities written down on purpose
 (masks) are origins too, but constant ones, and are blamed for nothing until they turn into NaN.
 """
@@ -24,9 +24,9 @@ from clew.labs.snapshot.users_step.replay_lines import Line, called_by_clew, lin
 from clew.measure.nested_tensors import tensors_in
 
 MADE, CONSTANT, BATCH, PARAMETER = "made", "constant", "batch", "parameter"
-MOST_EVENTS = 400  # a net that has gone wrong makes as many as it has operations
+MOST_EVENTS = 400  # a broken net produces as many as it has operations
 UNINITIALISED = {"empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "_unsafe_view"}
-PICKS = {"nll_loss"}  # reads single elements: a constant -inf that it picks is no mask any more
+PICKS = {"nll_loss"}  # reads single elements: a constant -inf that it picks is no longer a mask
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class OpSpot:
 
 @dataclass(frozen=True)
 class NonFiniteEvent:
-    """A non-finite value came into being."""
+    """A non-finite value appeared."""
 
     index: int
     kind: str  # MADE, CONSTANT, BATCH or PARAMETER
     phase: str  # "forward" or "backward"
     spot: OpSpot
     inner_op: str  # in backward: the operation inside the gradient of `spot.op`
-    inputs: tuple[Tensor, ...]  # those that can be looked at
+    inputs: tuple[Tensor, ...]  # those that can be read
     output: Tensor
     scalars: tuple[float, ...]
     result: str
@@ -59,7 +59,7 @@ class NonFiniteEvent:
 
     @property
     def source(self) -> Source:
-        """What made it, all calls of it together."""
+        """What produced it, all of its calls together."""
         if self.kind in (BATCH, PARAMETER):  # wherever it is used
             return self.kind, "", "", (None, None), self.label
         return self.kind, self.phase, self.spot.op, self.spot.line, self.label
@@ -71,19 +71,19 @@ Source = tuple[str, str, str, Line, str]  # kind, phase, operation, line, label:
 
 @dataclass(frozen=True)
 class _Given:
-    """What is known of an op before it runs."""
+    """What is known about an op before it runs."""
 
     spot: OpSpot
     phase: str
     inner: str
     inputs: list[Tensor]  # that can be bad
-    before: dict[int, bool]  # whether what it writes to is bad already
+    before: dict[int, bool]  # whether its output argument is already bad
     origins: dict[int, Origins]  # of what was
     kept: dict[int, Tensor]  # an in-place operation is shown with what it was given
 
 
 class Microscope(OpRecorder):
-    """A recorder of ops: what runs inside it is checked. `origins_of` says what made a tensor bad."""
+    """A recorder of ops that checks what runs inside it. `origins_of` says what made a tensor bad."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Microscope(OpRecorder):
         super().__init__(self._about_to_write)
         self.events: list[NonFiniteEvent] = []
         self.calls: Counter[tuple[str, Line]] = Counter()
-        self.batch: int | None = None  # samples that the outermost model was given last
+        self.batch: int | None = None  # samples in the last input of the outermost model
         self._taint: dict[int, Origins] = {}
         self._spots: dict[int, OpSpot] = {}  # sequence number of an autograd node -> what made it
         self._roots = roots or {}
@@ -109,24 +109,24 @@ class Microscope(OpRecorder):
         self._own: set[int] = set()
         self._keep_what_was = before_write
         self._mended = (
-            mended  # sources of non-finite values that are made finite: what if it were not for them?
+            mended  # sources of non-finite values that are made finite, to see what happens without them
         )
         self._among_users = finds_roots  # in the user's own run, not in a replay
-        self._given: _Given | None = None  # of the op that is running
+        self._given: _Given | None = None  # of the running op
 
     # -- what is known beforehand --
 
     def name_tensors(self, kind: str, named: Sequence[tuple[str, Tensor]]) -> None:
-        """Tell what tensors from outside are, so that a bad one can be named."""
+        """Name the tensors that come from outside, so that a bad one can be reported by name."""
         for name, tensor in named:
             self._known[_key(tensor)] = (kind, name, tensor)
 
     def knows(self, tensor: Tensor) -> bool:
-        """Whether it is, or shares its memory with, something that has a name."""
+        """Whether it has a name, or shares memory with a tensor that has one."""
         return _key(tensor) in self._known
 
     def mend_what_is_known(self) -> None:
-        """Make the tensors from outside finite that are to be so; `before_write` must keep what they held."""
+        """Make the selected outside tensors finite; `before_write` must save their contents."""
         for kind, name, tensor in self._known.values():
             if (kind, "", "", (None, None), name) in self._mended and self._keep_what_was is not None:
                 self._keep_what_was(tensor)
@@ -242,7 +242,7 @@ class Microscope(OpRecorder):
         return frozenset((index,))
 
     def _origins_of_input(self, tensor: Tensor, spot: OpSpot) -> Origins:
-        """Where a bad input comes from; one that nobody here made comes from outside."""
+        """Where a bad input comes from; one that nothing here produced comes from outside."""
         known = self._taint.get(_key(tensor))
         if known:
             return known
@@ -266,11 +266,11 @@ class Microscope(OpRecorder):
         if node is not None and not (torch.is_grad_enabled() and self.modules):
             return self._spot_of_node(node, name), "backward", name
         line = line_now()
-        if node is None:  # else a checkpoint's part runs for the second time
+        if node is None:  # else a checkpointed part runs for the second time
             self.calls[name, line] += 1
         root, path = self._paths.innermost(self.modules)
         spot = OpSpot(name, path, root, line, self.calls[name, line])
-        # The node of this very operation has just been made: its number is the last one given out.
+        # This operation's own node has just been created: its number is the last one assigned.
         self._spots.setdefault(torch._C._autograd._get_sequence_nr() - 1, spot)
         return spot, "forward", name
 
@@ -287,14 +287,14 @@ class Microscope(OpRecorder):
 
 
 def mend(tensor: Tensor) -> None:
-    """Ones for what is not finite: an ordinary number for whatever comes after."""
+    """Replace non-finite elements with ones: an ordinary number for all that follows."""
     with torch.no_grad():
         values = dense(tensor)
         values.masked_fill_(~torch.isfinite(values), 1.0)
 
 
 def _key(tensor: Tensor) -> int:
-    """What tells one piece of memory from another."""
+    """A key that identifies one piece of memory."""
     try:
         return int(tensor.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError):  # sparse tensors have none
@@ -302,7 +302,7 @@ def _key(tensor: Tensor) -> int:
 
 
 def _covers(tensor: Tensor) -> bool:
-    """Whether a tensor is all of its memory."""
+    """Whether a tensor covers all of its storage."""
     try:
         return tensor.numel() * tensor.element_size() >= tensor.untyped_storage().nbytes()
     except (NotImplementedError, RuntimeError):

@@ -22,7 +22,7 @@ BOTH = ("forward", "backward")
 
 
 class OpLook:
-    """An event's inputs at the elements that came out bad."""
+    """An event's inputs at the elements of the result that are bad."""
 
     def __init__(self, event: NonFiniteEvent) -> None:
         self.event = event
@@ -32,7 +32,7 @@ class OpLook:
         self.scalars = event.scalars
 
     def at(self, number: int) -> Tensor:
-        """An input at the bad elements; all of it where the shapes don't tell."""
+        """An input at the bad elements; the whole input where the shapes don't match."""
         if number >= len(self.inputs):
             return torch.zeros(0)
         tensor = self.inputs[number]
@@ -46,7 +46,7 @@ class OpLook:
         return values.numel() > 0 and bool(test(values).any())
 
     def largest(self) -> float:
-        """How large what went in is: where the result is bad, if that is known; of a product, the factors."""
+        """The magnitude of the input: at the bad elements, if known; for a product, of its factors."""
         numbers = range(len(self.inputs))
         if is_elementwise(self.event.inner_op):
             parts = [self.at(n) for n in numbers]
@@ -64,7 +64,7 @@ class OpLook:
 
     @property
     def limit(self) -> float:
-        """The largest number that the result's format can hold."""
+        """The largest number that the result's dtype can represent."""
         floating = self.output.is_floating_point() or self.output.is_complex()
         return torch.finfo(self.event.output.dtype).max if floating else math.inf
 
@@ -74,7 +74,7 @@ class OpLook:
 
     @property
     def wider(self) -> str:
-        """What helps a number that is too large for a narrow format; float32 has nowhere to go."""
+        """What helps a number that is too large for a narrow dtype; float32 has no wider alternative."""
         narrow = self.dtype == "float16" or self.dtype.startswith("float8")
         return ", or compute this in float32" if narrow else ""
 

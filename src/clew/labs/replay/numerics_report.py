@@ -18,7 +18,7 @@ LEVELS = ("op", "layer")
 
 
 class NonFiniteError(FloatingPointError):
-    """Raised by `check()`; `culprits` are what the report lists."""
+    """Raised by `check()`; `culprits` are those that the report lists."""
 
     def __init__(self, report: NumericsReport) -> None:
         self.culprits = report.culprits
@@ -43,7 +43,7 @@ class NumericsReport:
 
 
 class NumericsTrace:
-    """A context manager; enter it as often as you like, the report adds up."""
+    """A context manager; it can be entered repeatedly, and the report accumulates."""
 
     def __init__(
         self, model: nn.Module | None, *, nan: bool, inf: bool, level: str, allow: str | Sequence[str]
@@ -61,7 +61,7 @@ class NumericsTrace:
         self._lens.__exit__(*exception)
 
     def report(self) -> NumericsReport:
-        """What made non-finite values so far: an object that prints as text."""
+        """What produced non-finite values so far: an object that prints as text."""
         found = [c for c in self._culprits() if c.result in self._kinds and not self._allowed(c)]
         return NumericsReport(tuple(found))
 
@@ -77,7 +77,7 @@ class NumericsTrace:
         return [describe(e, self._lens, self._lens.batch) for e in self._lens.events if e.kind != CONSTANT]
 
     def _allowed(self, culprit: Culprit) -> bool:
-        """Sites are modules (and all in them), operations, or `file.py:line`."""
+        """Sites are modules (with everything in them), operations, or `file.py:line`."""
         path = culprit.module or ""
         place, exact = f"{culprit.file}:{culprit.line}", {culprit.op, path}
         return any(

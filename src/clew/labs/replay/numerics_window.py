@@ -13,14 +13,14 @@ from clew.records.facts.nan_facts import TracedFact
 
 
 class TraceWindow:
-    """Told which step begins; enters and leaves the trace."""
+    """Called at each step; enters and leaves the trace at the right ones."""
 
     def __init__(self, sink: Sink, level: str, first: int, last: int | None) -> None:
         self._sink = sink
         self._trace = NumericsTrace(None, nan=True, inf=True, level=level, allow=())
         self._first, self._last = first, last
         self._inside = False
-        self._steps: list[int] = []  # of those that are written
+        self._steps: list[int] = []  # that are recorded
 
     def step_begins(self, step: int) -> None:
         """Between two steps, on the training thread."""
@@ -34,7 +34,7 @@ class TraceWindow:
         self._inside = wanted
 
     def close(self, step: int) -> NumericsReport:
-        """The run is over, or nothing of Clew's may be left in torch."""
+        """The run is over, or Clew must remove itself from torch."""
         if self._inside:
             self._trace.__exit__(None, None, None)
             self._inside = False

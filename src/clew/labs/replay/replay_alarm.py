@@ -27,7 +27,7 @@ SEVERAL = "with several processes a step is not replayed: the others would wait 
 
 
 class Alarm:
-    """Told by the watcher that a loss or gradient is not finite. `listeners` get the step and the answer."""
+    """Called by the watcher on a non-finite loss or gradient. `listeners` get the step and the answer."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -67,7 +67,7 @@ def plain(culprit: Culprit) -> dict[str, Any]:
 
 
 def hold(watcher: Watcher, where: str, step: int, state: OptimizerState | None) -> HeldStep:
-    """What is still there of the step that is running."""
+    """What still exists of the running step."""
     holding: Holding = watcher.holding
     everything = [pair for s in watcher.optimizers.states for pair in s.named]
     named = state.named if state is not None else everything
@@ -97,14 +97,14 @@ def hold(watcher: Watcher, where: str, step: int, state: OptimizerState | None) 
 
 
 def _micro_batch(watcher: Watcher) -> tuple[int, int] | None:
-    """Where a step takes several batches; the evaluations of a closure are something else."""
+    """For a step of several batches; the evaluations of a closure are something else."""
     number = watcher.holding.micro_batch
     closure = any(state.uses_closure for state in watcher.optimizers.states)
     return None if number is None or closure else (number, number)
 
 
 def where_running(line: Line) -> tuple[FrameType | None, Line]:
-    """The running function that this line is in; if it has returned, the one that called it, and where."""
+    """The running function that contains this line; if it has returned, its caller and the call's line."""
     frame = frame_of(line)
     above = returned_from(line) if frame is None else None
     return (frame, line) if above is None else (above[0], (above[0].f_code.co_filename, above[1]))

@@ -1,7 +1,7 @@
 """Calls the models of a replay with the arguments and random state of the original calls.
 
-A script may draw its batch in the very statement that calls the model. Run again, that would be
-another batch; what the model was really given is held.
+A script may draw its batch in the same statement that calls the model. Run again, that would be
+another batch, so the model's original arguments are kept.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from clew.measure.rng import Rng
 
 
 class SameCalls:
-    """Hooks on the models of a step; `all_seen` once each was called as often as it had been."""
+    """Hooks on the models of a step; `all_seen` is set once each was called as often as originally."""
 
     def __init__(self, held: HeldStep) -> None:
         self._held = held
         self._waiting = list(held.calls)
-        self._since: Rng | None = None  # the generators when the first model was called
+        self._since: Rng | None = None  # state of the generators when the first model was called
 
     def install(self) -> None:
-        """Whoever keeps the modules' attributes takes the hooks off again."""
+        """The snapshot that keeps the modules' attributes removes the hooks."""
         for module in {id(c.module): unwrap(c.module) for c in self._held.calls}.values():
             module.register_forward_pre_hook(self._called, with_kwargs=True)
 
@@ -60,7 +60,7 @@ class SameCalls:
 
 
 def merged(held: Any, given: Any) -> Any:
-    """What was held, but for tensors that this run has computed itself: they carry its graph, or its NaN."""
+    """The kept arguments, except for tensors that this run computed itself: they carry its graph or NaN."""
     old, shape = tree_flatten(held)
     new, other = tree_flatten(given)
     if shape != other:
@@ -72,7 +72,7 @@ def merged(held: Any, given: Any) -> Any:
 
 
 def _is_the_same(old: Any, new: Any) -> bool:
-    """Whether this run has come to the very same values."""
+    """Whether this run has computed exactly the same values."""
     if not isinstance(old, Tensor) or not isinstance(new, Tensor) or old is new:
         return False
     alike = old.shape == new.shape and old.dtype == new.dtype and old.layout == new.layout == torch.strided

@@ -1,7 +1,7 @@
 """Replays a step with every operation checked, before its parameters change.
 
-Best is to run the statements of the user's own that made the loss (see `recipe`): forward, loss and
-backward are then one piece. Where that is not possible, the model alone is run again.
+The best way is to run the user's own statements that computed the loss (see `recipe`): forward, loss and
+backward are then one piece. If that is not possible, the model alone is run again.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _MODEL_ALONE = "only the model was replayed: the code of the loss could not be (
 
 @dataclass(frozen=True)
 class ReplayAnswer:
-    """What a replay found; without a culprit, why not."""
+    """The result of a replay; without a culprit, why not."""
 
     culprit: Culprit | None
     reason: str = ""
-    computed: bool = False  # what was not finite is known to be the program's own work, not data
+    computed: bool = False  # the non-finite value is known to be computed by the program, not data
 
 
 def replay(held: HeldStep) -> Culprit | None:
-    """The first operation that made a non-finite value, or None if running it again shows none."""
+    """The first operation that produced a non-finite value, or None if the replay shows none."""
     return answer(held).culprit
 
 
@@ -64,7 +64,7 @@ def answer(held: HeldStep) -> ReplayAnswer:
 
 
 def recipe_for(held: HeldStep) -> tuple[Recipe | None, str]:
-    """The statements that made the loss; without them, why not."""
+    """The statements that computed the loss; without them, why not."""
     if held.frame is None or held.backward_at[1] is None:
         return None, "the function that called backward() is gone"
     try:
@@ -83,17 +83,17 @@ def _bad_from_outside(held: HeldStep) -> ReplayAnswer | None:
 
 @dataclass(frozen=True)
 class FoundCulprit:
-    """What came out of a run."""
+    """The result of one run."""
 
     bad: list[Tensor]
     loss: float | None = None
     reason: str = ""
-    drawn: tuple[str, ...] = ()  # generators whose numbers were others than those of the step
+    drawn: tuple[str, ...] = ()  # generators that gave other numbers than in the step
     suspects: tuple[Suspect, ...] = ()
 
 
 class _Replay:
-    """One step that is run again, as often as it takes to know who is to blame."""
+    """Replays one step as often as needed to find what is to blame."""
 
     def __init__(self, held: HeldStep, made: Recipe | None, refused: str) -> None:
         self._held = held
@@ -117,7 +117,7 @@ class _Replay:
         return ReplayAnswer(self._told(culprit, found))
 
     def _once(self, mended: Mended = frozenset()) -> FoundCulprit:
-        """Run it; what is `mended` is made finite on the way."""
+        """Run the step; `mended` values are made finite on the way."""
         held, made = self._held, self._made
         with snapshot(self._owners(), rng=held.rng, autocast=held.autocast) as journal:
             scope = Microscope(self._roots, journal.note, mended=mended)
@@ -143,7 +143,7 @@ class _Replay:
         return replace(found, suspects=tuple(who), drawn=tuple(drawn))
 
     def _owners(self) -> Iterator[Any]:
-        """All whose attributes the run may set."""
+        """All objects whose attributes the run may set."""
         frame = self._held.frame
         local = frame.f_locals.values() if frame is not None else ()
         tops = [*self._roots.values(), *(v for v in local if isinstance(v, nn.Module))]
@@ -217,7 +217,7 @@ def _drawn(generators: Sequence[str]) -> str:
 
 
 def since_when(culprit: Culprit, held: HeldStep) -> Culprit:
-    """A parameter that was not finite when the step began: was it an update, as far as that is known?"""
+    """For a parameter that was not finite when the step began: which update broke it, as far as known."""
     kind = "NaN" if culprit.result == "nan" else "infinite values"
     told = f"the parameter {culprit.op} already contained {kind}"
     seen = held.measured.get(culprit.op)
@@ -281,7 +281,7 @@ BOUNDARIES.update((_recipe_again.__code__, _models_again.__code__))
 
 
 def _name_tensors(scope: Microscope, held: HeldStep, made: Recipe | None) -> None:
-    """Tell the microscope what the batch is, by argument or by the name of the user's variable."""
+    """Name the batch's tensors for the microscope: by argument, or by the user's variable."""
     given = [t for call in held.calls for t in tensors_in((call.args, call.kwargs))]
     named = [(_name_of(t, held), t) for t in given if t.grad_fn is None]
     named += [(n, t) for n, t in _variables(held) if t.grad_fn is None and not t.requires_grad]
@@ -295,13 +295,13 @@ def _name_tensors(scope: Microscope, held: HeldStep, made: Recipe | None) -> Non
 
 
 def _variables(held: HeldStep) -> list[tuple[str, Tensor]]:
-    """Of the function that calls `backward()`, then of those that have called it."""
+    """The variables of the function that calls `backward()`, then of its callers."""
     frames = itertools.islice(user_frames(held.frame), MOST_FRAMES)
     return [pair for frame in frames for pair in variable_tensors(frame.f_locals)]
 
 
 def _name_of(tensor: Tensor, held: HeldStep) -> str:
-    """As the user calls it, or the tensor that it was cut from; else its place among the arguments."""
+    """The user's name for it, or for the tensor it was cut from; else its position in the arguments."""
     variables = _variables(held)
     same = [name for name, other in variables if other is tensor]
     same += [name for name, other in variables if other is tensor._base]
@@ -312,7 +312,7 @@ def _name_of(tensor: Tensor, held: HeldStep) -> str:
 
 
 def is_mask(tensor: Tensor) -> bool:
-    """Zeros and -infinities and nothing else: written on purpose, to be added to scores."""
+    """Only zeros and -infinities: written on purpose, to be added to scores."""
     return not has_nan(tensor) and bool(((tensor == 0) | torch.isneginf(tensor)).all())
 
 

@@ -17,12 +17,12 @@ from clew.labs.snapshot.users_step.program_slice import Slicer
 from clew.labs.snapshot.users_step.purity import ImpureError
 from clew.measure.nested_tensors import named_tensors, tensors_in
 
-# They move values or put them side by side; what is not finite after them was not so before.
+# They move or concatenate values; a value that is not finite after them was not finite before.
 _WORDS = """to cuda cpu float double half bfloat16 long int type view reshape squeeze unsqueeze permute
 transpose t flatten contiguous clone detach pin_memory requires_grad_ expand repeat numpy tensor as_tensor
 from_numpy stack cat concat pad pad_sequence next iter enumerate zip list tuple dict getattr"""
 _MOVES = set(_WORDS.split())
-MOST_PARTS = 64  # of a list or dictionary that is looked into
+MOST_PARTS = 64  # items of a list or dictionary that are searched
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.AugAssign)
 
 
@@ -39,7 +39,7 @@ def _as_code(container: Any, key: Any) -> str:
 
 
 def computed_by(name: str, frame: FrameType | None, line: int | None, made: Recipe | None) -> ast.stmt | None:
-    """The statement that computed a variable out of finite ones, if it was not run again."""
+    """The statement that computed a variable from finite ones, if it was not replayed."""
     variable = re.match(r"\w+", name)
     if frame is None or line is None or variable is None:
         return None
@@ -57,7 +57,7 @@ def computed_by(name: str, frame: FrameType | None, line: int | None, made: Reci
 
 
 def _computes(statement: ast.stmt, name: str, scope: Mapping[str, Any]) -> bool:
-    """Whether it does more than move values that were bad before."""
+    """Whether it does more than move values that were already bad."""
     operands = {
         node.id: scope[node.id]
         for node in ast.walk(statement)

@@ -166,7 +166,7 @@ def module_hooks(
         for handle in handles:
             handle.remove()
             for forgotten in ("_global_forward_hooks_always_called", "_global_forward_hooks_with_kwargs"):
-                getattr(global_hooks, forgotten, {}).pop(handle.id, None)  # as torch removes hooks
+                getattr(global_hooks, forgotten, {}).pop(handle.id, None)  # left by remove()
 
 
 class ModulePaths:

@@ -33,7 +33,7 @@ ANEW = (
 
 
 def look(pipeline: Pipeline, number: int = 8, sample: int | None = None) -> PipelineLook:
-    """So many samples, before and after batching; with `sample`, that one stage by stage."""
+    """This many samples, before and after batching; with `sample`, that one stage by stage."""
     notes: list[str] = []
     indices = pipeline.drawn[0] if pipeline.drawn else None
     with pipeline.reading():
@@ -82,7 +82,7 @@ def _dataset(pipeline: Pipeline) -> str:
 
 
 def _draws(pipeline: Pipeline, chosen: Sequence[int]) -> bool:
-    """Whether reading the same sample under other random numbers gives another one."""
+    """Whether reading the same sample with another random seed gives another result."""
     try:
         first, *others = (fingerprint(pipeline.sample(chosen[0], seed=seed)) for seed in SEEDS)
     except Exception:  # noqa: BLE001 - the user's dataset; what it raises has been noted
@@ -98,7 +98,7 @@ def _with_remarks(shown: PipelineLook, notes: list[str], pipeline: Pipeline, dra
 
 
 def _chosen(pipeline: Pipeline, number: int, indices: Sequence[int] | None) -> list[int]:
-    """Those of the first batch; else as a new epoch would begin."""
+    """The samples of the first batch; else the first ones of a new epoch."""
     if pipeline.kind != MAP:
         return []
     if indices:
@@ -128,7 +128,7 @@ def _samples(
 
 
 def _enough(pipeline: Pipeline, number: int, chosen: Sequence[int]) -> list[int]:
-    """Those of the batch; where more are asked for than it has, further ones."""
+    """The samples of the batch; if more are requested than it has, further ones."""
     if number <= len(chosen):
         return list(chosen[:number])
     further: list[int] = []
@@ -145,7 +145,7 @@ def _sample(pipeline: Pipeline, index: int, decoder: TokenDecoder) -> ValueView:
 
 
 def _batch(pipeline: Pipeline, chosen: Sequence[int], notes: list[str]) -> Any:
-    """As it was delivered; where none was, made here."""
+    """As it was delivered; if none was, built here."""
     if pipeline.delivered:
         return pipeline.delivered[0]
     try:
@@ -162,7 +162,7 @@ def _batch(pipeline: Pipeline, chosen: Sequence[int], notes: list[str]) -> Any:
 def _rows(
     pipeline: Pipeline, batch: Any, number: int, indices: Sequence[int] | None, decoder: TokenDecoder
 ) -> tuple[list[ValueView], str]:
-    """What the model gets, with the labels of the batch; without a model, the batch's rows."""
+    """The model's input, with the labels of the batch; without a model, the batch's rows."""
     if batch is None:
         return [], ""
     labels = _labels(batch, number, decoder)
@@ -214,7 +214,7 @@ def _way(pipeline: Pipeline, sample: int | None, decoder: TokenDecoder) -> Sampl
 
 
 def _passed(pipeline: Pipeline, way: SamplePath | None, chosen: Sequence[int]) -> tuple[str, ...]:
-    """Names of the stages: the dataset, what it does to a sample in this order, and collate."""
+    """Names of the stages: the dataset, its stages in order, and collate."""
     if pipeline.kind in (BATCHES, MODEL):
         return ()
     passed = _followed(pipeline, way, chosen)
@@ -225,7 +225,7 @@ def _passed(pipeline: Pipeline, way: SamplePath | None, chosen: Sequence[int]) -
 
 
 def _followed(pipeline: Pipeline, way: SamplePath | None, chosen: Sequence[int]) -> list[tuple[str, str]]:
-    """By a sample that passes them; where none can be read, as they were found."""
+    """As seen by a sample that passes them; if none can be read, as they were found."""
     found = [(s.name, s.kind) for s in pipeline.stages]
     if way is not None:
         return [(s.name, s.kind) for s in way.stages] or found

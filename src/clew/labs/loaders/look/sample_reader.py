@@ -32,11 +32,11 @@ PLAIN, BARE, SAME = "plain", "bare", "same"
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads samples for statistics, and again for comparing them where that must be."""
+    """Reads samples for statistics, and again for comparison where that is needed."""
 
     pipeline: Pipeline
     random: str  # STEADY, SEEDED or UNSEEDED
-    compare: Callable[[int], Any] | None  # reads a sample as it is compared; None: the same reading will do
+    compare: Callable[[int], Any] | None  # reads a sample for comparison; None: the same reading is used
     reason: str = ""  # why samples can't be compared
     mutation: Mutation | None = None
     how: str = (
@@ -48,14 +48,14 @@ class Reader:
         return taken_apart(self.pipeline.sample(index, seed=index))
 
     def without_transforms(self) -> Reader:
-        """The same, comparing what the transforms are given: as another split has to be."""
+        """The same, but compares the input of the transforms: needed if another split does."""
         if self.how == BARE or self.reason:
             return self
         bare = _bare_reading(self.pipeline.parts()[0], self.probes)
         return self if bare is None else replace(self, compare=bare, how=BARE)
 
     def is_comparable(self, other: Reader) -> bool:
-        """Whether a sample that both hold would be the same in both."""
+        """Whether a sample that is in both would be equal in both."""
         if self.how == other.how:
             return True
         plain = next((r for r in (self, other) if r.how == PLAIN), None)
@@ -66,7 +66,7 @@ class Reader:
         return any(True for _ in _without_transforms(self.pipeline.parts()[0]))
 
     def read_for_comparing(self, index: int) -> dict[str, Leaf] | None:
-        """None: what `read` gave is compared."""
+        """None: the result of `read` is compared."""
         return taken_apart(self.compare(index)) if self.compare is not None else None
 
 
@@ -98,7 +98,7 @@ def reader(pipeline: Pipeline, indices: Sequence[int]) -> Reader:
 
 
 def _steadily(pipeline: Pipeline, dataset: Any) -> Callable[[int], Any]:
-    """Reads with the same random numbers every time, also of generators that the dataset holds."""
+    """Reads with the same random seed every time, including the dataset's own generators."""
     held = [(g, copy.deepcopy(generator_state(g))) for g in _generators(dataset)]
 
     def read(index: int) -> Any:
@@ -110,7 +110,7 @@ def _steadily(pipeline: Pipeline, dataset: Any) -> Callable[[int], Any]:
 
 
 def _contents(read: Callable[[int], Any], indices: Sequence[int]) -> list[bytes | str]:
-    """What each sample holds; of one that can't be read, the error."""
+    """The content of each sample; the error for one that can't be read."""
     found: list[bytes | str] = []
     for index in indices:
         try:
@@ -121,7 +121,7 @@ def _contents(read: Callable[[int], Any], indices: Sequence[int]) -> list[bytes 
 
 
 def _course(read: Callable[[int], Any], indices: Sequence[int], arrays: tuple[str, ...]) -> Mutation:
-    """Mean and spread of the samples as they are read again and again."""
+    """Mean and spread of the samples as they are read repeatedly."""
     means, deviations = [], []
     for _ in range(3):
         parts = [
@@ -141,7 +141,7 @@ def _course(read: Callable[[int], Any], indices: Sequence[int], arrays: tuple[st
 
 
 def _bare_reading(dataset: Any, indices: Sequence[int]) -> Callable[[int], Any] | None:
-    """Reads without transforms, if that works, gives numbers, and the same ones every time."""
+    """Reads without transforms, if that works and gives the same numbers every time."""
     for bare in _without_transforms(dataset):
         first = _contents(bare, indices)
         same = first == _contents(partial(bare, seed=SEED + 1), indices)
@@ -151,7 +151,7 @@ def _bare_reading(dataset: Any, indices: Sequence[int]) -> Callable[[int], Any] 
 
 
 def _gives_numbers(read: Callable[[int], Any], indices: Sequence[int]) -> bool:
-    """Not the name of a file that a transform would have opened."""
+    """Not a file name that a transform would have opened."""
     for index in indices:
         with contextlib.suppress(Exception):
             leaves = list(taken_apart(read(index)).values())
@@ -160,7 +160,7 @@ def _gives_numbers(read: Callable[[int], Any], indices: Sequence[int]) -> bool:
 
 
 def _without_transforms(dataset: Any) -> Iterator[Callable[..., Any]]:
-    """The same dataset with its transforms set aside, in each way that may work."""
+    """The same dataset with its transforms removed, in each way that may work."""
     for instead in (None, _same):
         bare = _bare(dataset, instead)
         if bare is not None:
@@ -177,7 +177,7 @@ def _same(*given: Any) -> Any:
 
 
 def _bare(dataset: Any, instead: Any, depth: int = 4) -> Any | None:
-    """A shallow copy without transforms, all the way in; None if it has none."""
+    """A shallow copy without transforms at any level; None if there are none."""
     if not isinstance(getattr(dataset, "__dict__", None), dict) or not depth:
         return None
     held = [n for n in SET_ASIDE if vars(dataset).get(n) not in (None, False)]
@@ -195,7 +195,7 @@ def _bare(dataset: Any, instead: Any, depth: int = 4) -> Any | None:
 
 
 def _generators(dataset: Any, depth: int = 4) -> list[Any]:
-    """Random generators that a dataset, its transforms and the datasets within it hold."""
+    """Random generators in a dataset, its transforms and nested datasets."""
     found: list[Any] = []
     inside = getattr(dataset, "__dict__", None)
     for value in list(inside.values()) if isinstance(inside, dict) and depth else ():

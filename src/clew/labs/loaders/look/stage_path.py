@@ -15,9 +15,9 @@ from clew.labs.snapshot.dataset_copy import owned
 from clew.measure.rng import seed_all
 from clew.records.sample_views import FieldView, SamplePath, StageLook
 
-SEED = 0  # under which random stages are drawn
-OTHER_SEEDS = (1, 2, 3, 4, 5)  # under which one must differ from itself to be random
-MOST = 64  # calls that are told of: a dataset may call a stage for every pixel
+SEED = 0  # seed of the random stages
+OTHER_SEEDS = (1, 2, 3, 4, 5)  # seeds under which the result must differ to count as random
+MOST = 64  # calls that are recorded: a dataset may call a stage for every pixel
 
 
 def way_of(pipeline: Pipeline, index: int, decoder: TokenDecoder | None = None) -> SamplePath:
@@ -50,7 +50,7 @@ def way_of(pipeline: Pipeline, index: int, decoder: TokenDecoder | None = None) 
 
 
 def readable(pipeline: Pipeline, index: int, seed: int) -> tuple[Any] | None:
-    """The sample, if it can be read while nobody looks on; in a tuple, as it may be None."""
+    """The sample, if it can be read without tracing; in a tuple, as it may be None."""
     try:
         sample = pipeline.sample(index, seed=seed)
         if pipeline.collate is not None:
@@ -63,7 +63,7 @@ def readable(pipeline: Pipeline, index: int, seed: int) -> tuple[Any] | None:
 def _unfollowed(
     pipeline: Pipeline, index: int, plain: tuple[Any], decoder: TokenDecoder | None
 ) -> SamplePath:
-    """A pipeline that does not bear looking on is seen from its end only."""
+    """A pipeline that can't be traced: only its result is seen."""
     name = type(pipeline.dataset).__name__
     made = StageLook(name, READ, made=_main(plain[0]), look=look_at(plain[0], name, decoder=decoder))
     return SamplePath(index, SEED, (made,))
@@ -72,13 +72,13 @@ def _unfollowed(
 def _stored(
     calls: list[tuple[StageCall, Any]], given: dict[int, Any], decoder: TokenDecoder | None
 ) -> list[StageLook]:
-    """What the first transform was given: the sample as it lies in the dataset."""
+    """The input of the first transform: the sample as stored in the dataset."""
     for call, _ in calls:
         if call.stage.kind == TRANSFORM and given[id(call)]:
             value = given[id(call)][0]
             return [StageLook("as stored", "", made=_main(value), look=look_at(value, "", decoder=decoder))]
         if call.stage.kind != READ:
-            break  # it is seen what came before
+            break  # what came before is known
     return []
 
 
@@ -113,13 +113,13 @@ def _main(value: Any) -> FieldView | None:
 
 
 def _first(made: Any, stage: DatasetStage) -> Any:
-    """Of a batch of one, that one."""
+    """The only sample of a batch of one."""
     rows = rows_of(made, 1) if stage.kind == COLLATE else []
     return rows[0] if rows else made
 
 
 def is_random(stage: DatasetStage, given: tuple[Any, ...]) -> bool:
-    """Whether a transform, given the same, gives something else under other random numbers."""
+    """Whether the same input gives another output with another random seed."""
     if stage.kind in (READ, COLLATE) or not callable(stage.value) or not given:
         return False
     try:

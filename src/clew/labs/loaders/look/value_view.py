@@ -15,11 +15,11 @@ from clew.labs.snapshot.sample_exhibits import MOST_POINTS, WAVE, pixels, planes
 from clew.labs.snapshot.sample_fields import parts as fields_of
 from clew.records.sample_views import FieldView, ValueView
 
-LARGEST = 96  # pixels of a picture across or down
+LARGEST = 96  # largest side of an image in pixels
 MOST_PARTS = 12  # fields of a sample that are described
-MOST_ELEMENTS = 1 << 24  # of a value, beyond which a part of it stands for all
+MOST_ELEMENTS = 1 << 24  # elements of a value above which a part of it is used
 MOST_TEXT = 400
-DARK = 128.0  # of 255: a picture whose highest value is lower is on another scale
+DARK = 128.0  # of 255: an image whose maximum is lower is on another scale
 LABELS = ("label", "labels", "target", "targets", "y", "class", "class_id", "category")
 RATES = ("sample_rate", "sampling_rate", "sr", "samplerate", "fs")
 
@@ -67,7 +67,7 @@ def _is_row(item: tuple[Any, ...]) -> bool:
 
 
 def tensor_of(value: Any) -> Tensor | None:
-    """Numbers of any kind, and pictures, as a tensor; None for what is none."""
+    """Numbers of any kind, and images, as a tensor; None for anything else."""
     if isinstance(value, Tensor):
         return value.detach().to_dense().cpu() if value.layout is not torch.strided else value.detach().cpu()
     if isinstance(value, (bool, int, float)):
@@ -84,12 +84,12 @@ def tensor_of(value: Any) -> Tensor | None:
 def _from_numpy(array: Any) -> Tensor | None:
     try:
         return torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("=")))
-    except TypeError:  # a type that torch does not know, such as uint16 of old
+    except TypeError:  # a dtype that torch lacks, such as uint16 in old versions
         return torch.from_numpy(np.array(array, dtype=np.float64))
 
 
 def is_picture(value: Any) -> bool:
-    """A picture of PIL's."""
+    """Whether it is a PIL image."""
     return hasattr(value, "mode") and hasattr(value, "getpixel") and hasattr(value, "size")
 
 
@@ -143,7 +143,7 @@ def look_at(
     decoder: TokenDecoder | None = None,
     label: str | None = None,
 ) -> ValueView:
-    """A sample with its label and the field that there is most to see of."""
+    """A sample with its label and its most informative field."""
     fields = dict(itertools.islice(named_fields(sample), MOST_PARTS))
     target = label_field(fields)
     said = label if label is not None else label_text(fields.get(target) if target else None, decoder)
@@ -155,7 +155,7 @@ def look_at(
 
 
 def main_field(fields: Mapping[str, Any], target: str | None) -> str | None:
-    """The largest that is not the label."""
+    """The largest field that is not the label."""
     others = [key for key in fields if key != target] or list(fields)
     return max(others, key=lambda key: _weight(fields[key]), default=None)
 
@@ -192,7 +192,7 @@ def _is_one_hot(tensor: Tensor) -> bool:
 
 
 def label_text(value: Any, decoder: TokenDecoder | None = None) -> str:
-    """`3 (cat)`, `0.53`; nothing for an answer of many numbers."""
+    """`3 (cat)`, `0.53`; empty for an answer of many numbers."""
     if isinstance(value, str):
         return value[:40]
     tensor = tensor_of(value) if value is not None else None
@@ -227,7 +227,7 @@ def view_of(value: Any, decoder: TokenDecoder | None = None) -> tuple[str, Any]:
 
 
 def _brightened(planes: Tensor) -> Tensor:
-    """Of numbers that are no bytes, such as 0 to 16, the highest is white."""
+    """For numbers that are not bytes, such as 0 to 16, the maximum is white."""
     if not planes.is_floating_point() or not planes.numel():
         return planes
     values = torch.nan_to_num(planes.double(), 0.0, 0.0, 0.0)
@@ -236,7 +236,7 @@ def _brightened(planes: Tensor) -> Tensor:
 
 
 def _wave(tensor: Tensor) -> list[float] | None:
-    """A long row of numbers, or a few channels of one: the extremes of every stretch, so that peaks stay."""
+    """A long row of numbers, or a few channels of it: the extremes of every stretch, so that peaks remain."""
     flat = tensor.squeeze()
     if flat.dim() == 2 and flat.shape[0] <= 8 and flat.shape[1] >= WAVE:
         flat = flat.double().mean(0)
@@ -252,7 +252,7 @@ def _wave(tensor: Tensor) -> list[float] | None:
 
 
 def rate_in(fields: Mapping[str, Any], decoder: TokenDecoder | None) -> int | None:
-    """The sample rate, if the sample or its dataset says it."""
+    """The sample rate, if the sample or its dataset states it."""
     named = (fields[key] for key in fields if key.lower().rsplit(".", 1)[-1] in RATES)
     for value in itertools.chain(named, decoder.attributes(RATES) if decoder is not None else ()):
         if isinstance(value, (int, float)) and 1000 <= value <= 400_000:
@@ -261,13 +261,13 @@ def rate_in(fields: Mapping[str, Any], decoder: TokenDecoder | None) -> int | No
 
 
 def rows_of(batch: Any, number: int) -> list[Any]:
-    """The first samples of a batch, in the same containers; empty where it can't be taken apart."""
+    """The first samples of a batch, in the same containers; empty where it can't be split."""
     size = size_of(batch)
     return [_row(batch, n, size) for n in range(min(number, size or 0))]
 
 
 def size_of(batch: Any) -> int | None:
-    """Samples in a batch: the length that its tensors have in common, as their first dimension."""
+    """Samples in a batch: the common length of its tensors' first dimension."""
     lengths = [len(t) for t in _leaves(batch) if t.dim() > 0]
     return max(set(lengths), key=lambda n: (lengths.count(n), -lengths.index(n))) if lengths else None
 

@@ -1,7 +1,7 @@
 """How much of a batch of sequences is padding, and what grouping samples by length would save.
 
-A field counts as padded where that is certain: its samples differ in length before collate, a mask or
-a field of lengths says so, or one value stands at the end of rows and nowhere else.
+A field counts as padded only where that is certain: its samples differ in length before collate, a mask or
+a field of lengths says so, or one value occurs at the end of rows and nowhere else.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ MASKS = ("attention_mask", "padding_mask", "pad_mask", "key_padding_mask", "mask
 LENGTHS = ("lengths", "length", "lens", "seq_len", "seq_lens", "seq_lengths")
 SHORT = 8  # positions below which nothing is padding
 PADDED_ROWS = 0.1  # of all rows that end with the filler, at least
-INSIDE = 1e-3  # share of the other positions that may hold the filler's value by chance
+INSIDE = 1e-3  # share of the other positions that may have the padding value by chance
 POOL = 50  # batches that are shuffled together and then sorted by length
 FEWEST_ROWS = 8
 
 
 @dataclass(frozen=True)
 class _Row:
-    """One batch of a field: true lengths and what they were padded to."""
+    """One batch of a field: true lengths, and the length they were padded to."""
 
     lengths: tuple[int, ...]
     padded: int
 
 
 def paddings(lots: Sequence[TimedLot], batches: Iterable[Any] = ()) -> Paddings:
-    """Of batches with their samples, and of further batches without them."""
+    """The padding of batches with their samples, and of further batches without them."""
     made = [lot for lot in lots if lot.batch is not None]
     further = [TimedLot([], batch) for batch in batches]
     names = _arrays(made[0].batch if made else further[0].batch) if made or further else {}
@@ -59,7 +59,7 @@ def _arrays(batch: Any) -> dict[str, Array]:
 
 
 def _last_word(name: str) -> str:
-    """Of a name as `inputs.attention_mask`."""
+    """The last word of a name such as `inputs.attention_mask`."""
     return name.rsplit(".", 1)[-1].lower()
 
 
@@ -73,7 +73,7 @@ def _array(value: Any) -> Array | None:
 
 
 def _of_field(name: str, made: Sequence[TimedLot], every: Sequence[TimedLot]) -> Padding | None:
-    """The first way that tells the lengths; None for a field that is not padded."""
+    """Uses the first method that finds the lengths; None for a field that is not padded."""
     from_samples = _by_samples(name, made)
     if from_samples is not None:
         axis, rows = from_samples
@@ -85,7 +85,7 @@ def _of_field(name: str, made: Sequence[TimedLot], every: Sequence[TimedLot]) ->
 
 
 def _by_samples(name: str, lots: Sequence[TimedLot]) -> tuple[int, list[_Row]] | None:
-    """Samples of different lengths that lie in one array: axis of the batch, and the lengths."""
+    """Samples of different lengths in one array: the batch axis, and the lengths."""
     rows: dict[int, list[_Row]] = {}
     for lot in lots:
         value = _arrays(lot.batch).get(name)
@@ -120,7 +120,7 @@ def _ways(name: str, lots: Sequence[TimedLot]) -> Iterator[tuple[str, list[_Row]
 def _by_companion(
     name: str, batches: Sequence[Mapping[str, Any]], arrays: Sequence[Array]
 ) -> Iterator[tuple[str, list[_Row]]]:
-    """A mask or a field of lengths that comes along with it."""
+    """A mask or a field of lengths that comes with it."""
     for other in batches[0]:
         last = _last_word(other)
         beside = [_array(batch.get(other)) for batch in batches]
@@ -163,7 +163,7 @@ def _is_lengths(lengths: Array, array: Array) -> bool:
 
 
 def _filler(arrays: Sequence[Array]) -> float | None:
-    """The value that stands at the end of rows, in runs of different lengths, and nowhere else."""
+    """The value at the end of rows, in runs of different lengths, and nowhere else."""
     ends = np.concatenate([_last(array) for array in arrays])
     values, counts = np.unique(ends[np.isfinite(ends)], return_counts=True)
     rows = len(ends)
@@ -181,7 +181,7 @@ def _filler(arrays: Sequence[Array]) -> float | None:
 
 
 def _last(array: Array) -> Array:
-    """The value at the end of each row; of frames, where all their values are one."""
+    """The value at the end of each row; for frames, where all their values are equal."""
     end = array[:, -1].astype(np.float64).reshape(len(array), -1)
     return np.where((end == end[:, :1]).all(axis=1), end[:, 0], np.nan)
 
@@ -232,13 +232,13 @@ def _summed(name: str, axis: int, how: str, rows: Sequence[_Row]) -> Padding:
 
 
 def _waste(rows: Sequence[_Row]) -> float:
-    """Share of filler in all elements."""
+    """Share of padding in all elements."""
     whole = sum(len(row.lengths) * row.padded for row in rows)
     return 1 - sum(sum(row.lengths) for row in rows) / whole if whole else 0.0
 
 
 def bucketed(lengths: Sequence[int], batch: int) -> float:
-    """Share of filler if lots of POOL batches were sorted by length before they are cut into batches."""
+    """Share of padding if lots of POOL batches were sorted by length before they are cut into batches."""
     batch = max(batch, 1)
     pool = batch * POOL
     rows: list[_Row] = []

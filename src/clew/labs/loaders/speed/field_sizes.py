@@ -13,14 +13,14 @@ from torch import Tensor
 
 from clew.records.loader_speed import FieldSize, Sizes
 
-MANY = 256  # values from which on a field is worth a smaller type: labels and lengths are not
+MANY = 256  # values from which a smaller dtype is worthwhile: labels and lengths are not
 MOST = 1 << 16  # values of a sample that are looked at
 WHOLE = ("uint8", "int8", "int16", "int32")  # types of whole numbers, smallest first
 LEVELS = 255  # of a picture
-STEP_ERROR = 2e-3  # of a level: what the rounding of a float32 makes of k/255, with room
+STEP_ERROR = 2e-3  # of a level: the float32 rounding of k/255, with some margin
 MOST_FIELDS = 64
-OBJECT = 32.0  # bytes of a number that is an object of Python's own, with its place in the list
-LOSS = 1e-6  # of the range of the values that float32 may lose against float64
+OBJECT = 32.0  # bytes of a Python number, including its slot in the list
+LOSS = 1e-6  # of the range of the values that float32 may lose compared to float64
 
 
 @dataclass
@@ -40,7 +40,7 @@ class _Seen:
 
 
 class Weighing:
-    """Takes samples one by one; only numbers are kept of them."""
+    """Measures samples one by one; keeps only numbers about them."""
 
     def __init__(self) -> None:
         self._fields: dict[str, _Seen] = {}
@@ -95,12 +95,12 @@ def fields_in(value: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def is_row(value: Any) -> bool:
-    """A list that is nothing but numbers: (image, 3) is a sample of two fields, [3, 17, 5, …] is one."""
+    """A list of only numbers: (image, 3) is a sample of two fields, [3, 17, 5, …] is one."""
     return len(value) > 4 and all(isinstance(one, (bool, int, float)) for one in value)
 
 
 def described(value: Any) -> tuple[tuple[int, ...], str, float]:
-    """Shape, type and bytes of any value."""
+    """Shape, dtype and bytes of any value."""
     if isinstance(value, Tensor):
         return tuple(value.shape), str(value.dtype).removeprefix("torch."), float(value.nbytes)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -120,7 +120,7 @@ def described(value: Any) -> tuple[tuple[int, ...], str, float]:
 
 
 def _values(value: Any) -> Any:
-    """Up to MOST of the numbers, evenly spaced; None for what is no array of them."""
+    """Up to MOST of the numbers, evenly spaced; None for anything that is not an array of numbers."""
     if isinstance(value, Tensor):
         if value.layout is not torch.strided or value.is_complex() or value.is_quantized:
             return None
@@ -165,7 +165,7 @@ def _summed(name: str, seen: _Seen) -> FieldSize:
 
 
 def _common(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape, with -1 where samples differ; of the first one if they have another rank."""
+    """The shape, with -1 where samples differ; the first sample's if their ranks differ."""
     first = shapes[0]
     if any(len(shape) != len(first) for shape in shapes):
         return (-1,)
@@ -173,7 +173,7 @@ def _common(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _fits(seen: _Seen, dtype: str) -> tuple[str, str]:
-    """The smallest type and why; empty where the type is right, or it can't be told."""
+    """The smallest dtype and why; empty if the dtype is right, or if that is undecided."""
     many = median(int(np.prod(shape)) if shape else 1 for shape in seen.shapes) >= MANY
     if not many or not seen.finite or seen.low >= seen.high or not _width(dtype):
         return "", ""

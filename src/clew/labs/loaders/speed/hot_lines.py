@@ -11,16 +11,16 @@ from typing import Any
 from clew.hooks.entry.user_line import USER, kind_of
 from clew.records.loader_speed import HotLine
 
-INTERVAL = 0.001  # seconds between two looks
+INTERVAL = 0.001  # seconds between two samples
 MOST_LINES = 5
 LEAST_SHARE = 0.05
-FEWEST_LOOKS = 20  # below, shares say nothing
+FEWEST_LOOKS = 20  # with fewer, shares mean nothing
 
 
 def hot_lines(read: Callable[[], Any], seconds: float) -> tuple[HotLine, ...]:
-    """Read again and again for about so long; the lines by their share, what they call included.
+    """Read repeatedly for about this long; the lines by their share, including what they call.
 
-    A line counts when it is the innermost one of the user's. Empty where a sampler is at work already.
+    A line counts when it is the user's innermost line. Empty if another sampler is already running.
     """
     from pyinstrument import Profiler
 
@@ -43,11 +43,11 @@ def _summed(records: Any) -> tuple[HotLine, ...]:
         return ()
     spent: Counter[tuple[str, int]] = Counter()
     for stack, seconds in records:
-        inner = stack[_reading_at(stack) + 1 :]  # the program that asked for all this is further out
+        inner = stack[_reading_at(stack) + 1 :]  # the program that called us is further out
         place = next((found for frame in reversed(inner) if (found := _place(frame))), None)
         if place is not None:
             spent[place] += seconds
-    total = sum(spent.values())  # the rest is not the dataset's
+    total = sum(spent.values())  # the rest does not belong to the dataset
     return tuple(
         HotLine(file, line, linecache.getline(file, line).strip()[:120], seconds / total)
         for (file, line), seconds in spent.most_common(MOST_LINES)
@@ -63,7 +63,7 @@ def _reading_at(stack: Any) -> int:
 
 
 def _place(frame: str) -> tuple[str, int] | None:
-    """File and line of a frame of the user's own, from the sampler's text for it."""
+    """File and line of a user frame, from the sampler's text for it."""
     described, _, attributes = frame.partition("\x01")
     words = described.split("\x00")
     if len(words) != 3 or words[1].startswith("<") or kind_of(words[1]) != USER:

@@ -1,7 +1,7 @@
 """Measures the samples per second of a loader, alone or alternating with training steps.
 
-Always a loader of our own with the program's settings, over a copy of its dataset; the caller is
-within `Pipeline.reading()`. The first batches, for which the workers start, are not counted.
+Always uses a new loader with the program's settings, over a copy of its dataset; the caller is
+inside `Pipeline.reading()`. The first batches, which include the workers' start, are not counted.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from clew.labs.loaders.pipeline import ITERABLE, MAP, CannotRead, Pipeline
 from clew.measure.nested_tensors import tensors_in
 from clew.records.loader_speed import Rate
 
-STRETCHES = 8  # into which the time is cut for the spread
+STRETCHES = 8  # into which the time is divided for the spread
 WARM_UP = 1 / 3  # of the time, at most
 MOST_KEPT = 32 << 20  # bytes of batches that are kept: they may lie in shared memory
-MOST_FAILED = 5  # batches that raise, before it is given up
+MOST_FAILED = 5  # batches that may raise before it gives up
 PATIENCE = 60.0  # seconds to wait for a worker that may hang
 
 
@@ -49,12 +49,12 @@ class RateMark(NamedTuple):
     samples: int
     waited: float  # seconds, for the loader
     whole: float  # with the work on it
-    first: bool = False  # of its iterator: the workers' start is in it
+    first: bool = False  # first of its iterator: includes the workers' start
 
 
 @dataclass
 class DeliveryRate:
-    """What came, and how long it took."""
+    """What was delivered, and how long it took."""
 
     marks: list[RateMark] = field(default_factory=list)
     startup: float = 0.0  # until the first batch
@@ -63,7 +63,7 @@ class DeliveryRate:
     kept: list[Any] = field(default_factory=list)  # the first batches
     kept_bytes: int = 0
     memory: float | None = None  # of the workers
-    together: int = 1  # batches that may come at once: one of each worker
+    together: int = 1  # batches that may arrive at once: one per worker
 
     @property
     def rate(self) -> Rate | None:
@@ -84,7 +84,7 @@ class DeliveryRate:
 
 
 def rate_of(marks: list[tuple[int, float]], together: int = 1) -> Rate | None:
-    """Of (samples, seconds) one after the other; `together`: as many come at once."""
+    """From consecutive (samples, seconds); `together`: how many arrive at once."""
     samples, seconds = sum(m[0] for m in marks), sum(m[1] for m in marks)
     if not samples or seconds <= 0:
         return None
@@ -99,7 +99,7 @@ def rate_of(marks: list[tuple[int, float]], together: int = 1) -> Rate | None:
 
 
 class Endless:
-    """A sampler that begins again at its end, and remembers how many samples each batch has."""
+    """A sampler that restarts at its end, and remembers the number of samples in each batch."""
 
     def __init__(self, sampler: Any) -> None:
         self._sampler = sampler
@@ -125,7 +125,7 @@ class Endless:
 
 
 def new_loader(pipeline: Pipeline, setting: LoaderSetting) -> tuple[Any, Endless | None]:
-    """With the program's settings but for workers and prefetching; over all epochs, where it has indices."""
+    """The program's settings except workers and prefetching; across epochs, where it has indices."""
     if pipeline.kind not in (MAP, ITERABLE):
         raise CannotRead("no loader can be started a second time")
     if pipeline.kind == ITERABLE and pipeline.note:
@@ -143,7 +143,7 @@ def new_loader(pipeline: Pipeline, setting: LoaderSetting) -> tuple[Any, Endless
 
 
 def _made_up(pipeline: Pipeline) -> Any:
-    """For a dataset that came without a loader."""
+    """For a dataset that was given without a loader."""
     dataset, collate, _, _ = pipeline.parts()
     return DataLoader(dataset, batch_size=pipeline.batch_size or 1, collate_fn=collate)
 
@@ -178,9 +178,9 @@ def deliver(
     keep: int = 0,
     look: Callable[[Any], float | None] | None = None,
 ) -> DeliveryRate:
-    """Let the loader work for about so long; `work` is done with every batch, `look` at the end.
+    """Run the loader for about this long; `work` is done with every batch, `look` is called at the end.
 
-    Batches that raise are counted, and it goes on. Raises what starting the loader raises.
+    Batches that raise are counted, and it continues. Raises what starting the loader raises.
     """
     loader, endless = new_loader(pipeline, setting)
     found, course = DeliveryRate(together=max(setting.workers, 1)), _Course(loader, endless)
@@ -223,7 +223,7 @@ def _warm_up(
 
 
 def _one(course: _Course, found: DeliveryRate, keep: int, work: Any) -> RateMark | None:
-    """The next batch, and the work on it; None if there is none this time."""
+    """The next batch, and the work on it; None if there was none this time."""
     asked = perf_counter()
     try:
         batch, samples, first = course.next()
@@ -285,7 +285,7 @@ class _Course:
         return batch, (sizes.popleft() if sizes else samples_in(batch)), fresh
 
     def _again(self) -> None:
-        """An iterable dataset is at its end: from the beginning, unless that is the end again."""
+        """An iterable dataset has ended: restart it, unless it ends again immediately."""
         self._empty += 1
         if self._empty > 1:
             self.going = False
@@ -294,7 +294,7 @@ class _Course:
         self.iterator, self._fresh = iter(self._loader), True
 
     def end(self) -> None:
-        """No worker is left."""
+        """Stop all workers."""
         iterator, self.iterator = self.iterator, None
         for name in ("_shutdown_workers", "close"):
             end = getattr(iterator, name, None)
@@ -304,7 +304,7 @@ class _Course:
 
 
 def samples_in(batch: Any) -> int:
-    """By its first array."""
+    """Based on its first array."""
     for leaf in tree_leaves(batch):
         shape = getattr(leaf, "shape", None)
         if shape is not None and len(shape):

@@ -1,7 +1,7 @@
 """Functions known to read or decode files: their time is measured separately.
 
-They are replaced where they stand, for the thread that measures, and put back. A program that has
-taken such a function under a name of its own (`from PIL.Image import open as load`) keeps the original.
+They are replaced in their modules, for the measuring thread, and restored. A program that has
+imported such a function under its own name (`from PIL.Image import open as load`) keeps the original.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clew.labs.loaders.stage_trace import StageFollower
 
 READER, DECODER = "reader", "decoder"  # kinds of stages, beside those of `stages`
 
-# Module, dotted name in it, kind. Only what is imported already is looked at.
+# Module, dotted name in it, kind. Only modules that are already imported count.
 KNOWN = (
     ("numpy", "load", READER),
     ("numpy", "loadtxt", READER),
@@ -59,7 +59,7 @@ OPENED = ("read", "readinto", "readline", "readlines")  # of an open file
 
 @contextlib.contextmanager
 def reading_followed(follower: StageFollower) -> Iterator[None]:
-    """Calls of known readers are told to the follower, as stages within others."""
+    """Report calls of known readers to the follower, as nested stages."""
     thread = threading.get_ident()
     placed: list[tuple[Any, str, Any]] = []
     try:
@@ -111,7 +111,7 @@ def _followed(stage: DatasetStage, original: Any, follower: StageFollower, threa
 
 
 def _within(follower: StageFollower, stage: DatasetStage) -> bool:
-    """A reader that calls itself, as a picture that is loaded already does, is one call."""
+    """A reader that calls itself, as an already loaded image does, is one call."""
     return follower.open[-1].stage is stage
 
 
@@ -130,7 +130,7 @@ def _opening(original: Any, follower: StageFollower, thread: int) -> Callable[..
 
 
 def _follow_file(file: Any, stage: DatasetStage, follower: StageFollower, thread: int) -> None:
-    """What is read from it later is reading as well. A weak reference: a file is closed when it is let go."""
+    """Later reads from it count as reading too. A weak reference: a file is closed when it is released."""
     held = weakref.ref(file)
     for name in OPENED:
         method = getattr(type(file), name, None)

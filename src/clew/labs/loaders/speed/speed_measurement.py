@@ -3,8 +3,8 @@
     for found in measure(pipelines, subject=subject, seconds=20, sweep=True):
         measured_facts(found)   # clew.records.facts.loader_facts
 
-The caller sees to it that nothing watches meanwhile. The program's loaders, datasets, samplers and
-generators are as before; a part that can't be measured is missing, with the reason in `notes`.
+The caller makes sure that no probe is active. The program's loaders, datasets, samplers and
+generators are restored; a part that can't be measured is missing, with the reason in `notes`.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from clew.records.loader_speed import (
 )
 
 STEP, FORWARD = "training step", "forward"
-WARM_UP = 2  # steps that are not counted: memory is fetched, kernels are chosen
+WARM_UP = 2  # steps that are not counted: memory is allocated, kernels are chosen
 
-SWEEP = 0.6  # of the time, where a sweep is asked for
-LATE = 2.0  # times the time that was given, from which on nothing more is begun
-KEPT = 32  # batches that are looked at for padding
-WORTH_A_LINE = 0.2  # share of the user's own code from which on its lines are looked for
+SWEEP = 0.6  # of the time, if a sweep is requested
+LATE = 2.0  # times the given time, after which nothing more is started
+KEPT = 32  # batches that are checked for padding
+WORTH_A_LINE = 0.2  # share of the user's own code from which its lines are searched
 SLOW = 100e-6  # seconds of a sample below which nothing in it is slow
 WHOLE = "the dataset creates its own batches: these numbers are per batch, not per sample"
 NO_ACCELERATOR = "pinning was not timed: there is no accelerator here"
@@ -74,7 +74,7 @@ def measure(
     sweep: bool = False,
     progress: Progress | None = None,
 ) -> list[MeasuredLoader]:
-    """Each of them, in an equal share of the time; the model is that of the first one only."""
+    """Each pipeline, in an equal share of the time; the model belongs to the first one only."""
     found = []
     for number, pipeline in enumerate(pipelines):
         trained = (subject, model) if number == 0 else (None, None)
@@ -125,7 +125,7 @@ class _Measuring:
         return replace(made, seconds=perf_counter() - self._began, notes=self._notes)
 
     def _part(self, name: str, measured: Callable[[], Any], *, at_once: bool = False) -> Any:
-        """A part that fails is missing; the others are not. So is one for which there is no time."""
+        """A part that fails, or for which there is no time, is missing; the others are not affected."""
         if not at_once and perf_counter() - self._began > LATE * self._seconds:
             self._notes[name] = "out of time: samples are slow, or --time-limit is short"
             return None
@@ -190,7 +190,7 @@ class _Measuring:
         pipeline = self._pipeline
         if self._looked is not None:
             return self._looked.weights.result(pipeline.workers, self._made_whole())
-        weights = Weighing()  # no samples are to be had: a batch is what is weighed
+        weights = Weighing()  # no samples are available: measure a batch
         for batch in pipeline.delivered:
             weights.add(batch)
         if not pipeline.delivered:
@@ -207,12 +207,12 @@ class _Measuring:
         return paddings(lots, self._kept or self._pipeline.delivered)
 
     def _sweep(self, work: Work | None) -> Any:
-        # A forward alone is not what the loader takes turns with: the step has a backward as well.
+        # The loader does not alternate with a forward alone: the step has a backward as well.
         call = work.call if work is not None and work.what == STEP else None
         return swept(self._pipeline, self._seconds * SWEEP, work=call, progress=self._say)
 
     def _with_moving(self, made: MeasuredLoader, seconds: float) -> MeasuredLoader:
-        """The way from worker to parent goes with the sizes, and is a stage where there are workers."""
+        """The transfer from worker to parent belongs to the sizes, and is a stage if there are workers."""
         looked, pipeline = self._looked, self._pipeline
         if looked is None or not looked.samples or made.sizes is None or made.stages is None:
             return made
@@ -231,7 +231,7 @@ class _Measuring:
 
 
 def _again(pipeline: Pipeline) -> Iterator[Any]:
-    """Samples once more, one by one; those that fail are left out."""
+    """Samples once more, one by one, without those that fail."""
     if pipeline.kind != MAP:
         yield from pipeline.samples()
         return
@@ -244,7 +244,7 @@ def _again(pipeline: Pipeline) -> Iterator[Any]:
 def _further_stages(
     pipeline: Pipeline, looked: Looked, moved: Any
 ) -> tuple[tuple[StageTime, ...], tuple[str, ...]]:
-    """Pickling to the parent and pinning, where they happen."""
+    """Pickling to the parent and pinning, if they happen."""
     stages: list[StageTime] = []
     notes: list[str] = []
     if pipeline.workers and moved.seconds is not None:
@@ -271,13 +271,13 @@ def _failures(failed: int, error: str, what: str) -> tuple[str, ...]:
 class Work:
     """What training does with one batch."""
 
-    call: Callable[[], int]  # the batches in turn; gives the samples of the one that was worked on
+    call: Callable[[], int]  # the batches in turn; returns the number of samples it worked on
     what: str  # STEP or FORWARD
 
 
 @contextlib.contextmanager
 def working(pipeline: Pipeline, subject: Subject | None, model: nn.Module | None) -> Iterator[Work]:
-    """A place to train or compute in; all is afterwards as it was. Raises CannotJudge."""
+    """A context to train or compute in; all state is restored afterwards. Raises CannotJudge."""
     subject = subject if subject is not None and subject.models else _of_model(model)
     with subject.snapshot() as snapshot:
         yield _step(subject, snapshot) or _forward(subject, pipeline)
@@ -333,7 +333,7 @@ def _calling(model: nn.Module, batches: list[tuple[Split, int]]) -> Callable[[],
 
 
 def rate_of_work(work: Work, seconds: float) -> Rate | None:
-    """Again and again for about so long."""
+    """Repeatedly for about this long."""
     for _ in range(WARM_UP):
         work.call()
     marks: list[tuple[int, float]] = []

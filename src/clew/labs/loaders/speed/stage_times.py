@@ -1,6 +1,6 @@
 """Times each stage of a sample in one process: reading, decoding, every transform, collate.
 
-One look at the samples serves everything that is asked of them: times, sizes, and lengths before
+One pass over the samples serves every measurement: times, sizes, and lengths before
 padding.
 """
 
@@ -24,8 +24,8 @@ from clew.labs.loaders.stage_trace import StageCall
 from clew.records.loader_speed import COLLATE, DATASET, DECODE, READ, TRANSFORM, Stages, StageTime
 
 MOST_SAMPLES = 2048
-FEWEST = 8  # samples of a batch before it may be cut short for want of time
-MOST_FAILED = 20  # samples that raise, before it is given up
+FEWEST = 8  # samples of a batch before it may be cut short when time runs out
+MOST_FAILED = 20  # samples that may raise before it gives up
 MOST_KEPT = 64 << 20  # bytes of batches that are kept
 KINDS = {
     stations.READ: DATASET,
@@ -46,12 +46,12 @@ class TimedLot:
     """The samples of one batch, before and after collate."""
 
     shapes: list[dict[str, tuple[int, ...]]]  # of the arrays of each sample
-    batch: Any  # None where it would be too much to keep
+    batch: Any  # None if it would be too large to keep
 
 
 @dataclass
 class Looked:
-    """What one pass over some samples showed."""
+    """The result of one pass over some samples."""
 
     times: Times
     weights: Weighing = field(default_factory=Weighing)
@@ -74,7 +74,7 @@ class Times:
         self.samples = 0
 
     def entering(self, call: StageCall) -> None:
-        """Stages stand in the order in which samples come to them."""
+        """Stages are listed in the order in which samples reach them."""
         stage = call.stage
         if _key(call) not in self._order:
             place = (stage.file, stage.line) if stage.file else self._places.get(stage.name, (None, None))
@@ -86,7 +86,7 @@ class Times:
         entry[1] += 1
 
     def close(self, samples: int) -> None:
-        """What was timed since the last time belongs to so many samples (of collate: to a batch)."""
+        """Assign what was timed since the last call to this many samples (for collate: to a batch)."""
         for key, (seconds, calls) in self._now.items():
             whole = self._order[key][1] == COLLATE
             share = [seconds / samples] * samples if whole else [seconds]
@@ -95,11 +95,11 @@ class Times:
         self._now = {}
 
     def forget(self) -> None:
-        """A sample that failed."""
+        """Discard a sample that failed."""
         self._now = {}
 
     def result(self, extra: tuple[StageTime, ...] = (), notes: tuple[str, ...] = ()) -> Stages:
-        """All stages with their shares; `extra` are those that were measured elsewhere."""
+        """All stages with their shares; `extra` are those measured elsewhere."""
         if not self.samples:
             return Stages(notes=notes)
         filled = {key: np.pad(row, (0, max(self.samples - len(row), 0))) for key, row in self._rows.items()}
@@ -127,7 +127,7 @@ class Times:
 
 
 def _key(call: StageCall) -> Key:
-    """A dataset is the same stage each time, two crops in a row are two."""
+    """A dataset is the same stage each time; two crops in a row are two stages."""
     stage = call.stage
     bound = getattr(stage.value, "__self__", None)  # a method is a new object each time
     return stage.name, id(stage.value) if bound is None else id(bound)
@@ -144,9 +144,9 @@ def _with_share(stage: StageTime, total: float) -> StageTime:
 
 
 def look(pipeline: Pipeline, seconds: float) -> Looked:
-    """Samples and batches as the loader would make them, for about so long; within `reading()`.
+    """Samples and batches as the loader would build them, for about this long; inside `reading()`.
 
-    Raises CannotRead where there are no samples to be had.
+    Raises CannotRead if no samples are available.
     """
     if pipeline.kind not in (MAP, ITERABLE):
         raise CannotRead("single samples are not available because there is no dataset")
@@ -164,7 +164,7 @@ def look(pipeline: Pipeline, seconds: float) -> Looked:
 
 
 def _wanted(pipeline: Pipeline) -> Iterator[Iterator[Any]]:
-    """For each batch, calls that give its samples one by one."""
+    """For each batch, calls that return its samples one by one."""
     if pipeline.kind == MAP:
         for indices in pipeline.indices():
             yield ((lambda i=i: pipeline.sample(i)) for i in indices)
@@ -186,7 +186,7 @@ _END = object()
 
 
 def _next(samples: Iterator[Any], ended: list[bool]) -> Any:
-    """The next sample, or _END; one that has raised is at its end as well."""
+    """The next sample, or _END; an iterator that has raised has ended too."""
     ended.append(True)
     sample = next(samples, _END)
     if sample is not _END:

@@ -1,7 +1,7 @@
 """Tries settings for workers and prefetching: from coarse to fine, several rounds of each.
 
-With a training step at hand, loader and step run in turn, as in training: workers take cores from the
-model, so a loader that is faster alone may be slower in company.
+If there is a training step, loader and step alternate, as in training: workers take cores from the
+model, so a loader that is faster alone may be slower in training.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SPLIT_HINT = (
 
 PREFETCH = (2, 4, 8)
 ROUNDS = 3
-PAIRS = 3  # of the program's setting and the best one, at the end
+PAIRS = 3  # pairs of the program's setting and the best one, at the end
 SHORTEST = 0.3  # seconds of a trial, without the workers' start
-NEAR = 0.07  # of the fastest: as fast
-MOST_MEMORY = 0.5  # of what is free, that workers may take
-MOST_NOISE = 0.15  # of the rate that noise may excuse
+NEAR = 0.07  # of the fastest: counts as equally fast
+MOST_MEMORY = 0.5  # of the free memory that workers may take
+MOST_NOISE = 0.15  # of the rate that noise may explain
 
 
 @dataclass
@@ -56,7 +56,7 @@ class _Trial:
 
     @property
     def noise(self) -> float:
-        """Of the rounds among each other, as a share; of a single one, within it."""
+        """Relative spread between rounds; for a single round, within it."""
         values = [rate.median for rate in self.rates]
         if len(values) == 1:
             return self.rates[0].spread / 2
@@ -81,10 +81,10 @@ def sweep(
     work: Callable[[], Any] | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Try settings for about so long; within `Pipeline.reading()`."""
+    """Try settings for about this long; inside `Pipeline.reading()`."""
     began, now, cores = perf_counter(), LoaderSetting.of(pipeline.loader), usable_cores()
     trials: dict[LoaderSetting, _Trial] = {}
-    most, notes = _most_workers(pipeline, cores)  # that are tried in any case
+    most, notes = _most_workers(pipeline, cores)  # that are always tried
     search = _Search(pipeline, trials, began + seconds, work, progress)
     search.rounds(_coarse(now, most), share=0.4)
     fastest = max(trials.values(), key=lambda t: t.median, default=None)
@@ -106,7 +106,7 @@ def sweep(
 
 
 def usable_cores() -> int:
-    """That this process may run on."""
+    """The cores this process may run on."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
@@ -120,7 +120,7 @@ def _most_workers(pipeline: Pipeline, cores: int) -> tuple[int, tuple[str, ...]]
 
 
 def _coarse(now: LoaderSetting, most: int) -> list[LoaderSetting]:
-    """The program's own setting first, then none, and doublings up to the cores."""
+    """The program's own setting first, then no workers, and doublings up to the number of cores."""
     counts = [0, 1]
     while counts[-1] * 2 < most:
         counts.append(counts[-1] * 2)
@@ -129,7 +129,7 @@ def _coarse(now: LoaderSetting, most: int) -> list[LoaderSetting]:
 
 
 def _fine(fastest: LoaderSetting, most: int, known: Iterable[LoaderSetting]) -> list[LoaderSetting]:
-    """Between the doublings, past the cores if there were most too few, and further ahead."""
+    """Between the doublings, above the number of cores if the most were too few, and more prefetching."""
     near = {(fastest.workers * 3) // 4, (fastest.workers * 3) // 2}
     near |= {2 * fastest.workers} if fastest.workers == most else set()
     limit = 2 * most if most > 1 else most
@@ -157,7 +157,7 @@ class _Search:
         self._progress = progress
 
     def rounds(self, settings: list[LoaderSetting], share: float) -> None:
-        """Every setting in every round, so that a busy moment of the machine does not hit one alone."""
+        """Every setting in every round, so that a busy moment of the machine does not affect only one."""
         left = (self._until - perf_counter()) * share
         until = perf_counter() + left
         for number in range(ROUNDS):
@@ -177,7 +177,7 @@ class _Search:
         pairs = [self._pair(own, best, seconds, turned=bool(n % 2)) for n in range(PAIRS)]
         saved = gain_of([pair for pair in pairs if pair is not None])
         if best.setting.workers > now.workers and own.waits:
-            saved = min(saved, median(own.waits))  # more workers take away waiting, and nothing else
+            saved = min(saved, median(own.waits))  # more workers remove waiting, and nothing else
         return (own if not saved and best.setting.workers > now.workers else best), saved
 
     def _pair(self, own: _Trial, best: _Trial, seconds: float, *, turned: bool) -> tuple[float, float] | None:
@@ -187,7 +187,7 @@ class _Search:
         return None if own.error or best.error else (own.rates[-1].median, best.rates[-1].median)
 
     def _compared(self, settings: list[LoaderSetting], number: int) -> bool:
-        """At least one round of the first settings, whatever it takes."""
+        """At least one round of the first settings, however long it takes."""
         return number > 0 or len(self._trials) >= 3 or len(settings) == len(self._trials)
 
     def _try(self, setting: LoaderSetting, seconds: float) -> None:
@@ -207,7 +207,7 @@ class _Search:
         self._note(trial, found)
 
     def _affordable(self, setting: LoaderSetting) -> bool:
-        """By what a worker of the settings so far takes."""
+        """Based on the memory of a worker in the settings so far."""
         known = [
             t.memory / t.setting.workers for t in self._trials.values() if t.memory and t.setting.workers
         ]
@@ -225,7 +225,7 @@ class _Search:
 
 
 def memory_of(iterator: Any) -> float | None:
-    """Bytes of all workers together; memory that they share is shared out among them."""
+    """Bytes of all workers together; shared memory is divided among them."""
     total = 0.0
     workers = getattr(iterator, "_workers", None) or []
     for worker in workers:
@@ -236,7 +236,7 @@ def memory_of(iterator: Any) -> float | None:
 
 
 def chosen(trials: Iterable[_Trial]) -> _Trial | None:
-    """The simplest of those that are as fast as the fastest: fewest workers, then least ahead."""
+    """The simplest of those that are as fast as the fastest: fewest workers, then least prefetching."""
     tried = [trial for trial in trials if trial.rates]
     if len(tried) < 2:
         return None
@@ -253,7 +253,7 @@ def _order(trial: _Trial) -> tuple[int, int]:
 
 
 def gain_of(pairs: list[tuple[float, float]]) -> float:
-    """Share of the time that the second of each pair saves; nothing if it was not faster each time."""
+    """Share of the time that the second of each pair saves; zero if it was not faster every time."""
     if not pairs or any(other <= own for own, other in pairs):
         return 0.0
     return 1 - median(own / other for own, other in pairs)
@@ -273,7 +273,7 @@ def splits_itself(dataset: Any, loader: Any = None) -> bool:
 
 
 def _asks(function: Any, owner: type, depth: int) -> bool:
-    """Whether a function of the user's, or one that it calls by name, asks for the worker."""
+    """Whether one of the user's functions, or one it calls by name, asks for the worker."""
     code = getattr(function, "__code__", None)
     if code is None or depth < 0 or kind_of(code.co_filename) != USER:
         return False
@@ -283,7 +283,7 @@ def _asks(function: Any, owner: type, depth: int) -> bool:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """With those of functions inside it."""
+    """Including those of nested functions."""
     yield code
     for inner in code.co_consts:
         if isinstance(inner, CodeType):

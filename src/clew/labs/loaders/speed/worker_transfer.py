@@ -1,7 +1,7 @@
 """Measures the transfer of a batch from a worker to the parent, with a real worker process.
 
-Tensors go through shared memory, everything else is pickled into a pipe. The worker has one batch
-under way at a time, so that making, sending and receiving it follow each other.
+Tensors go through shared memory, everything else is pickled into a pipe. The worker handles one batch
+at a time, so that building, sending and receiving it follow each other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FEWEST, MOST = 4, 200  # batches
 
 
 class _Held(Dataset[Any]):
-    """Samples that are there already; shallow copies, as collate may take them apart."""
+    """Samples that are already loaded; shallow copies, as collate may take them apart."""
 
     def __init__(self, samples: list[Any], length: int) -> None:
         self._samples = samples
@@ -39,7 +39,7 @@ class _Held(Dataset[Any]):
 def moving(
     samples: list[Any], collate: Any, seconds: float, context: Any = None, batch: Any = None
 ) -> Moving:
-    """Of a batch of these samples; `collate` None: each is a batch. `batch` saves making one."""
+    """The transfer of a batch of these samples; `collate` None: each is a batch. `batch`: use this one."""
     per_batch = len(samples) if collate is not None else 1
     if batch is None:
         batch = collate(_shallow(samples)) if collate is not None else samples[0]
@@ -64,7 +64,7 @@ def piped_bytes(batch: Any) -> int:
 
 
 def _timed(samples: list[Any], collate: Any, seconds: float, context: Any) -> float | None:
-    """Seconds for a batch from a worker, less those that making it takes."""
+    """Seconds for a batch from a worker, minus the time to build it."""
     per_batch = len(samples) if collate is not None else 1
     loader: Any = DataLoader(
         _Held(samples, per_batch * MOST),
@@ -84,7 +84,7 @@ def _timed(samples: list[Any], collate: Any, seconds: float, context: Any) -> fl
 
 
 def _intervals(iterator: Any, seconds: float) -> list[float]:
-    """The first ones, with the worker's start, are left out."""
+    """Without the first ones, which include the worker's start."""
     found: list[float] = []
     began = asked = perf_counter()
     for number, _ in enumerate(iterator):
@@ -100,7 +100,7 @@ def _intervals(iterator: Any, seconds: float) -> list[float]:
 
 
 def _making(samples: list[Any], collate: Any, times: int) -> float:
-    """Seconds to put a batch together, in this process."""
+    """Seconds to build a batch in this process."""
     if collate is None:
         return 0.0
     spent = []
@@ -112,7 +112,7 @@ def _making(samples: list[Any], collate: Any, times: int) -> float:
 
 
 def pinning(batch: Any) -> float | None:
-    """Seconds to copy a batch into page-locked memory; None where there is no accelerator to need it."""
+    """Seconds to copy a batch into page-locked memory; None without an accelerator that needs it."""
     if not has_accelerator():
         return None
     from torch.utils.data._utils.pin_memory import pin_memory

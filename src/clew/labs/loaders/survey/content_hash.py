@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from clew.labs.loaders.field_values import Array, Leaf
 
-SIDE = 16  # of the thumbnail that stands for a picture
-FEATURES = 128  # numbers that stand for a vector of more
+SIDE = 16  # side of the thumbnail that represents an image
+FEATURES = 128  # numbers that represent a longer vector
 SHINGLE = 3  # tokens or words in a row
-HASHES = 64  # smallest hashes of shingles that stand for a text
+HASHES = 64  # smallest hashes of shingles that represent a text
 MOST_RUNS = 1 << 14  # shingles of a text
 LARGEST = 1 << 16  # values of a sample that are sketched, evenly spaced
 
@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def content(leaves: Iterable[Leaf]) -> bytes:
-    """A hash of what these fields hold, with their shapes and types."""
+    """A hash of the contents of these fields, with their shapes and dtypes."""
     digest = hashlib.blake2b(digest_size=16)
     for leaf in leaves:
         digest.update(f"{leaf.kind}{leaf.dtype}{leaf.shape};".encode())
@@ -38,7 +38,7 @@ def content(leaves: Iterable[Leaf]) -> bytes:
 
 
 def sketch(leaf: Leaf) -> tuple[str, npt.NDArray[Any]] | None:
-    """How the field is compared ("picture", "features", "shingles"), and what with; None: not at all."""
+    """How the field is compared ("picture", "features", "shingles"), and its sketch; None: not at all."""
     if leaf.text is not None:
         words = leaf.text.split() if isinstance(leaf.text, str) else list(leaf.text)
         return _shingles([hash_of(word) for word in words])
@@ -52,14 +52,14 @@ def sketch(leaf: Leaf) -> tuple[str, npt.NDArray[Any]] | None:
 
 
 def hash_of(word: Any) -> int:
-    """The same in every process, unlike Python's own."""
+    """Equal in every process, unlike Python's own hash."""
     return int.from_bytes(
         hashlib.blake2b(str(word).encode("utf-8", "replace"), digest_size=8).digest(), "little"
     )
 
 
 def thumbnail(picture: Array) -> Floats:
-    """16 × 16 grey values, each the mean of its part of the picture."""
+    """16 × 16 grey values, each the mean of its part of the image."""
     grey = picture
     if picture.ndim == 3:
         grey = picture.mean(axis=0 if picture.shape[0] in (1, 3, 4) else 2)
@@ -68,7 +68,7 @@ def thumbnail(picture: Array) -> Floats:
 
 
 def _pooled(plane: Floats, axis: int) -> Floats:
-    """At most 16 rows (or columns), means of those that were there."""
+    """At most 16 rows (or columns), each the mean of those it covers."""
     size = plane.shape[axis]
     if size <= SIDE:
         return plane

@@ -12,7 +12,7 @@ from clew.labs.loaders.survey.near_copies import Match, Sketches, exact_groups, 
 from clew.records.dataset_survey import CopiedPair, Duplicates
 
 MOST_PAIRS = 20
-SIDE_BY_SIDE = 16  # distance of indices at which two samples are neighbours
+SIDE_BY_SIDE = 16  # distance of indices up to which two samples are neighbours
 NARROW = 256  # columns of a table whose values are counted one by one
 BLOCK = 8  # samples with successive indices that are read together, where not all are read
 
@@ -58,7 +58,7 @@ def _near_within(kept: Sketches, share: float, total: int, meant: str) -> Duplic
 
 
 def between(first: Sketches, second: Sketches, coverage: float) -> tuple[Duplicates, Duplicates]:
-    """What of the second split is in the first, exactly and nearly."""
+    """Which samples of the second split are in the first, exactly and nearly."""
     known = {h: n for n, h in reversed(list(enumerate(first.hashes))) if first.rich[n]}
     rich = [n for n, enough in enumerate(second.rich) if enough]
     pairs = [(known[second.hashes[n]], n, 0.0) for n in rich if second.hashes[n] in known]
@@ -96,9 +96,9 @@ def _compared(
 
 
 def _estimate(kept: Sketches, pairs: Sequence[Match], looked: float, total: int) -> float:
-    """The share of all samples that are copies: each pair counts for those that were not looked at.
+    """The share of all samples that are copies: each pair also counts for samples that were not read.
 
-    Both samples of a pair are looked at by chance (`looked` each), or together if they stand in one block.
+    Both samples of a pair are read by chance (`looked` each), or together if they are in one block.
     """
     if not pairs or not total:
         return 0.0
@@ -109,7 +109,7 @@ def _estimate(kept: Sketches, pairs: Sequence[Match], looked: float, total: int)
 
 
 def _by_chance(kept: Sketches) -> float:
-    """How often two rows of a table are equal if its columns are independent of each other."""
+    """How often two rows of a table are equal if its columns are independent."""
     rows = kept.sketches
     if kept.method != "features" or len(rows) < 2 or len({r.size for r in rows}) != 1:
         return 0.0
@@ -151,7 +151,7 @@ def _told(first: Sketches, second: Sketches, pairs: Sequence[Match]) -> tuple[Co
 
 
 def _joined(matches: Sequence[Match]) -> list[set[int]]:
-    """Sets of samples that hang together by pairs."""
+    """Sets of samples that are connected by pairs."""
     sets: list[set[int]] = []
     for a, b, _ in matches:
         touched = [s for s in sets if a in s or b in s]
@@ -160,7 +160,7 @@ def _joined(matches: Sequence[Match]) -> list[set[int]]:
 
 
 def meant_copies(dataset: Any) -> str:
-    """Why a dataset holds samples several times on purpose; empty if it does not."""
+    """Why a dataset contains samples several times on purpose; empty if it does not."""
     for _ in range(4):
         if isinstance(dataset, ConcatDataset):
             parts = [id(part) for part in dataset.datasets]

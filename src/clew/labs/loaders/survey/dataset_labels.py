@@ -13,13 +13,13 @@ from clew.labs.loaders.field_values import Leaf
 from clew.records.dataset_survey import Count, LabelSurvey, SampleOrder
 
 MOST_CLASSES = 100  # listed one by one
-FEW_VALUES = 20  # different whole numbers kept as floats that are still classes
-MANY = 0.5  # different labels over samples: above, they are numbers or names, no classes
+FEW_VALUES = 20  # different whole numbers stored as floats that still count as classes
+MANY = 0.5  # different labels per sample: above, they are numbers or names, not classes
 EXPECTED = 20  # samples of a class, on average, before it can be called missing
 
 
 def label_of(leaf: Leaf | None) -> str | None:
-    """A sample's one answer as text; None if it has none."""
+    """A sample's single answer as text; None if it has none."""
     if leaf is None or not leaf.is_single:
         return None
     if leaf.text is not None:
@@ -32,7 +32,7 @@ def label_of(leaf: Leaf | None) -> str | None:
 
 
 def labels(field: str, given: Mapping[int, str], of_floats: bool, total: int | None) -> LabelSurvey | None:
-    """What the labels by index say; None if there are none."""
+    """Statistics of the labels by index; None if there are none."""
     if not given:
         return None
     counts = Counter(given.values())
@@ -83,7 +83,7 @@ def _missing(counts: Counter[str]) -> tuple[int, ...]:
 
 
 def _values(field: str, given: Mapping[int, str]) -> LabelSurvey:
-    """Targets that are numbers: only their order is told."""
+    """Targets that are numbers: only their order is reported."""
     try:
         values = {i: float(v) for i, v in given.items()}
     except ValueError:
@@ -98,7 +98,7 @@ def _values(field: str, given: Mapping[int, str]) -> LabelSurvey:
 def order(
     sampler: str, shuffled: bool, batches: Sequence[Sequence[int]], given: Mapping[int, str], size: int
 ) -> SampleOrder:
-    """How classes come in the first batches of an epoch."""
+    """How the classes are ordered in the first batches of an epoch."""
     known = [[given[i] for i in batch if i in given] for batch in batches]
     full = [labels for labels in known if len(labels) >= 2]
     drawn = Counter(label for labels in full for label in labels)

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from clew.labs.loaders.field_values import Array, Leaf
 from clew.records.dataset_survey import MOST_LISTED, Count, FieldSurvey
 
-MOST_FEATURES = 1 << 18  # of a sample, that are followed one by one
+MOST_FEATURES = 1 << 18  # features of a sample that are tracked one by one
 MOST_SHAPES = 20
-FEW = 3  # indices told of every shape
+FEW = 3  # indices reported for every shape
 
 
 class FieldTally:
@@ -78,7 +78,7 @@ class FieldTally:
         return array[ok]
 
     def _merge(self, values: npt.NDArray[Any]) -> None:
-        """Mean and squares of two parts put together (Chan et al., 1979)."""
+        """Combine mean and squares of two parts (Chan et al., 1979)."""
         n, mean = values.size, float(values.mean(dtype=np.float64))
         squares = float(values.var(dtype=np.float64)) * n
         self._levels.append(mean)
@@ -121,7 +121,7 @@ class FieldTally:
         )
 
     def _by_sample(self) -> dict[str, float]:
-        """What is usual of single samples, whatever a few of them are."""
+        """What is typical of single samples, regardless of a few exceptions."""
         if not self._levels:
             return {}
         levels, contrasts = np.array(self._levels), np.array(self._contrasts)
@@ -158,7 +158,7 @@ class _Indices:
 
 
 class _Kinds:
-    """Different things with the indices at which they came first."""
+    """Different values with the indices at which they first occurred."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -197,7 +197,7 @@ class _Extent:
             self._first = values
         np.minimum(self._low, values, out=self._low)
         np.maximum(self._high, values, out=self._high)
-        values = values - self._first  # keeps the squares from drowning in a large mean
+        values = values - self._first  # avoids losing the squares to a large mean
         self._sum += values
         self._squares += values * values
         self._samples += 1
@@ -219,7 +219,7 @@ class _Extent:
 
 
 def shaped(leaf: Leaf) -> str:
-    """`3×32×32`; of texts only that they are, since their lengths always differ."""
+    """`3×32×32`; for texts only that they are texts, since their lengths always differ."""
     if leaf.kind in ("text", "object"):
         return leaf.kind
     return "×".join(str(n) for n in leaf.shape) or "number"

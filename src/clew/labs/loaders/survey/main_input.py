@@ -39,7 +39,7 @@ def is_sequence(leaf: Leaf) -> bool:
 
 
 def is_rich(leaf: Leaf) -> bool:
-    """Holds enough that a copy is no accident."""
+    """Contains enough that a copy is no coincidence."""
     if leaf.text is not None:
         return len(leaf.text) >= RICH_TEXT
     array = leaf.array

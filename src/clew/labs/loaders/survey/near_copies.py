@@ -1,7 +1,7 @@
 """Finds copies among samples: exact ones by hash, near ones by sketch, confirmed on the samples.
 
-A near copy is a pair much closer than both are to their other neighbours: no fixed distance fits
-pictures of digits, where neighbours are always close, and photographs, where they never are.
+A near copy is a pair much closer than both are to their other neighbours. No fixed distance works for both
+images of digits, where neighbours are always close, and photographs, where they never are.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 TABLES = 24  # of hashes
 WINDOW = 6  # samples of one hash that each is compared with
-REFERENCE = 1500  # samples from which the usual distance of neighbours is taken
-NEIGHBOUR = 10  # the neighbour that says what is usual, among as many samples as are compared
+REFERENCE = 1500  # samples from which the usual distance of neighbours is measured
+NEIGHBOUR = 10  # the neighbour that defines what is usual, among as many samples as are compared
 NEAR = 0.1  # of that distance. In data of 3 dimensions 1 pair in 1,000 is that close, of 6 in 1,000,000
 FEWEST_DIMENSIONS = 4.0  # below which points lie close by chance
 ALIKE = 0.8  # share of shingles that two texts have in common
@@ -29,13 +29,13 @@ Keys = npt.NDArray[np.uint64]
 
 @dataclass
 class Sketches:
-    """What is kept of the samples of a split, in the order of reading."""
+    """What is kept about the samples of a split, in reading order."""
 
     indices: list[int] = field(default_factory=list)
     origins: list[int] = field(default_factory=list)  # indices in the dataset inside a Subset
     hashes: list[bytes] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
-    rich: list[bool] = field(default_factory=list)  # holds enough for a copy to be no accident
+    rich: list[bool] = field(default_factory=list)  # contains enough that a copy is no coincidence
     method: str = ""  # of the sketches
     sketches: list[npt.NDArray[Any]] = field(default_factory=list)
     sketched: list[int] = field(default_factory=list)  # positions that have one
@@ -158,7 +158,7 @@ def _distances(point: Matrix, others: Matrix) -> Matrix:
 
 
 def _normalised(rows: Matrix, method: str) -> Matrix:
-    """Pictures without their brightness and contrast; vectors with every feature on one scale."""
+    """Images without their brightness and contrast; vectors with every feature on one scale."""
     if method == "picture":
         centred = rows - rows.mean(1, keepdims=True)
         size = np.linalg.norm(centred, axis=1, keepdims=True)

@@ -10,18 +10,18 @@ import numpy.typing as npt
 from clew.records.dataset_survey import Outlier
 
 FEWEST = 50  # samples, below which none is called unusual
-MOST = 0.01  # of the samples: more are a kind of their own
+MOST = 0.01  # of the samples: more than that are a category of their own
 ORDERS = 1.0  # powers of ten from the median, of scales and lengths
 APART = 3.0  # times as far as the farthest of the others, in powers of ten
 GAP = 10.0  # times as far as the farthest of the others, of single values
 QUARTILES = 10.0  # distances between the quartiles
-DIFFERENT = 10  # values of a column, below which it holds categories
+DIFFERENT = 10  # values of a column, below which it is categorical
 
 Floats = npt.NDArray[np.float64]
 
 
 def by_size(indices: Sequence[int], sizes: Sequence[float], why: str, field: str) -> list[Outlier]:
-    """Scales or lengths that are far from the others', in powers of ten."""
+    """Scales or lengths that are far from the others, in powers of ten."""
     known = np.array([s > 0 and np.isfinite(s) for s in sizes], dtype=bool)
     where, values = np.flatnonzero(known), np.array(sizes, dtype=np.float64)[known]
     if len(values) < FEWEST:
@@ -30,7 +30,7 @@ def by_size(indices: Sequence[int], sizes: Sequence[float], why: str, field: str
     middle = float(np.median(logs))
     count, farthest = _beyond(np.abs(logs - middle), APART, ORDERS)
     worst = np.argsort(-np.abs(logs - middle), kind="stable")[:count]
-    edge = middle + farthest  # what is told as the farthest of the others, on the side of the first
+    edge = middle + farthest  # reported as the farthest of the others, on the side of the first
     if count and logs[worst[0]] < middle:
         edge = middle - farthest
     return [
@@ -59,7 +59,7 @@ def by_value(indices: Sequence[int], values: Floats, field: str, feature: int | 
 
 
 def _beyond(distances: Floats, times: float, least: float) -> tuple[int, float]:
-    """How many of the largest distances lie beyond a gap, and the largest of the others."""
+    """How many of the largest distances are beyond a gap, and the largest of the others."""
     ordered = np.sort(distances)[::-1]
     most = max(int(MOST * len(ordered)), 1)
     for count in range(most, 0, -1):

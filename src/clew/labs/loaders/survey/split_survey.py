@@ -1,8 +1,8 @@
 """Surveys the datasets of a program split by split, and compares the splits.
 
-Sampled unless all is asked for: blocks of successive samples, spread over the dataset and read in a
-random order, so that a pass that runs out of time has still seen all parts of it. Everything is read
-within `Pipeline.reading()`, one by one, in this process.
+Reads a part of the dataset unless all of it is requested: blocks of consecutive samples, spread over
+the dataset and read in random order, so that a pass that runs out of time has still covered all parts.
+Everything is read inside `Pipeline.reading()`, one by one, in this process.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from clew.labs.loaders.survey.survey_exhibits import exhibits_between
 from clew.labs.loaders.survey.survey_pass import Pass, Progress
 from clew.records.dataset_survey import Between, DatasetSurvey
 
-LIMIT = 2000  # samples of a split, unless all are asked for
+LIMIT = 2000  # samples of a split, unless all are requested
 
 
 @dataclass(frozen=True)
 class SurveyResult:
-    """All splits of a program, looked through."""
+    """The survey of all splits of a program."""
 
     surveys: tuple[DatasetSurvey, ...] = ()
     between: tuple[Between, ...] = ()
@@ -38,7 +38,7 @@ def survey(
     time_limit: float = 30.0,
     progress: Progress | None = None,
 ) -> SurveyResult:
-    """Look through the dataset of every pipeline, and compare them."""
+    """Survey the dataset of every pipeline, and compare them."""
     chosen = _once_each(pipelines)
     began = perf_counter()
     passes = [Pass(pipeline, None if everything else limit, progress) for pipeline in chosen]
@@ -55,7 +55,7 @@ def survey(
 
 
 def _once_each(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
-    """One pipeline for each dataset; a program may make new loaders in every epoch."""
+    """One pipeline per dataset; a program may create new loaders in every epoch."""
     found: dict[int, Pipeline] = {}
     for pipeline in pipelines:
         if pipeline.kind in (MAP, ITERABLE):
@@ -64,7 +64,7 @@ def _once_each(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
 
 
 def _compared(passes: Sequence[Pass], pipelines: Sequence[Pipeline]) -> Iterator[Between]:
-    """Every split that is evaluated on with every one that is trained on."""
+    """Every evaluation split with every training split."""
     by_dataset = {id(p.pipeline.dataset): p for p in passes}
     usable = [p for p in pipelines if id(p.dataset) in by_dataset]
     trained = [p for p in usable if p.role == TRAIN] or usable[:1]

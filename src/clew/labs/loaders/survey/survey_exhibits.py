@@ -23,7 +23,7 @@ MOST_TEXT = 400  # characters
 def exhibits_of(
     reader: Reader, survey: DatasetSurvey, roles: Mapping[str, str]
 ) -> tuple[dict[str, Any], ...]:
-    """Of one split. Must be called within `Pipeline.reading()`."""
+    """The exhibits of one split. Must be called inside `Pipeline.reading()`."""
     found: list[dict[str, Any]] = []
     for about, copies in (("exact", survey.exact), ("near", survey.near)):
         for pair in copies.pairs[:1]:

@@ -34,13 +34,13 @@ from clew.records.dataset_survey import (
     SampleOrder,
 )
 
-BATCHES = 64  # as the sampler puts them together, that are looked at
-DELIVERED = 0.25  # of the samples, that are spent on them
-FEWEST_BATCHES = 4  # unless these are all that may be read
+BATCHES = 64  # batches, as the sampler builds them, that are read
+DELIVERED = 0.25  # of the samples that are spent on them
+FEWEST_BATCHES = 4  # unless these are all that can be read
 LONG_BLOCK = 64  # samples read in a row where all are
 
-OFTEN = 0.1  # seconds between two signs of progress
-FEW = 0.01  # share of samples that are blank, up to which these are unusual ones
+OFTEN = 0.1  # seconds between two progress reports
+FEW = 0.01  # share of blank samples up to which they count as unusual
 
 Progress = Callable[[int, int, str], None]  # samples read, samples to read, split
 
@@ -78,7 +78,7 @@ class Pass:
     # -- reading --
 
     def prepare(self) -> None:
-        """How samples are read is settled before any split is: they are to be compared."""
+        """How samples are read is decided before any split is read, since splits are compared."""
         if self.pipeline.kind == ITERABLE:
             return
         if not self.total:
@@ -88,7 +88,7 @@ class Pass:
             self.reader = reader(self.pipeline, spread(self.total, PROBES))
 
     def lay_bare(self) -> None:
-        """Another split can only be compared without its transforms: so is this one."""
+        """Another split can only be compared without its transforms: read this one without them too."""
         if self.reader is not None:
             with self.pipeline.reading():
                 self.reader = self.reader.without_transforms()
@@ -142,7 +142,7 @@ class Pass:
         self._add(index, leaves, compared)
 
     def _in_a_row(self) -> None:
-        """Samples of a dataset without index: as they come, within the limit."""
+        """Samples of a dataset without an index: in order, within the limit."""
         samples = self.pipeline.samples()
         probed: list[tuple[int, dict[str, Leaf]]] = []
         for index in itertools.count():
@@ -314,7 +314,7 @@ class Pass:
         return by_value(list(self._given), values, said.field)
 
     def _past_end(self) -> int | None:
-        """From where on every index is out of range: then the length is wrong, not the samples."""
+        """The index from which every read is out of range: then the length is wrong, not the samples."""
         if not self._raised or self.total is None:
             return None
         start = min(self._raised)
@@ -329,7 +329,7 @@ def length_of(pipeline: Pipeline) -> int | None:
 
 
 def first_batches(pipeline: Pipeline, limit: int) -> list[list[int]]:
-    """Indices of the first batches of an epoch, as far as they are worth their reading."""
+    """Indices of the first batches of an epoch, as far as they are worth reading."""
     found: list[list[int]] = []
     try:
         for batch in itertools.islice(pipeline.indices(), BATCHES):
@@ -343,12 +343,12 @@ def first_batches(pipeline: Pipeline, limit: int) -> list[list[int]]:
 
 
 def spread(total: int, count: int) -> list[int]:
-    """So many indices, evenly spaced."""
+    """This many indices, evenly spaced."""
     return sorted({int(n) for n in np.linspace(0, total - 1, min(count, total))}) if total > 0 else []
 
 
 def plan(total: int, limit: int | None, batches: Sequence[Sequence[int]]) -> list[int]:
-    """Indices to read: blocks in a random order, and what the sampler draws first."""
+    """Indices to read: blocks in random order, and what the sampler draws first."""
     drawn = np.random.Generator(np.random.PCG64(11))
     if limit is None or total <= limit:
         blocks = [range(n, min(n + LONG_BLOCK, total)) for n in range(0, total, LONG_BLOCK)]

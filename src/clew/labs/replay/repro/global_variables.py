@@ -22,7 +22,7 @@ _ALWAYS = {"forward", "backward", "setup_context"}  # called by torch, by no nam
 
 
 def describe_globals(description: SavedDescription, recipe: ast.AST | None) -> dict[str, dict[str, Any]]:
-    """By file and name; only of the script itself, as imports bring the variables of other files."""
+    """By file and name; only for the script itself, since imports set the variables of other files."""
     script = sys.modules.get(SCRIPT)
     file = own_file(script)
     if script is None or file is None:
@@ -34,17 +34,17 @@ def describe_globals(description: SavedDescription, recipe: ast.AST | None) -> d
         new = [n for n in sorted(read - set(described)) if n in vars(script) and not _from_source(n, file)]
         if not new:
             return {file: described} if described else {}
-        for name in new:  # they may bring other classes with them
+        for name in new:  # they may refer to further classes
             described[name] = description.of(vars(script)[name], name)
 
 
 def _from_source(name: str, file: str) -> bool:
-    """A constant that is set once is taken from the source, where it may have been fixed."""
+    """A constant that is set once is read from the source, where it may have been fixed."""
     return name.startswith("__") or defined_in(file).get(name) == 1
 
 
 def _reached(description: SavedDescription, scope: dict[str, Any], used: set[str]) -> list[types.CodeType]:
-    """The code of the script that the step may run, going from what the saved objects are."""
+    """The script's code that the step may run, starting from the saved objects."""
     found: dict[int, types.CodeType] = {}
     things: dict[int, Any] = {}
     for thing in list(description.named.values()):
@@ -75,7 +75,7 @@ def _codes(thing: Any, used: set[str]) -> Iterator[types.CodeType]:
     for name, value in list(vars(thing).items()):
         if name not in used and name not in _ALWAYS and not name.startswith("__"):
             continue
-        if name == "__init__" and issubclass(thing, nn.Module):  # they are made without it
+        if name == "__init__" and issubclass(thing, nn.Module):  # they are created without it
             continue
         function = getattr(value, "fget", None) or getattr(value, "__func__", value)
         if isinstance(function, types.FunctionType):

@@ -20,7 +20,7 @@ SCRIPT = "__main__"
 
 
 def name_of(thing: Any) -> dict[str, Any] | None:
-    """A class or function, by module and name."""
+    """A class or function as module and name."""
     homes = [getattr(thing, "__module__", None), *_FUNCTION_HOMES]
     names = [getattr(thing, "__qualname__", None), getattr(thing, "__name__", None)]  # torch.tanh has two
     for home, name in itertools.product(homes, names):
@@ -31,7 +31,7 @@ def name_of(thing: Any) -> dict[str, Any] | None:
 
 
 def import_of(module: types.ModuleType) -> dict[str, Any] | None:
-    """A module that an import finds."""
+    """A module that can be imported by name."""
     name = module.__name__
     if name == SCRIPT or sys.modules.get(name) is not module:
         return None
@@ -39,7 +39,7 @@ def import_of(module: types.ModuleType) -> dict[str, Any] | None:
 
 
 def live(value: dict[str, Any]) -> Any:
-    """What `name_of` or `import_of` gave a name to, in the program that is running."""
+    """The object that `name_of` or `import_of` named, in the running program."""
     found = sys.modules[value["module"]]
     if value["kind"] == "import":
         return found
@@ -49,14 +49,14 @@ def live(value: dict[str, Any]) -> Any:
 
 
 def own_file(module: Any) -> str | None:
-    """The file of a module that is the program's own."""
+    """The file of a module that belongs to the program."""
     file = getattr(module, "__file__", None)
     return os.path.abspath(file) if file is not None and kind_of(file) == USER else None
 
 
 @functools.lru_cache(maxsize=4)
 def defined_in(file: str) -> dict[str, int]:
-    """What a script defines without being run: see `sources.definable`."""
+    """What a script defines without being run: see `saved_sources.definable`."""
     try:
         return definable(ast.parse(Path(file).read_text(encoding="utf-8")).body)
     except (OSError, SyntaxError, ValueError):
@@ -64,7 +64,7 @@ def defined_in(file: str) -> dict[str, int]:
 
 
 def _by_variable(thing: Any) -> dict[str, Any] | None:
-    """A lambda, or a decorated function, under the name that its module has for it."""
+    """A lambda or decorated function, under the name it has in its module."""
     module = sys.modules.get(getattr(thing, "__module__", None) or "")
     if module is None or not isinstance(thing, types.FunctionType):
         return None
@@ -75,7 +75,7 @@ def _by_variable(thing: Any) -> dict[str, Any] | None:
 
 
 def _checked(found: dict[str, Any]) -> dict[str, Any] | None:
-    """Of the script itself only definitions are executed: it has to be among them."""
+    """Only definitions of the script are executed, so the name must be among them."""
     if found["module"] != SCRIPT:
         return found
     first = found["name"].partition(".")[0]

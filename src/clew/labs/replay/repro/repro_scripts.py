@@ -60,7 +60,7 @@ def test_step_{data["step"]}_is_finite():
 
 
 def bundled() -> str:
-    """`rebuild.py` with what it needs of Clew in the same file."""
+    """`rebuild.py` with everything it needs from Clew in the same file."""
     texts = [_standalone(Path(str(part.__file__)).read_text(encoding="utf-8")) for part in _PARTS]
     heading = ast.get_docstring(ast.parse(Path(str(rebuilt_step.__file__)).read_text(encoding="utf-8")))
     return f'"""{heading}\n"""\n\nfrom __future__ import annotations\n\n' + "\n\n".join(texts)
@@ -70,7 +70,7 @@ _PARTS = (saved_sources, saved_values, loss_gradients, rebuilt_step)
 
 
 def _standalone(text: str) -> str:
-    """A module without its docstring and its imports of Clew and of the future."""
+    """A module without its docstring, its Clew imports and its `__future__` imports."""
     lines = text.splitlines(keepends=True)
     for node in reversed(ast.parse(text).body):
         ours = isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("clew", "__future__"))
@@ -80,7 +80,7 @@ def _standalone(text: str) -> str:
 
 
 def summary(where: str, culprit: dict[str, Any]) -> str:
-    """What was seen when it was saved, in one line."""
+    """What was observed when it was saved, in one line."""
     place = f" ({culprit['file']}:{culprit['line']})" if culprit.get("line") else ""
     return f"{culprit.get('sentence') or f'the {where} was not finite'}{place}"
 
@@ -108,7 +108,7 @@ def _about(data: dict[str, Any]) -> str:
 
 
 def _compute(data: dict[str, Any]) -> str:
-    """The statements as a function of what they read: no name of theirs meets one of the script's."""
+    """The statements as a function of what they read, so that their names don't clash with the script's."""
     recipe = data["recipe"]
     if recipe is None:
         return ""
@@ -143,7 +143,7 @@ def _is_installed(value: Any) -> bool:
 
 
 def _body(source: str) -> str:
-    """The last statement gives the loss its name."""
+    """The last statement assigns the loss."""
     tree = ast.parse(source)
     last = tree.body[-1]
     assert isinstance(last, ast.Assign)

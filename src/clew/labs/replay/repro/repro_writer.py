@@ -5,8 +5,8 @@
                   repro.py              shows the failure;  test_repro.py fails until it is fixed
                   rebuild.py            makes the objects again, from the program's own source
 
-Nothing is pickled. It is written once in a run, and not at all if it would be too large. Before
-anybody is told that it can be run again, it is: see `trying`.
+Nothing is pickled. It is written once per run, and not at all if it would be too large. Before
+Clew says that it can be run again, Clew runs it: see `tried`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Note = Callable[[dict[str, Any]], None]
 
 
 class ReproWriter:
-    """Listens to the alarm and saves the first step that was held."""
+    """Listens to the alarm and saves the first step that was kept."""
 
     def __init__(self, folder: Path, note: Note, limit: int = LIMIT) -> None:
         self._folder = folder
@@ -78,10 +78,10 @@ class NothingToRunError(Exception):
 
 
 def write(folder: Path, held: HeldStep, found: ReplayAnswer, limit: int = LIMIT) -> dict[str, Any]:
-    """Save a held step; gives what could not be saved of it, and whether it shows the failure."""
+    """Save a kept step; returns what could not be saved, and whether the copy shows the failure."""
     made, refused = recipe_for(held)
     description, content = _described(held, made, limit)
-    if content is None:  # the statements need something that has no place in JSON
+    if content is None:  # the statements need something that JSON can't represent
         made, refused = None, f"{description.missing[0]} could not be saved"
         description, content = _described(held, None, limit)
     if content is None or (made is None and not held.calls):
@@ -102,7 +102,7 @@ def write(folder: Path, held: HeldStep, found: ReplayAnswer, limit: int = LIMIT)
 def _described(
     held: HeldStep, made: Recipe | None, limit: int
 ) -> tuple[SavedDescription, dict[str, Any] | None]:
-    """The objects of the step; nothing if the statements can't be run with what is left of them."""
+    """The objects of the step; nothing if the statements can't run with what could be saved."""
     description = SavedDescription(limit)
     names = {} if made is None else _names(made, description)
     if any(unusable(value) for value in names.values()):
@@ -119,7 +119,7 @@ def _described(
 
 
 def _calls(held: HeldStep, description: SavedDescription, with_recipe: bool) -> list[dict[str, Any]]:
-    """What the models were given. With the statements at hand, that may be incomplete."""
+    """The models' arguments. If the statements are available, these may be incomplete."""
     calls = []
     for call in held.calls:
         before = len(description.missing)
@@ -136,9 +136,9 @@ def _calls(held: HeldStep, description: SavedDescription, with_recipe: bool) -> 
 
 
 def _names(made: Recipe, description: SavedDescription) -> dict[str, Any]:
-    """What the statements read from outside themselves."""
+    """The names that the statements read from outside."""
     described: dict[str, Any] = {}
-    sure: set[str] = set()  # set by now, whatever the values are
+    sure: set[str] = set()  # already set, with any value
     perhaps: set[str] = set()
     for statement in made.tree.body:
         for name in sorted(loaded(statement) - sure - set(described)):
@@ -154,7 +154,7 @@ def _names(made: Recipe, description: SavedDescription) -> dict[str, Any]:
 
 
 def bound_inside(statement: ast.stmt) -> set[str]:
-    """The names of comprehensions: they may be of no use outside."""
+    """The names bound in comprehensions: they may not exist outside."""
     return {
         name for n in ast.walk(statement) if isinstance(n, ast.comprehension) for name in stored(n.target)
     }
@@ -220,16 +220,16 @@ def _paths(held: HeldStep) -> list[str]:
 def tried(
     folder: Path, data: dict[str, Any], tensors: dict[str, Tensor], held: HeldStep, before: str
 ) -> dict[str, Any]:
-    """`seen`: was the failure there again? None: it could not be tried. `reason`: why not.
+    """`seen`: did the failure occur again? None: it could not be tried. `reason`: why not.
 
     Classes and functions are those of the running program, none are executed again: definitions may
-    register themselves somewhere. What they change of the program is put back. It costs one forward and
+    register themselves somewhere. What they change in the program is restored. It costs one forward and
     backward of the step. `tensors` are used up.
     """
     why_not = _why_not(held)
     if why_not:
         return {"seen": None, "reason": why_not}
-    shown: dict[str, Any] = {"seen": True, "reason": ""}  # nothing is to be noted in the folder
+    shown: dict[str, Any] = {"seen": True, "reason": ""}  # write nothing to the folder
     plain = {**json.loads(json.dumps(data)), "shown": shown}
     try:
         with snapshot(_owners(held)) as journal, _Writes(journal, tensors.values()):
@@ -246,7 +246,7 @@ def tried(
 
 
 class _Writes(OpRecorder):
-    """Notes writes to what is neither saved nor made here: a function may use a model of the program's."""
+    """Records writes to tensors that are neither saved nor created here: a function may use another model."""
 
     def __init__(self, journal: WriteJournal, own: Iterable[Tensor]) -> None:
         super().__init__(self._outside)
@@ -269,7 +269,7 @@ def _storage(tensor: Tensor) -> int:
 
 
 def _owners(held: HeldStep) -> Iterator[nn.Module]:
-    """The modules of the program that code of its own may reach."""
+    """The program's modules that its own code may reach."""
     frame = held.frame
     values = [*held.roots.values(), *(call.module for call in held.calls)]
     if frame is not None:

@@ -24,7 +24,7 @@ from clew.labs.replay.repro.importable_names import import_of, name_of
 
 _INTERNAL = {name for name in vars(nn.Module()) if name != "training"} | {"training"}
 _DEEPEST = 12  # of containers in containers
-_PLAIN_HOMES = ("argparse", "types", "torch.distributions")  # library classes that are their attributes
+_PLAIN_HOMES = ("argparse", "types", "torch.distributions")  # library classes with nothing but attributes
 _SEQUENCES: dict[type, str] = {
     list: "list",
     tuple: "tuple",
@@ -40,17 +40,17 @@ class TooLargeError(Exception):
 
 
 class SavedDescription:
-    """Collects the tensors of everything that is described; equal objects stay one object."""
+    """Collects the tensors of everything it describes; one object stays one object."""
 
     def __init__(self, limit: int) -> None:
         self.tensors: dict[str, Tensor] = {}
-        self.missing: list[str] = []  # what could not be described, by where it was
+        self.missing: list[str] = []  # what could not be described, by location
         self.named: dict[int, Any] = {}  # the classes and functions that are referred to by name
         self._limit = limit
         self._bytes = 0
         self._keys: dict[int, str] = {}
         self._numbers: dict[int, int] = {}
-        self._keep: list[Any] = []  # ids are only good while the objects live
+        self._keep: list[Any] = []  # ids are valid only while the objects live
 
     def number_of(self, thing: Any) -> int | None:
         """The number under which a module was described."""
@@ -111,7 +111,7 @@ class SavedDescription:
         return found
 
     def _array(self, value: Any) -> Json:
-        """As bytes: numpy has kinds of numbers that torch has not."""
+        """As bytes: numpy has dtypes that torch lacks."""
         raw = torch.frombuffer(bytearray(value.tobytes()) or bytearray(1), dtype=torch.uint8)
         key = self._keep_tensor(raw[: value.nbytes])
         shape, array = list(value.shape), isinstance(value, np.ndarray)
@@ -166,7 +166,7 @@ class SavedDescription:
         return described
 
     def _object(self, value: Any, where: str, depth: int) -> Json | None:
-        """A plain object, as settings are kept in: its class and attributes."""
+        """A plain object, such as settings: its class and attributes."""
         kind = self._name(type(value))
         if kind is None or not _is_plain(value, kind):
             return None
@@ -183,7 +183,7 @@ class SavedDescription:
             return {"kind": "same", "number": known}
         kind = None if isinstance(module, torch.jit.ScriptModule) else self._name(type(module))
         number = self._number(module)
-        # Without a class there are still the parameters, for a model that the user makes.
+        # Without a class there are still the parameters, for a model that the user creates.
         what = {} if kind is not None else {"what": self._missed(module, where)}
         own = {n: v for n, v in vars(module).items() if n not in _INTERNAL} if kind is not None else {}
         return {
@@ -212,7 +212,7 @@ class SavedDescription:
         if key is None:
             self._keep.append(tensor)
             key = self._keys[id(tensor)] = self._keep_tensor(tensor)
-        # What an earlier part of the step computed is taken as it is.
+        # What an earlier part of the step computed is saved as a value.
         needs_grad = tensor.requires_grad and tensor.is_leaf
         parameter = isinstance(tensor, nn.Parameter)
         described = {"kind": "tensor", "key": key, "parameter": parameter, "requires_grad": needs_grad}
@@ -227,14 +227,14 @@ class SavedDescription:
         if self._bytes > self._limit:
             raise TooLargeError
         dense = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
-        if dense.dtype == torch.complex128:  # has no place in safetensors
+        if dense.dtype == torch.complex128:  # safetensors can't store it
             dense = torch.view_as_real(dense)
         key = f"t{len(self.tensors)}"
         self.tensors[key] = dense.to("cpu", copy=True).contiguous()
         return key
 
     def keep(self, tensor: Tensor) -> str:
-        """Store a tensor that belongs to no description, as a random state."""
+        """Store a tensor that belongs to no description, such as a random state."""
         return self._keep_tensor(tensor)
 
 
@@ -250,7 +250,7 @@ def _attributes(value: Any) -> dict[str, Any]:
 
 
 def _is_plain(value: Any, kind: Json) -> bool:
-    """Whether it is no more than its attributes, as far as one can tell."""
+    """Whether it consists of its attributes only, as far as that can be determined."""
     known = kind["module"].startswith(_PLAIN_HOMES) or kind["file"] is not None
     if not known and not dataclasses.is_dataclass(value):
         return False
@@ -258,7 +258,7 @@ def _is_plain(value: Any, kind: Json) -> bool:
 
 
 def _made_in_python(kind: type) -> bool:
-    """Not built on a list, a socket or something else that has more than attributes."""
+    """Not built on a list, a socket or another type with more than attributes."""
     if hasattr(kind, "__del__"):
         return False
     try:
@@ -269,7 +269,7 @@ def _made_in_python(kind: type) -> bool:
 
 
 def unusable(described: Any) -> bool:
-    """Whether a value can't be made again; of objects and dictionaries a part may be missing."""
+    """Whether a value can't be rebuilt; objects and dictionaries may lack a part."""
     if not isinstance(described, dict):
         return False
     parts = [*described.get("items", []), *described.get("parts", [])] if described["kind"] != "dict" else []

@@ -21,20 +21,20 @@ from clew.measure.nested_tensors import tensors_in
 
 
 def replay_saved(folder: Path, models: dict[str, nn.Module] | None = None) -> tuple[Again, ReplayAnswer]:
-    """What running the step again gives, and which operation is to blame; raises `CannotRebuild`."""
+    """The result of running the step again, and the operation to blame; raises `CannotRebuild`."""
     saved = _opened(folder, models)
     scope, again = _once(saved, frozenset())
     if not again.bad:
         return again, ReplayAnswer(None, again.problem or "")
     bad = [again.results[name] for name in again.bad]
     found = suspects(scope, bad, _batch_size(saved) or scope.batch)
-    # Made anew for each trial: a run leaves its mark on buffers.
+    # Rebuilt for each run: a run changes buffers.
     culprit = guilty(found, lambda mended: bool(_once(_opened(folder, models), mended)[1].bad))
     return again, ReplayAnswer(culprit, "the operation that produced it was not found")
 
 
 def _once(saved: SavedStep, mended: Mended) -> tuple[Microscope, Again]:
-    """Run the step; what is `mended` is made finite on the way."""
+    """Run the step; `mended` values are made finite on the way."""
     scope = Microscope(saved.models, lambda _: None, mended=mended)
     _name_batch(scope, saved)
     scope.mend_what_is_known()
@@ -57,7 +57,7 @@ def _again(saved: SavedStep) -> Again:
 
 
 def statements_of(recipe: dict[str, Any] | None) -> Callable[..., Tensor] | None:
-    """The statements that made the loss, as a function of the names that they read."""
+    """The statements that computed the loss, as a function of the names they read."""
     if recipe is None:
         return None
     code = _compiled(recipe)
@@ -74,7 +74,7 @@ BOUNDARIES.add(_again.__code__)
 
 
 def _compiled(recipe: dict[str, Any]) -> Any:
-    """The statements, with the lines that they had in the program."""
+    """The statements, with their original line numbers."""
     tree = ast.parse(recipe["source"])
     nodes = list(ast.walk(tree))
     for node, line in zip(nodes, recipe["lines"], strict=False):
@@ -99,7 +99,7 @@ def _batch_size(saved: SavedStep) -> int | None:
 
 
 def make_model(spec: str) -> nn.Module:
-    """What `train.py:Net(32, deep=True)` or `package.models:make()` stands for."""
+    """The model that `train.py:Net(32, deep=True)` or `package.models:make()` refers to."""
     place, _, call = spec.rpartition(":")
     if not place or not call:
         raise CannotRebuild(f"{spec!r} is not a model; write file.py:Class(…) or module:function()")
