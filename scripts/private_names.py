@@ -1,11 +1,11 @@
-"""Nobody in src/clew reaches for a private name of another module.
+"""Checks that no module in src/clew uses a private name of another module.
 
     python scripts/private_names.py [FOLDER]
 
-A name that begins with one underscore belongs to the module that defines it. Elsewhere neither
-`thing._name`, `getattr(thing, "_name")` nor `from clew.x import _name` is allowed: give the owner a
-small public method. Torch and Python keep some things under such names that we can't do without:
-those are listed below, each with its owner, and a name that is not used any more must leave the list.
+A name that begins with one underscore belongs to the module that defines it. Elsewhere `thing._name`,
+`getattr(thing, "_name")` and `from clew.x import _name` are not allowed: give the owner a small public
+method. Torch and Python have some things under such names that we cannot do without. Those are listed below,
+each with its owner; a name that is no longer used must leave the list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OWN = ("self", "cls")
 BY_NAME = ("getattr", "setattr", "hasattr", "delattr")
 
 FOREIGN = {
-    "torch.nn.Module": [  # what a module holds, without the wrappers that `named_*` puts around it
+    "torch.nn.Module": [  # the contents of a module, without the wrappers that `named_*` adds
         "_apply",
         "_backward_hooks",
         "_buffers",
@@ -32,7 +32,7 @@ FOREIGN = {
         "_parameters",
         "_reset_parameters",
     ],
-    "torch.nn.modules.module": [  # the global hooks: ours must come first, and be taken out again
+    "torch.nn.modules.module": [  # the global hooks: ours must come first, and be removed again
         "_global_backward_hooks",
         "_global_backward_pre_hooks",
         "_global_forward_hooks",
@@ -46,7 +46,7 @@ FOREIGN = {
         "_DropoutNd",
         "_InstanceNorm",
     ],
-    "torch.Tensor": [  # whether it was changed, what it is a view of, where it lies
+    "torch.Tensor": [  # whether it was changed, what it is a view of, where its memory is
         "_base",
         "_cdata",
         "_is_param",
@@ -73,7 +73,7 @@ FOREIGN = {
         "_scaled_dot_product_flash_attention_for_cpu",
         "_schema",
     ],
-    "torch._C": [  # modes, the running node and version counters are only to be had there
+    "torch._C": [  # modes, the running node and version counters are available only there
         "_C",
         "_EventType",
         "_RecordFunctionFast",
@@ -124,7 +124,7 @@ KNOWN = {name for names in FOREIGN.values() for name in names}
 
 
 def main() -> int:
-    """Print every place; 1 if there is one."""
+    """Print every offence; returns 1 if there is one."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCE
     used: set[str] = set()
     wrong = [line for path in sorted(folder.rglob("*.py")) for line in offences(path, used)]
@@ -135,7 +135,7 @@ def main() -> int:
 
 
 def offences(path: Path, used: set[str]) -> Iterator[str]:
-    """The private names of others that a file uses, a line each; those of torch and Python go into `used`."""
+    """The private names of others that a file uses, one per line; torch's and Python's go into `used`."""
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     own = defined(tree)
     for line, name, module in reached_for(tree):
@@ -180,7 +180,7 @@ def of_self(node: ast.Attribute) -> bool:
 
 
 def is_private(name: str) -> bool:
-    """One underscore, not two."""
+    """Whether the name begins with one underscore, not two."""
     return name.startswith("_") and not name.startswith("__") and name != "_"
 
 

@@ -71,7 +71,8 @@ def test_a_stale_page_is_noticed_and_mended(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "src").symlink_to(ROOT / "src")
     (tmp_path / "docs").mkdir()
-    for name in ("scripts/docs", "docs/signals.md"):
+    (tmp_path / "ui/src").mkdir(parents=True)
+    for name in ("scripts/docs", "docs/signals.md", "docs/api.md"):
         (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
     script, signals = tmp_path / "scripts/docs", tmp_path / "docs/signals.md"
     real = signals.read_text(encoding="utf-8")

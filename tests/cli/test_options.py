@@ -16,6 +16,7 @@ from clew.session.run_options import CheckOptions, ProfileOptions, RunOptions
 VERBS = Path(clew.cli.__file__).parent
 MEAN_SOMETHING_ELSE = {  # in one verb than in another
     "--all",  # `clew data`: through all of the data; elsewhere: print everything
+    "--format",  # `clew profile`: files to write; `clew why`: how to print
     "--graph",  # `clew run`: record it; `clew show`: a file to draw it to
     "--steps",  # `clew check`: batches to use; elsewhere: end the run after so many
 }

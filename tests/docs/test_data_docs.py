@@ -58,7 +58,7 @@ clew.data = lambda *loaders, **named: given(*loaders, measure=False, **named)
     done = subprocess.run(
         [sys.executable, "-c", setting + blocks("python")[1]], capture_output=True, text=True, check=True
     )
-    assert "train-val-leakage 16 samples of val are in loader too" in done.stdout
+    assert "train-val-leakage 16 samples of val are also in loader" in done.stdout
 
 
 def test_every_check_of_the_survey_is_in_the_table_and_no_other() -> None:

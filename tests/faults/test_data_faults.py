@@ -17,6 +17,7 @@ from clew.checks.needs import fact_kinds, options, text_of
 from clew.session.run_options import FAILED_ON
 
 FAULTS = TESTS.parent / "faults" / "data"
+PLAY = TESTS / "support" / "preflight_play.py"
 NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
 
 
@@ -42,7 +43,7 @@ def looked_through(name: str, variant: str, folder: Path) -> tuple[int, dict[str
     kind = next(c for c in CHECKS if c.name == check_of(fault(name)))
     if "data.survey" in fact_kinds(kind.needs):
         options.append("--no-measure")  # it is not read
-    ended = run_warm(["-m", "clew", "data", *options, TESTS / "preflight_play.py", FAULTS, name, variant])
+    ended = run_warm(["-m", "clew", "data", *options, PLAY, FAULTS, name, variant])
     assert report.exists(), ended.err
     return ended.code, json.loads(report.read_text())
 

@@ -1,68 +1,27 @@
-"""Every planted fault is found where it is, and the same program without it is found healthy.
-
-Run as a script, this file is the program that plays one fault under Clew and prints the verdicts.
-"""
+"""Every planted fault is found where it is, and the same program without it is found healthy."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import linecache
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
+import fault_play
 import pytest
-from running import TESTS, run_warm
+from fault_play import FAULTS, SAMPLING
+from running import run_warm
 
-import clew
 from clew.checks.catalog import CHECKS
-from clew.checks.run_view import RunView
-from clew.checks.runner import judge
-from clew.records.verdict import Verdict
 
-FAULTS = TESTS.parent / "faults"
 NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
-SAMPLING = ("default", "every-step")
-PLAYS = (*(("buggy", sampling) for sampling in SAMPLING), ("healthy", "default"))
-# The budget is what makes sampling depend on the clock; without limit the default pattern is always the same.
-NO_LIMIT = 1e6
-
-
-def play(name: str, root: Path) -> dict[str, Any]:
-    """Run a fault under both kinds of sampling, and the repaired program as users do."""
-    module = importlib.import_module(name)
-    check = getattr(module, "CHECK", name.replace("_", "-"))
-    runs = {}
-    for variant, sampling in PLAYS:
-        every_step = sampling == "every-step"
-        session = clew.attach(run_root=root, quiet=True, every_step=every_step, budget=NO_LIMIT)
-        losses = []
-        with contextlib.suppress(RuntimeError, IndexError, ValueError), session:  # some end in one
-            losses = getattr(module, variant)()
-        read_back = judge(RunView(clew.open_run(session.path).data))
-        runs[f"{variant} {sampling}"] = {
-            "losses": losses,
-            "verdict": plain(session.verdict),
-            "live": plain(session.judge.verdict()),
-            "read_back": plain(read_back),
-        }
-    severity = getattr(module, "SEVERITY", "fault")
-    return {"check": check, "expect": module.EXPECT, "severity": severity, "runs": runs}
-
-
-def plain(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "findings": [finding.to_json() for finding in verdict.findings],
-        "not_judged": [item.to_json() for item in verdict.not_judged],
-    }
 
 
 def played(name: str, root: Path) -> dict[str, Any]:
-    """What `play` says, from a process of its own."""
-    ended = run_warm([__file__, name, root])
+    """What `fault_play` says, from a process of its own."""
+    ended = run_warm([fault_play.__file__, name, root])
     assert ended.code == 0, ended.err
     return json.loads(ended.out)
 
@@ -130,9 +89,3 @@ def test_every_check_has_a_fault_that_it_must_find() -> None:
     # These two only repeat what `--try` has measured: tests/checks/test_speed.py.
     asked |= {"memory-format-unfit", "eager-overhead"}
     assert covered | asked == {kind.name for kind in CHECKS}
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # torch itself warns of one of the faults
-    sys.path.insert(0, str(FAULTS))
-    print(json.dumps(play(sys.argv[1], Path(sys.argv[2]))))

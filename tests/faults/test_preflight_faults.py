@@ -16,6 +16,7 @@ from clew.labs.experiments.experiment_list import EXPERIMENTS
 from clew.session.run_options import FAILED_ON
 
 FAULTS = TESTS.parent / "faults" / "preflight"
+PLAY = TESTS / "support" / "preflight_play.py"
 NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
 
 
@@ -32,7 +33,7 @@ def checked(name: str, variant: str, folder: Path) -> tuple[int, dict[str, Any]]
     # A busy machine must not leave questions open.
     options = ["--quiet", "--dir", folder / "runs", "--json", report, "--time-limit", "240"]
     options += ["--only", check_of(fault(name))]
-    ended = run_warm(["-m", "clew", "check", *options, TESTS / "preflight_play.py", FAULTS, name, variant])
+    ended = run_warm(["-m", "clew", "check", *options, PLAY, FAULTS, name, variant])
     assert report.exists(), ended.err
     return ended.code, json.loads(report.read_text())
 

@@ -16,6 +16,7 @@ from clew.checks.catalog import CHECKS
 from clew.checks.needs import fact_kinds
 
 FAULTS = TESTS.parent / "faults" / "profile"
+PLAY = TESTS / "support" / "preflight_play.py"
 NAMES = sorted(path.stem for path in FAULTS.glob("*.py"))
 TRIES = 3  # what others do on the machine can hide a waste for a moment, and never for long
 TRIED = {"memory-format-unfit", "eager-overhead"}  # say only what `--try` has measured: test_speed.py
@@ -30,7 +31,7 @@ def profiled(name: str, variant: str, folder: Path) -> dict[str, Any]:
     folder.mkdir(exist_ok=True)
     report = folder / f"{variant}.json"
     options = ["--quiet", "--dir", folder / "runs", "--json", report, *getattr(fault(name), "OPTIONS", ())]
-    ended = run_warm(["-m", "clew", "profile", *options, TESTS / "preflight_play.py", FAULTS, name, variant])
+    ended = run_warm(["-m", "clew", "profile", *options, PLAY, FAULTS, name, variant])
     assert ended.code == 0, ended.err
     return json.loads(report.read_text())
 

@@ -62,7 +62,7 @@ def test_without_a_stderr_nothing_is_said(
 DIES_OF_A_PIPE = """
 import signal, sys
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-from clew.show.saying import say
+from clew.render.stderr_messages import say
 say("ours")
 assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
 print("alive")

@@ -31,7 +31,7 @@ def test_settings_that_differ_are_marked_and_those_alike_are_shown_on_request(co
     expect(rate.locator("td.differs").first).to_have_text("0.003")
     expect(rate.locator("td.differs").nth(1)).to_have_text("0.01")
     before = rows.count()
-    compare.get_by_label(re.compile("that are alike")).check()
+    compare.get_by_label(re.compile("that are equal")).check()
     expect(rows).not_to_have_count(before)
 
 

@@ -36,7 +36,7 @@ def test_twelve_equal_blocks_are_folded_into_one_and_unfold(graph):
     panel = graph.locator(".graph aside")
     expect(panel).to_contain_text("12 identical blocks")
     before = boxes(graph)
-    panel.get_by_role("button", name="Show all 12 one by one").click()
+    panel.get_by_role("button", name="Show all 12 separately").click()
     expect(panel.get_by_role("button", name="Fold again")).to_be_visible()
     assert boxes(graph) >= before + 11
 

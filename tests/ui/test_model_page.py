@@ -114,7 +114,7 @@ def test_a_click_opens_a_module_and_another_closes_it(page: Page) -> None:
 
 def test_repeated_blocks_are_unfolded(page: Page) -> None:
     click(page, "blocks.0", dx=40)
-    page.get_by_role("button", name="Show all 3 one by one").click()
+    page.get_by_role("button", name="Show all 3 separately").click()
     expect(boxes(page).filter(has_text="blocks.2")).to_have_count(1)
 
 

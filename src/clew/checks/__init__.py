@@ -19,5 +19,21 @@ Enter at `runner.judge`, which asks every check of `catalog`. May import: record
 - `trainings`: the parts of a run that are checked one by one
 - `wording`: how findings write lists, counts and shapes
 - `evidence/`: typed readings of a run that several checks share
-- `act/` … `sym/`: the checks; the folder is the family and the prefix of the id
+- `act/` … `sym/`: the checks; the folder is the family and the prefix of the id:
+  act (activations)
+  adv (advice)
+  data (data)
+  exp (experiments)
+  grad (gradients)
+  grph (the autograd graph)
+  loop (the training loop)
+  loss (losses)
+  met (metrics)
+  mode (train and eval modes)
+  num (numerics)
+  opt (optimisation)
+  out (outputs)
+  perf (speed and memory)
+  str (structure)
+  sym (symptoms)
 """

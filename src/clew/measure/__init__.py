@@ -2,24 +2,24 @@
 
 Enter at `stats.py`. May import: records.
 
-- `deferred_values`: numbers that are still on an accelerator
-- `gradient_norm`: the norm over all gradients of an optimizer, as cheap as it can be asked before every
+- `deferred_values`: deferred values: numbers that are still on an accelerator, fetched together a step
+  later
+- `gradient_norm`: gradient norm over all parameters of an optimizer, cheap enough to compute before every
   step
-- `histogram`: A tensor becomes a small histogram: its range, and counts in bins of equal width
-- `layer_row`: one call of the kernel for the row of a layer: its statistics, dead units and saturated
-  values
-- `nested_tensors`: tensors inside what a model takes and gives: in tuples, lists, dicts, dataclasses,
-  packed sequences
-- `plain_values`: the numbers that a tensor of any kind holds, as one plain real tensor: enough for its
-  norm, and to see NaN
-- `readable_tensors`: which tensors can be read, and what of the others still can be told
-- `rng`: random generators: how their states are read, set again, and seeded; the one place where that is
-  done
-- `scalar`: the single number that a tensor holds, where that can be told at once: asked before every
+- `histogram`: histogram of a tensor: its range, and counts in bins of equal width
+- `layer_row`: one kernel call that fills the row of a layer: statistics, dead units and saturated values
+- `nested_tensors`: tensors in nested values: tuples, lists, dicts, dataclasses, packed sequences and
+  pytrees
+- `plain_values`: values of any kind of tensor as one plain real tensor: enough for its norm and to find
+  NaN
+- `readable_tensors`: which tensors can be read, and what can still be said about the others
+- `rng`: random generators: read, restore and seed their states. The only place that does so
+- `scalar`: the value of a one-element tensor, if it can be read without waiting; used before every
   backward
-- `stats`: what one pass over a tensor's memory tells
-- `stats_torch`: the same statistics in torch ops: for accelerators, and for a CPU without the compiled
+- `stats`: tensor statistics from one pass over a tensor's memory: mean, std, min, max, norm, zeros,
+  histogram
+- `stats_torch`: tensor statistics in torch ops: for accelerators, and for a CPU without the compiled
   kernel
-- `torch_threads`: large tensors are read by all of torch's threads
+- `torch_threads`: Torch's threads, used to read large tensors in parallel
 - `kernel/`: the compiled statistics loops (C) and what loads them
 """

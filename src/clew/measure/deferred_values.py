@@ -1,7 +1,7 @@
-"""Numbers that are still on an accelerator.
+"""Deferred values: numbers that are still on an accelerator, fetched together a step later.
 
-Reading one makes the host wait for the device. So they are left there, a step later fetched
-together (one transfer for each device), and only then written. On the CPU nothing waits.
+Reading one makes the host wait for the device. So they stay there, are fetched together one step later (one
+transfer per device), and only then written. On the CPU nothing is deferred.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def on_host(tensor: Tensor) -> bool:
 
 
 class Late:
-    """Device tensors to be fetched, and what is to be done once they are there."""
+    """Device tensors to fetch, and what to do once they have arrived."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Tensor, Fill]] = []
@@ -30,11 +30,11 @@ class Late:
         self._older: tuple[list[tuple[Tensor, Fill]], list[Callable[[], None]]] = ([], [])
 
     def add(self, values: Tensor, fill: Fill) -> None:
-        """Hand `values` to `fill` as a host tensor, later."""
+        """Pass `values` to `fill` as a host tensor, later."""
         self._waiting.append((values.detach().reshape(-1), fill))
 
     def then(self, action: Callable[[], None]) -> None:
-        """Do this once everything added so far is there: at once, if nothing is waited for."""
+        """Call this once everything added so far has arrived: at once, if nothing is pending."""
         if self._waiting:
             self._actions.append(action)
         else:
@@ -45,7 +45,7 @@ class Late:
         return bool(self._waiting)
 
     def end_of_step(self) -> None:
-        """Fetch what the step before left: by now the device has it, and nobody waits."""
+        """Fetch what the previous step left: by now the device has computed it, so nothing waits."""
         if self._waiting or self._older[0]:
             older, self._older = self._older, (self._waiting, self._actions)
             self._waiting, self._actions = [], []
@@ -57,7 +57,7 @@ class Late:
         self.end_of_step()
 
     def number(self, value: Any, write: Callable[[float], None]) -> None:
-        """A single number, of the host or still on its way."""
+        """Write a single number, which may be on the host or still on a device."""
         if not isinstance(value, Tensor):
             write(float(value))
         elif on_host(value):
@@ -74,11 +74,11 @@ class Late:
 
 
 def void(_: object) -> None:
-    """For callbacks that want nothing back."""
+    """For callbacks that return nothing."""
 
 
 def _fetch(waiting: list[tuple[Tensor, Fill]], actions: list[Callable[[], None]]) -> None:
-    """One transfer for each device, then what waited for it."""
+    """One transfer per device, then the actions that waited for it."""
     for device in {values.device for values, _ in waiting}:
         here = [(values, fill) for values, fill in waiting if values.device == device]
         wide = torch.float32 if device.type == "mps" else torch.float64

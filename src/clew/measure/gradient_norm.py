@@ -1,4 +1,4 @@
-"""The norm over all gradients of an optimizer, as cheap as it can be asked before every step."""
+"""Gradient norm over all parameters of an optimizer, cheap enough to compute before every step."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ AT_ONCE = 1 << 20  # elements that are read while other threads wait: a fraction
 
 
 class GradientNorm:
-    """Of a fixed set of parameters."""
+    """The gradient norm of a fixed set of parameters."""
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self.at = Addresses(parameters, gradients=True)
-        # The norm, below zero if it is not for the kernel to say; only where that is a moment's work.
+        # The norm, or a negative number if the kernel cannot compute it; used only if that takes a moment.
         self.at_once: Callable[[], float] | None = None
         if self.at.natives is not None and sum(self.at.sizes) <= AT_ONCE:
             self.at_once = self.at.natives.function("find_norm", self.at.request)
 
     def __call__(self) -> float | Tensor | None:
-        """2-norm over all gradients there are, None if it is not known: see `grad_norm`."""
+        """2-norm over all existing gradients, None if it is not known: see `grad_norm`."""
         norm = self.at_once() if self.at_once is not None else self._by_kernel()
         if 0.0 <= norm < math.inf:
             return norm

@@ -1,8 +1,8 @@
-"""A tensor becomes a small histogram: its range, and counts in bins of equal width.
+"""Histogram of a tensor: its range, and counts in bins of equal width.
 
-At most `MOST` elements are read, evenly spaced. On the host they are read where they lie, without
-any op of torch's: nothing is dispatched, and no mode of the user's sees it. On an accelerator the
-counts stay there until somebody fetches them.
+At most `MOST` elements are read, evenly spaced. On the host they are read in place, without any torch op:
+nothing is dispatched, and no mode of the user's sees it. On an accelerator the counts stay there until they
+are fetched.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from clew.measure.readable_tensors import PLAIN, has_values
 
 BINS = 40
 ROW = 2 + BINS  # lowest and highest value, then the counts
-MOST = 4096  # elements that are looked at
+MOST = 4096  # elements that are read
 
 _READ_AS: dict[torch.dtype, Any] = {
     torch.float32: np.float32,
@@ -32,7 +32,7 @@ Array = npt.NDArray[Any]
 
 
 def stride_for(count: int) -> int:
-    """The distance between the elements read; without common factor, so that no column is left out."""
+    """Distance between the elements read; has no common factor with the size, so no column is left out."""
     step = -(-count // MOST)
     while math.gcd(step, count) > 1:
         step += 1
@@ -40,7 +40,7 @@ def stride_for(count: int) -> int:
 
 
 def host_row(tensor: Tensor) -> Array | None:
-    """The histogram of a tensor in the host's memory; None if it can't be read or has no finite value."""
+    """The histogram of a tensor in host memory; None if it cannot be read or has no finite value."""
     try:
         values = _host_values(tensor)
     except (RuntimeError, NotImplementedError):  # no memory of its own
@@ -49,7 +49,7 @@ def host_row(tensor: Tensor) -> Array | None:
 
 
 def row_of(values: Array) -> Array | None:
-    """Range and counts as numpy.histogram has them; of equal values, all are in the first bin."""
+    """Range and counts like numpy.histogram's; if all values are equal, they are in the first bin."""
     low, high = float(values.min()), float(values.max())
     if not math.isfinite(low) or not math.isfinite(high):
         values = values[np.isfinite(values)]
@@ -65,13 +65,13 @@ def row_of(values: Array) -> Array | None:
 
 
 class _Memory:
-    """What lies at an address, for numpy to look at: nothing is copied, and torch is not asked."""
+    """Memory at an address, for numpy to read: copies nothing and does not call torch."""
 
     def __init__(self, address: int, kind: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         self.__array_interface__ = {
             "version": 3,
             "typestr": np.dtype(kind).str,
-            "data": (address, True),  # not to be written to
+            "data": (address, True),  # read-only
             "shape": shape,
             "strides": strides,
         }
@@ -98,7 +98,7 @@ def _host_values(tensor: Tensor) -> Array | None:
 
 
 def device_row(tensor: Tensor) -> Tensor | None:
-    """The same row for a tensor elsewhere, left on its device: nobody waits for it."""
+    """The same row for a tensor on a device, left there: nothing waits for it."""
     if not tensor.is_floating_point() or not has_values(tensor) or not tensor.numel():
         return None
     with torch.no_grad(), torch._C.DisableTorchFunction():

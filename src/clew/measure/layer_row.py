@@ -1,4 +1,4 @@
-"""One call of the kernel for the row of a layer: its statistics, dead units and saturated values."""
+"""One kernel call that fills the row of a layer: statistics, dead units and saturated values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clew.measure import stats
 
 
 class Matrix(ctypes.Structure):
-    """Where the rows are; as kernel.c has it."""
+    """Where the rows are; same layout as in kernel.c."""
 
     _fields_ = [
         ("out", ctypes.c_void_p),
@@ -22,7 +22,7 @@ class Matrix(ctypes.Structure):
 
 
 class _Layer(ctypes.Structure):
-    """What is known of one; as kernel.c has it."""
+    """What is known of one layer; same layout as in kernel.c."""
 
     _fields_ = [
         ("matrix", ctypes.c_void_p),
@@ -48,7 +48,7 @@ class KernelRow:
         unit_dim: int | None = None,
         dims: int = 0,
     ) -> None:
-        """`shares`: there is room for those of dead units (along `unit_dim`) and of saturated values."""
+        """`shares`: there is room for the shares of dead units (along `unit_dim`) and of saturated values."""
         unit = -1 if unit_dim is None else unit_dim % dims
         self._layer = _Layer(ctypes.addressof(matrix), slot, lo, hi, unit, dims, shares)
         natives = stats.KERNEL.natives if stats.KERNEL is not None else None
@@ -57,7 +57,7 @@ class KernelRow:
             self._fill = natives.function("measure", ctypes.addressof(self._layer))
 
     def fill(self, tensor: Tensor) -> bool:
-        """Whether that was done; False if the tensor is not for the kernel to read."""
+        """Fill the row. Returns False if the kernel cannot read the tensor."""
         fill = self._fill
-        # Memory does not show that a view is negated.
+        # The memory does not show that a view is negated.
         return fill is not None and type(tensor) is Tensor and not tensor.is_neg() and fill(tensor)

@@ -1,9 +1,9 @@
-"""Tensors inside what a model takes and gives: in tuples, lists, dicts, dataclasses, packed sequences.
+"""Tensors in nested values: tuples, lists, dicts, dataclasses, packed sequences and pytrees.
 
-The one walker of nested values. `parts` says what lies inside a container: of Python's own, of those that
-torch's pytree knows, and mappings and dataclasses, which it does not. Hooks come here on every step and
-must run no code of the program's, as a lazy mapping or a registered container has: `data_tensors` and
-`first_tensor` look into tuples, lists, dicts and dataclasses only.
+The only walker of nested values. `parts` returns what is inside a container: Python's own, those that torch's
+pytree knows, and mappings and dataclasses, which pytree does not know. Hooks call this on every step and must
+run no code of the program's, such as that of a lazy mapping or a registered container: `data_tensors` and
+`first_tensor` look only into tuples, lists, dicts and dataclasses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils._pytree import SUPPORTED_NODES
 
 DEEPEST = 8  # levels of nesting that are walked: a list may contain itself
-_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})  # nothing lies inside these
+_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})  # these contain nothing
 _NOTHING: tuple[Any, ...] = ()
 
 Kinds = type | tuple[type, ...]
@@ -34,7 +34,7 @@ def tensors_in(value: Any, depth: int = DEEPEST) -> list[Tensor]:
 
 
 def data_tensors(value: Any) -> list[Tensor]:
-    """For hooks: the tensors that hold data, so of a packed sequence not its lengths and order."""
+    """For hooks: the tensors that contain data; of a packed sequence not its lengths and order."""
     if isinstance(value, Tensor):
         return [value]
     found: list[Tensor] = []
@@ -43,14 +43,14 @@ def data_tensors(value: Any) -> list[Tensor]:
 
 
 def first_tensor(value: Any) -> Tensor | None:
-    """For hooks: the first of `data_tensors`; looks no further than that."""
+    """For hooks: the first of `data_tensors`; stops there."""
     if isinstance(value, Tensor):
         return value
     return _first(value, DEEPEST)
 
 
 def instances_in(value: Any, kinds: Kinds, depth: int = DEEPEST) -> list[Any]:
-    """As `tensors_in`, for values of other kinds: arrays of numpy's."""
+    """Same as `tensors_in` for values of other types, such as numpy arrays."""
     if isinstance(value, kinds):
         return [value]
     found: list[Any] = []
@@ -59,7 +59,7 @@ def instances_in(value: Any, kinds: Kinds, depth: int = DEEPEST) -> list[Any]:
 
 
 def _collect(value: Any, kinds: Kinds, depth: int, found: list[Any], inside: Callable[[Any], Any]) -> None:
-    """Into a list: nested generators cost several times as much."""
+    """Collects into a list: nested generators cost several times as much."""
     for part in inside(value) if depth else _NOTHING:
         if isinstance(part, kinds):
             found.append(part)
@@ -79,9 +79,9 @@ def _first(value: Any, depth: int) -> Tensor | None:
 
 
 def parts(value: Any) -> Iterable[Any]:
-    """What lies directly inside a container; nothing for a value that is none."""
+    """The direct contents of a container; nothing for any other value."""
     kind = type(value)
-    if kind is tuple or kind is list:  # first, as asking for a Mapping takes longer than all else
+    if kind is tuple or kind is list:  # first, because the check for a Mapping takes longer than all others
         return value  # type: ignore[no-any-return]  # as its type says
     if kind is dict:
         return value.values()  # type: ignore[no-any-return]  # as its type says
@@ -92,7 +92,10 @@ def parts(value: Any) -> Iterable[Any]:
 
 
 def _data_parts(value: Any, *, whole: bool = False) -> Iterable[Any]:
-    """The same of what holds no code of the program's; `whole`: all that a packed sequence is made of."""
+    """Same as `parts`, without containers that run the program's code.
+
+    `whole`: return all parts of a packed sequence.
+    """
     kind = type(value)
     if kind is tuple or kind is list:
         return value  # type: ignore[no-any-return]  # as its type says
@@ -115,7 +118,7 @@ def _fields(value: Any) -> list[tuple[str, Any]]:
 
 
 def named_parts(value: Any) -> Iterable[tuple[Any, Any]]:
-    """What lies directly inside a container, each by its key, by the name of its field, or by its number."""
+    """The direct contents of a container, each with its key, field name or index."""
     if isinstance(value, Mapping):
         return value.items()
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -138,9 +141,10 @@ def named_tensors(
     depth: int = DEEPEST,
     most: int | None = None,
 ) -> Iterator[tuple[str, Tensor]]:
-    """All tensors of a nested value in the order of `tensors_in`, with where they are.
+    """All tensors of a nested value in the order of `tensors_in`, with their paths.
 
-    `write` makes the text for a container and a key in it; containers of more than `most` parts are left out.
+    `write` returns the text for a container and a key in it; containers of more than `most` parts are left
+    out.
     """
     if isinstance(value, Tensor):
         yield label, value
@@ -156,7 +160,7 @@ def named_tensors(
 
 
 def map_tensors(value: Any, change: Callable[[Any], Any], kinds: Kinds = Tensor, depth: int = DEEPEST) -> Any:
-    """The same nesting with every tensor changed, in the order of `tensors_in`; containers are new."""
+    """The same nesting with every tensor replaced, in the order of `tensors_in`; containers are new."""
     if isinstance(value, kinds):
         return change(value)
     if not depth or type(value) in _ATOMS:
@@ -173,7 +177,7 @@ def map_tensors(value: Any, change: Callable[[Any], Any], kinds: Kinds = Tensor,
 
 
 def _map_other(value: Any, changed: Callable[[Any], Any]) -> Any:
-    """A container of a class of its own."""
+    """A container of any other class."""
     known = SUPPORTED_NODES.get(type(value))
     if known is not None:
         inside, context = known.flatten_fn(value)
@@ -188,13 +192,13 @@ def _map_other(value: Any, changed: Callable[[Any], Any]) -> Any:
         made = copy.copy(value)
         for name, part in _fields(value):
             if hasattr(value, name):
-                object.__setattr__(made, name, changed(part))  # a frozen one too
+                object.__setattr__(made, name, changed(part))  # even if it is frozen
         return made
     return value
 
 
 def _map_mapping(value: Mapping[Any, Any], changed: Callable[[Any], Any]) -> Any:
-    """A copy that keeps what else the object knows; what can't be written to becomes a plain dict."""
+    """A copy that keeps the object's other attributes; a read-only mapping becomes a plain dict."""
     filled = {key: changed(part) for key, part in value.items()}
     if not isinstance(value, MutableMapping):
         return filled

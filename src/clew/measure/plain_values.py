@@ -1,8 +1,8 @@
-"""The numbers that a tensor of any kind holds, as one plain real tensor: enough for its norm, and to see NaN.
+"""Values of any kind of tensor as one plain real tensor: enough for its norm and to find NaN.
 
-Complex numbers are read as pairs, sparse tensors as what they store, a distributed one as the part
-that is here. What can't be read (quantised, fake, a wrapper around something else) is None:
-that is not known, which is something else than NaN.
+Complex numbers are read as pairs, sparse tensors as their stored values, a distributed tensor as its local
+part. For a tensor that cannot be read (quantised, fake, a wrapper around something else) the result is None:
+not known, which is different from NaN.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from torch import Tensor
 
 from clew.measure.readable_tensors import PLAIN
 
-# What torch raises for a tensor without readable memory, or for an op that it does not have.
+# What torch raises for a tensor without readable memory, or for a missing op.
 UNREADABLE = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, BufferError)
 _COMPRESSED = frozenset({torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc})
 
 
 def readable(t: Tensor) -> Tensor | None:
-    """The same numbers in a tensor with memory of its own, of whatever shape; None if there is none."""
+    """The same numbers in a tensor of any shape with memory of its own; None if it has none."""
     try:
         with torch.no_grad():
             return _numbers(t)
@@ -47,11 +47,11 @@ def _numbers(t: Tensor) -> Tensor | None:
 
 
 def as_base(t: Tensor) -> Tensor | None:
-    """The tensor without the behaviour of its class; None if the class stands for something else."""
+    """The tensor without its class's behaviour; None if the class stands for something else."""
     if type(t) in PLAIN:
         return t
     if type(t).__torch_dispatch__ is not Tensor.__torch_dispatch__:
-        # Of a tensor that is spread over processes, the part that this one has.
+        # For a tensor that is distributed over processes, the part that this process has.
         here: Any = getattr(t, "_local_tensor", None)
         return here if type(here) in PLAIN else None
     with torch._C.DisableTorchFunctionSubclass():

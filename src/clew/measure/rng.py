@@ -1,7 +1,7 @@
-"""Random generators: how their states are read, set again, and seeded; the one place where that is done.
+"""Random generators: read, restore and seed their states. The only place that does so.
 
-`Rng` is the state of the global generators of torch, numpy, Python and of accelerators. A program may
-also hold generators of its own: `keep_generators`.
+`Rng` is the state of the global generators of torch, numpy, Python and accelerators. A program may also have
+generators of its own: `keep_generators`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-# Kinds of generators that a program can hold.
+# Types of generators that a program can have.
 GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
 
 
 class Rng(NamedTuple):
-    """The states of the global generators at one moment; None: was not needed."""
+    """The states of the global generators at one moment; None if not needed."""
 
     torch: Any = None
     numpy: Any = None
@@ -28,11 +28,11 @@ class Rng(NamedTuple):
 
     @classmethod
     def take(cls) -> Rng:
-        """All generators as they are now."""
+        """The current state of all generators."""
         return cls(*host_states(), accelerators=_accelerator_states())
 
     def put(self) -> None:
-        """Set the generators whose state is known."""
+        """Restore the generators whose state is known."""
         if self.torch is not None:
             torch.default_generator.set_state(self.torch)
         if self.numpy is not None:
@@ -45,7 +45,7 @@ class Rng(NamedTuple):
 
 @contextlib.contextmanager
 def keep_rng() -> Iterator[None]:
-    """The global generators go on from where they were."""
+    """Restore the state of the global generators afterwards."""
     before = Rng.take()
     try:
         yield
@@ -54,7 +54,7 @@ def keep_rng() -> Iterator[None]:
 
 
 def host_states(torchs: bool = True, numpys: bool = True, pythons: bool = True) -> tuple[Any, Any, Any]:
-    """Of the generators on the CPU, of torch, numpy and Python, those that are asked for; else None."""
+    """The requested states of the CPU generators of torch, numpy and Python; None for the others."""
     return (
         torch.default_generator.get_state() if torchs else None,
         np.random.get_state() if numpys else None,
@@ -63,7 +63,7 @@ def host_states(torchs: bool = True, numpys: bool = True, pythons: bool = True) 
 
 
 def _accelerator_states() -> tuple[tuple[Any, Any], ...]:
-    """Of those that are in use: asking another would start it."""
+    """Only accelerators in use: asking another one would initialise it."""
     found: list[tuple[Any, Any]] = []
     for name in ("cuda", "xpu"):
         module = getattr(torch, name, None)
@@ -75,8 +75,8 @@ def _accelerator_states() -> tuple[tuple[Any, Any], ...]:
 
 
 def seed_all(number: int) -> None:
-    """The same random numbers for what follows."""
-    # torch.manual_seed takes milliseconds, and queues calls for when CUDA starts.
+    """Seed all generators, so that what follows gets the same random numbers."""
+    # torch.manual_seed takes milliseconds, and queues calls for when CUDA is initialised.
     torch.default_generator.manual_seed(number)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(number)
@@ -85,7 +85,7 @@ def seed_all(number: int) -> None:
 
 
 def generator_state(generator: Any) -> Any:
-    """Of one generator that the program holds."""
+    """The state of one of the program's own generators."""
     if isinstance(generator, np.random.Generator):
         return generator.bit_generator.state
     return generator.getstate() if isinstance(generator, random.Random) else generator.get_state()
@@ -102,7 +102,7 @@ def set_generator_state(generator: Any, state: Any) -> None:
 
 @contextlib.contextmanager
 def keep_generators(generators: Iterable[Any]) -> Iterator[None]:
-    """Generators that the program holds go on from where they were."""
+    """Restore the state of the program's own generators afterwards."""
     states = [(generator, generator_state(generator)) for generator in generators]
     try:
         yield

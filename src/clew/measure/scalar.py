@@ -1,4 +1,4 @@
-"""The single number that a tensor holds, where that can be told at once: asked before every backward."""
+"""The value of a one-element tensor, if it can be read without waiting; used before every backward."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _read = _natives.function("number") if _natives is not None else None
 
 
 def number(value: Any) -> float | None:
-    """Of a plain tensor in this machine's memory; None of anything else."""
-    if type(value) is not Tensor or value.is_neg():  # memory does not show that a view is negated
+    """The number in a plain tensor in host memory; None for anything else."""
+    if type(value) is not Tensor or value.is_neg():  # the memory does not show that a view is negated
         return None
     found: float | None = _read(value) if _read is not None else None
     if found is None and value.is_cpu and value.numel() == 1:

@@ -1,11 +1,11 @@
-"""What one pass over a tensor's memory tells.
+"""Tensor statistics from one pass over a tensor's memory: mean, std, min, max, norm, zeros, histogram.
 
-Reads only: no random numbers, no change to the tensor, its autograd state or any mode. A tensor
-that can't be read (sparse, quantised, complex, meta, fake, …) gives NaN and never an exception;
-the norm over gradients leaves it out.
+Reads only: no random numbers, no change to the tensor, its autograd state or any mode. A tensor that cannot
+be read (sparse, quantised, complex, meta, fake, …) gives NaN and never an exception; the norm over gradients
+leaves it out.
 
-On a CPU the compiled kernel does the work. On an accelerator use `tensor_stats_async`, which
-does not wait for the device, and `resolve` its row later.
+On a CPU the compiled kernel does the work. On an accelerator use `tensor_stats_async`, which does not wait
+for the device, and `resolve` its row later.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ def tensor_stats(
 ) -> float:
     """Fill `out[:7]` in the order of STAT_NAMES, and return the share of elements ≤ lo or ≥ hi.
 
-    mean, std (of the population), min, max and norm are those of the finite elements, `zeros` is a
-    share and `nonfinite` a count. `hist` takes 32 powers of two in 255ths, never 0 for a bin that is
-    not empty; of a large tensor it sees a sample. Without a bound the saturated share is NaN.
+    mean, std (of the population), min, max and norm are those of the finite elements, `zeros` is a share and
+    `nonfinite` a count. `hist` gets 32 powers of two in 255ths, never 0 for a bin that is not empty; for a
+    large tensor it is computed from a sample. Without a bound the saturated share is NaN.
     """
     if out.dtype.char != "d":
         raise ValueError("out must be a float64 array")
     if hist is not None and hist.dtype.char != "B":
         raise ValueError("hist must be a uint8 array")
-    # from_buffer refuses what is too small or not contiguous, and is quicker than numpy's `.ctypes`.
+    # from_buffer refuses what is too small or not contiguous, and is faster than numpy's `.ctypes`.
     row = ctypes.addressof(_OutRow.from_buffer(out.data))
     bins = None if hist is None else ctypes.addressof(_HistRow.from_buffer(hist.data))
     return tensor_stats_at(t, row, bins, lo, hi)
@@ -85,7 +85,7 @@ def tensor_stats_at(
             code = DTYPE_CODES.get(t.dtype)
             if code is not None and t.is_contiguous() and not t.is_neg():
                 address = t.data_ptr()
-                if address:  # an empty tensor, or one without memory, has none
+                if address:  # an empty tensor, or one without memory, has no address
                     return KERNEL.stats(address, t.numel(), code, out, hist, lo, hi)
         return _stats_elsewhere(t, out, hist, lo, hi)
     except UNREADABLE:
@@ -102,7 +102,7 @@ def tensor_stats_async(
 ) -> Tensor:
     """The statistics as a small tensor on the tensor's device, without waiting for it: see `resolve`.
 
-    With `unit_dim`, the share of dead units along that dimension is in the row too.
+    With `unit_dim`, the row also contains the share of dead units along that dimension.
     """
     try:
         with torch.no_grad():
@@ -115,10 +115,10 @@ def tensor_stats_async(
 
 
 def dead_fraction(t: Tensor, unit_dim: int) -> float:
-    """Share of the units along `unit_dim` that are zero everywhere; NaN if it can't be told.
+    """Share of the units along `unit_dim` that are zero everywhere; NaN if it cannot be determined.
 
-    Stops reading as soon as every unit has been seen alive. On an accelerator this waits for the
-    device: there, let `tensor_stats_async` do it.
+    Stops reading as soon as every unit has had a non-zero value. On an accelerator this waits for the device:
+    use `tensor_stats_async` there.
     """
     try:
         plain = _as_plain(t)
@@ -133,9 +133,9 @@ def dead_fraction(t: Tensor, unit_dim: int) -> float:
 
 
 def grad_norm(tensors: Sequence[Tensor]) -> float | Tensor | None:
-    """2-norm over all that can be read, together; NaN and infinity survive. None if none can be read.
+    """2-norm over all readable tensors together; NaN and infinity survive. None if none can be read.
 
-    On the CPU a float. If any is on an accelerator, a 0-d tensor there, without waiting for it.
+    A float on the CPU. If any tensor is on an accelerator, a 0-d tensor there, without waiting for it.
     """
     try:
         square, others = _sum_of_squares(tensors)
@@ -143,14 +143,14 @@ def grad_norm(tensors: Sequence[Tensor]) -> float | Tensor | None:
         if others and not values and len(others) == len(tensors):
             return None
         norm = _with_others(square, values) if values else math.sqrt(square)
-        overflows = type(norm) is float and norm == math.inf  # a number on a device is not asked
+        overflows = type(norm) is float and norm == math.inf  # a number on a device is not read
         return _scaled_norm(tensors) if overflows else norm
     except UNREADABLE:
         return None
 
 
 def _sum_of_squares(tensors: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
-    """One call of the kernel for all that it can read, and those that it can't."""
+    """One kernel call for all tensors that it can read; also returns those that it cannot."""
     addresses, counts, codes, others = [], [], [], []
     for t in tensors:
         code = (
@@ -196,13 +196,13 @@ def _stats_elsewhere(t: Tensor, out: int, hist: int | None, lo: float, hi: float
 
 
 def _as_plain(t: Tensor) -> Tensor | None:
-    """The tensor as one with memory of its own, or None if it has none that holds its values."""
+    """The tensor as one with memory of its own, or None if it has no memory with its values."""
     base = as_base(t) if has_values(t) else None
     return None if base is None or base.is_complex() else base
 
 
 def _without_repeats(t: Tensor) -> tuple[Tensor, int]:
-    """An expanded tensor as what it repeats, and how often: a copy could be of any size."""
+    """An expanded tensor as what it repeats, and how often: a full copy could be of any size."""
     repeats = 1
     for dim, stride in enumerate(t.stride()):
         if stride == 0 and t.shape[dim] > 1:
@@ -212,7 +212,7 @@ def _without_repeats(t: Tensor) -> tuple[Tensor, int]:
 
 
 def _flat(t: Tensor) -> Tensor:
-    """A tensor whose memory, read in order, holds the same values: itself if possible."""
+    """A tensor whose memory, read in order, contains the same values: itself if possible."""
     if t.dtype not in DTYPE_CODES:  # integers, booleans, 8-bit floats
         t = t.to(torch.float32 if t.element_size() <= 2 else torch.float64)
     t = t.detach().resolve_neg()
@@ -221,7 +221,7 @@ def _flat(t: Tensor) -> Tensor:
 
 @lru_cache(maxsize=4096)
 def _is_dense(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
-    """Whether the elements fill their memory without gap or overlap, in whatever order (channels_last)."""
+    """Whether the elements fill their memory without gap or overlap, in any order (channels_last)."""
     expected = 1
     for step, size in sorted(zip(stride, shape, strict=True)):
         if size == 1:
@@ -236,7 +236,7 @@ def _dead_by_kernel(kernel: _kernel.Kernel, t: Tensor, unit_dim: int) -> float:
     if not _is_dense(t.shape, t.stride()):
         t = t.detach().contiguous()
     units = t.shape[unit_dim]
-    # In memory, everything that moves faster than the unit's own dimension is inside it.
+    # In memory, every dimension that moves faster than the unit's own is inside the unit.
     inner = t.stride(unit_dim) if units > 1 else t.numel()
     outer = t.numel() // (units * inner)
     address = t.data_ptr()
@@ -245,7 +245,7 @@ def _dead_by_kernel(kernel: _kernel.Kernel, t: Tensor, unit_dim: int) -> float:
 
 
 def _with_others(square: float, others: list[Tensor]) -> float | Tensor:
-    """Add the squares of tensors that the kernel can't read to those that it has read."""
+    """Add the squares of tensors that the kernel cannot read to those that it has read."""
     with torch.no_grad():
         remote = [t for t in others if not t.is_cpu and t.numel()]
         square += sum(float(t.double().square().sum()) for t in others if t.is_cpu)
@@ -258,7 +258,7 @@ def _with_others(square: float, others: list[Tensor]) -> float | Tensor:
 
 
 def _scaled_norm(tensors: Sequence[Tensor]) -> float:
-    """The norm of finite numbers whose squares have no place in a float64; infinite if one of them is."""
+    """The norm of finite numbers whose squares overflow a float64; infinite if one of them is."""
     with torch.no_grad():
         values = [v.double() for t in tensors if (v := readable(t)) is not None and v.numel()]
         largest = max(float(v.abs().max()) for v in values)

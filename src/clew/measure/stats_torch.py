@@ -1,7 +1,7 @@
-"""The same statistics in torch ops: for accelerators, and for a CPU without the compiled kernel.
+"""Tensor statistics in torch ops: for accelerators, and for a CPU without the compiled kernel.
 
-On an accelerator nothing here waits for the device: the numbers stay there, in one small row,
-until `resolve` fetches them.
+On an accelerator nothing here waits for the device: the numbers stay there, in one small row, until `resolve`
+fetches them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 BINS = 32
-# A row: the seven statistics, the saturated share, the share of dead units, the histogram's counts.
+# A row: the seven statistics, the saturated share, the share of dead units, the histogram counts.
 SATURATED, DEAD, HIST = 7, 8, 9
 ROW = HIST + BINS
 
-BLOCK = 1024  # sums of so many floats keep their accuracy
+BLOCK = 1024  # sums over this many floats keep their accuracy
 HIST_EXACT, HIST_PART, HIST_BLOCKS = 4096, 128, 128  # as in kernel.c
 
 # mean²/variance above which float32 sums of squares would leave fewer than five digits of the variance
@@ -43,7 +43,7 @@ def stats_row(
 
 
 def _wide(x: Tensor) -> Tensor:
-    """Flat, and in a type that holds the values: float64 only for what needs it."""
+    """Flat, and in a dtype that can represent the values: float64 only if needed."""
     narrow = x.element_size() <= 2 or x.dtype == torch.float32
     return x.reshape(-1).to(torch.float32 if narrow or not _has_float64(x) else torch.float64)
 
@@ -53,7 +53,7 @@ def _has_float64(x: Tensor) -> bool:
 
 
 def _fast_moments(x: Tensor) -> Tensor | None:
-    """Few and cheap passes over finite values of moderate mean; None if the values are not like that."""
+    """Few and cheap passes over finite values with a moderate mean; None for other values."""
     whole = x.numel() - x.numel() % BLOCK
     blocks, rest = x[:whole].view(-1, BLOCK), x[whole:].double()
     total = float(blocks.sum(1).sum(dtype=torch.float64) + rest.sum())
@@ -71,7 +71,7 @@ def _fast_moments(x: Tensor) -> Tensor | None:
 
 
 def _careful_moments(x: Tensor) -> Tensor:
-    """Any values at all; scaled, so that squares neither overflow nor vanish. Never waits for a device."""
+    """Handles any values; scaled so that squares neither overflow nor vanish. Never waits for a device."""
     x = x.double() if x.is_cpu else x
     finite = x.isfinite()
     n = finite.sum().to(x.dtype)
@@ -90,7 +90,7 @@ def _careful_moments(x: Tensor) -> Tensor:
 
 
 def _bin_counts(x: Tensor) -> Tensor:
-    """How many sampled values are in each power of two; the sample is kernel.c's, but for the last block."""
+    """Sampled values per power of two; the sample is kernel.c's, except for the last block."""
     if x.numel() > HIST_EXACT:
         parts = x[: x.numel() - x.numel() % BLOCK].view(-1, BLOCK // HIST_PART, HIST_PART)
         parts = parts[:: -(-len(parts) // HIST_BLOCKS)]

@@ -1,8 +1,8 @@
-"""Large tensors are read by all of torch's threads.
+"""Torch's threads, used to read large tensors in parallel.
 
-They are torch's own: the OpenMP library that it has loaded is asked to call the kernel's loop on its
-team. Where there is none (another backend, another platform), and in a forked child, whose team did
-not come along, the calling thread reads alone.
+They are torch's own: the OpenMP library that torch has loaded calls the kernel's loop on its team. If there
+is none (another backend, another platform), and in a forked child, which has no team, the calling thread
+reads alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Team:
             os.register_at_fork(after_in_child=self._alone)
 
     def gather(self) -> None:
-        """Called now and then: the program may have set another number."""
+        """Called at intervals: the program may have set another number of threads."""
         threads = torch.get_num_threads()
         if threads != self._threads and self._kernel is not None and os.getpid() == self._process:
             self._threads = threads
@@ -41,14 +41,14 @@ class Team:
 
 @lru_cache(maxsize=1)
 def team_of_torch() -> tuple[int | None, int | None]:
-    """Where `GOMP_parallel` and `omp_get_thread_num` are, as torch itself would find them; None: nowhere."""
+    """Addresses of `GOMP_parallel` and `omp_get_thread_num`, as torch itself finds them; None if missing."""
     if not torch.backends.openmp.is_available():
         return None, None
     for name in ("libtorch_cpu.so", "libtorch_cpu.dylib"):
         library = Path(torch.__file__).parent / "lib" / name
         if library.exists():
             try:
-                found = ctypes.CDLL(str(library))  # functions are looked up in what it is linked with, too
+                found = ctypes.CDLL(str(library))  # also finds functions of libraries that it is linked with
                 parallel, number = found.GOMP_parallel, found.omp_get_thread_num
             except (OSError, AttributeError):
                 return None, None

@@ -2,30 +2,27 @@
 
 Enter at `finding.py`, `site.py`, `verdict.py`. May import: nothing of Clew's.
 
-- `codec`: frozen dataclasses to JSON and back, for what is written on one machine and read on another
-- `data_report`: everything that `clew data` found, as plain data for `show`. No torch here
-- `dataset_survey`: what a look through a dataset found, split by split: plain data for the checks and the
-  screen
-- `errors`: what Clew's own functions raise when they are given something that they can't use
-- `extensions`: A place to extend: what was registered in this process, and what installed packages offer
-- `finding`: what a check found: how bad it is, where, on what evidence, and how to fix it
-- `loader_speed`: how fast data comes, what it weighs and what is wasted: plain data from `pipeline` to
-  `show` and `checks`
-- `network`: what is known of a network's structure: plain data that crosses from `model` to `show`
-- `register_page`: the tables of docs/signals.md, made from the register: `scripts/docs` puts them between
-  their marks
-- `sample_views`: samples and batches as a person can look at them: plain data from `pipeline` to `show`.
-  No torch here
-- `signal_types`: what the register of signals is made of: a signal, a family of them, its group and its
-  chart
+- `codec`: JSON codec for frozen dataclasses: written on one machine and read on another
+- `data_report`: report of `clew data`: everything it found, as plain data for rendering. No torch here
+- `dataset_survey`: survey of a dataset, split by split: plain data for the checks and for rendering
+- `errors`: errors that Clew's own functions raise for arguments that they cannot use
+- `extensions`: registry of extensions of one kind: registered in this process, or offered by installed
+  packages
+- `finding`: finding of a check: how bad it is, where, on what evidence, and how to fix it
+- `loader_speed`: loader speed: how fast data comes, how large it is, and what is wasted, for rendering
+  and checks
+- `network`: structure of a network: modules, ops, shapes, memory and graph, as plain data for rendering
+- `register_page`: tables of docs/signals.md, generated from the register; `scripts/docs` inserts them
+  between their marks
+- `sample_views`: samples and batches in a readable form: plain data for rendering. No torch here
+- `signal_types`: types of the signal register: signal, family of signals, group and chart
 - `signals`: the register of signals: every series that Clew records, its unit, site, meaning and place in
   the browser
-- `site`: where in the program something was seen: module, parameter, operation, and the line of source
-- `step_costs`: what steps cost, as a profile found it: plain data that crosses from `profiling` to `show`
-  and `checks`
-- `tried_changes`: what was tried on a snapshot to make a step faster, and what batches of other sizes
-  would give
-- `verdict`: what all checks together say of a run: findings, and what was not judged or was ignored
-- `version`: what this Clew is called; on its own, so that every room may know it
+- `site`: site: where in the program something was measured, by module, parameter, operation and source
+  line
+- `step_costs`: costs of training steps, as a profile measured them: plain data for rendering and checks
+- `tried_changes`: changes tried on a snapshot to make a step faster, and the effect of other batch sizes
+- `verdict`: verdict of all checks on a run: findings, and what was not judged or was ignored
+- `version`: version of Clew and of its run format; a file of its own, so that every package can import it
 - `facts/`: one frozen dataclass for each kind of fact: what collectors write and checks read
 """

@@ -1,9 +1,9 @@
-"""Frozen dataclasses to JSON and back, for what is written on one machine and read on another.
+"""JSON codec for frozen dataclasses: written on one machine and read on another.
 
-Whatever stands in a file is taken as hostile: nothing is executed, and what does not fit is left out.
+The content of a file is untrusted: nothing is executed, and what does not fit is left out.
 
-A field may say in its metadata how it is written: `KEY` is its name in the JSON where that is not the
-field's own (`class`), `SPARSE` leaves it out where it is None, and `UNWRITTEN` always.
+The metadata of a field may say how it is written: `KEY` is its name in the JSON if that is not the field's
+own (`class`), `SPARSE` leaves it out if it is None, and `UNWRITTEN` always.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ KEY, SPARSE, UNWRITTEN = "key", "sparse", "unwritten"
 
 
 def keyed(name: str, default: Any = None, *, sparse: bool = False) -> Any:
-    """A field that JSON calls by another name."""
+    """A field with another name in the JSON."""
     return field(default=default, metadata={KEY: name, SPARSE: sparse})
 
 
 def sparse() -> Any:
-    """A field that is written only where it is known."""
+    """A field that is written only if it is known."""
     return field(default=None, metadata={SPARSE: True})
 
 
 def unwritten(default: Any) -> Any:
-    """A field that is known beside the JSON."""
+    """A field that is not part of the JSON."""
     return field(default=default, metadata={UNWRITTEN: True})
 
 
 def key_of(known: Field[Any]) -> str:
-    """What JSON calls a field."""
+    """The name of a field in the JSON."""
     return str(known.metadata.get(KEY, known.name))
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses, mappings and sequences as what JSON knows."""
+    """Dataclasses, mappings and sequences as JSON types."""
     if is_dataclass(value) and not isinstance(value, type):
         return {key_of(f): plain(getattr(value, f.name)) for f in fields(value) if _is_written(value, f)}
     if isinstance(value, Mapping):
@@ -53,13 +53,13 @@ def _is_written(value: Any, known: Field[Any]) -> bool:
 
 
 T = TypeVar("T")
-_KNOWN: dict[Any, dict[str, Any]] = {}  # looking the hints of a class up takes longer than reading it
+_KNOWN: dict[Any, dict[str, Any]] = {}  # looking up the type hints of a class takes longer than reading it
 
 
 def read(kind: type[T], data: Mapping[str, Any]) -> T:
-    """A dataclass from such data; a value that does not fit is left at its default.
+    """Read a dataclass from JSON data; a value that does not fit keeps its default.
 
-    Raises TypeError where a field without default is missing.
+    Raises TypeError if a field without default is missing.
     """
     if kind not in _KNOWN:
         _KNOWN[kind] = get_type_hints(kind)
@@ -74,7 +74,7 @@ _MISFIT: Any = object()
 
 
 def _fitting(hint: Any, value: Any) -> Any:
-    """The value as the hint wants it; _MISFIT where it can't be."""
+    """Convert the value to the hinted type; _MISFIT if that is not possible."""
     origin = getattr(hint, "__origin__", None)
     inner: tuple[Any, ...] = getattr(hint, "__args__", ())
     if is_dataclass(hint) and isinstance(hint, type):
@@ -101,7 +101,7 @@ def _of_number(hint: type[int] | type[float], value: Any) -> Any:
         return int(value) if abs(value) < 2**63 else _MISFIT
     try:
         return float(value)
-    except OverflowError:  # an integer that no float holds
+    except OverflowError:  # an integer too large for a float
         return _MISFIT
 
 
@@ -134,7 +134,7 @@ def _of_tuple(inner: tuple[Any, ...], value: Any) -> Any:
 
 
 def json_float(value: float) -> float | str:
-    """JSON has no NaN or infinity; they travel as strings."""
+    """JSON has no NaN or infinity, so they are written as strings."""
     if value != value:
         return "nan"
     if value in (float("inf"), float("-inf")):

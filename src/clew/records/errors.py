@@ -1,4 +1,4 @@
-"""What Clew's own functions raise when they are given something that they can't use.
+"""Errors that Clew's own functions raise for arguments that they cannot use.
 
 ClewError
 ├── CannotExamine      also a ValueError: a model, loss or batch that do not go together
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 
 class ClewError(Exception):
-    """Base of the tree; the message is one clear line."""
+    """Base of these errors; the message is one clear line."""
 
 
 class CannotExamine(ClewError, ValueError):  # noqa: N818 - reads as what it is
-    """The loss of the first batch can't be computed from what was given."""
+    """The loss of the first batch cannot be computed from the given objects."""
 
 
 class CannotLook(ClewError, ValueError):  # noqa: N818 - reads as what it is
-    """There are no samples or batches in what was given."""
+    """The given object contains no samples or batches."""

@@ -1,7 +1,7 @@
-"""A place to extend: what was registered in this process, and what installed packages offer.
+"""Registry of extensions of one kind: registered in this process, or offered by installed packages.
 
-A package offers an extension under an entry point group, `clew.checks` for example. Entry points are read
-when they are first asked for; one that can't be loaded is kept with the reason, and harms nothing else.
+A package offers an extension under an entry point group, for example `clew.checks`. Entry points are read on
+first use; one that cannot be loaded is kept with the reason, and does not affect the others.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ Extension = TypeVar("Extension")
 
 
 class CannotRegister(Exception):  # noqa: N818 - reads as what it is
-    """What was given can't be used as an extension, or its name is taken."""
+    """The given object cannot be used as an extension, or its name is taken."""
 
 
 class Extensions(Generic[Extension]):
-    """All extensions of one kind, by name; one registered here goes before an installed one of that name."""
+    """All extensions of one kind, by name; one registered here overrides an installed one of that name."""
 
     def __init__(self, group: str, made: Callable[[Any, str], Extension]) -> None:
         self.group = group
-        self._made = made  # out of what an entry point names, and the entry point's name
+        self._made = made  # called with the object that an entry point names, and the entry point's name
         self.registered: dict[str, Extension] = {}
-        self.listeners: list[Callable[[str, Extension], None]] = []  # told of each that is registered
+        self.listeners: list[Callable[[str, Extension], None]] = []  # called for each new extension
         self._installed: dict[str, Extension] | None = None
         self._broken: dict[str, str] = {}
 
     def add(self, name: str, extension: Extension) -> None:
-        """Register; a name that was registered before is replaced."""
+        """Register an extension; replaces one registered under the same name."""
         self.registered[name] = extension
         for listener in list(self.listeners):
             listener(name, extension)
 
     def all(self) -> dict[str, Extension]:
-        """Registered ones, then those of installed packages."""
+        """Registered extensions, then those of installed packages."""
         return {**self.registered, **{n: e for n, e in self.installed().items() if n not in self.registered}}
 
     def installed(self) -> dict[str, Extension]:
-        """Those that packages offer and that could be loaded."""
+        """Extensions that packages offer and that could be loaded."""
         if self._installed is None:
             self._installed = {}
             for point in entry_points(group=self.group):
@@ -52,7 +52,7 @@ class Extensions(Generic[Extension]):
     def _load(self, point: Any, found: dict[str, Extension]) -> None:
         try:
             found[point.name] = self._made(point.load(), point.name)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - someone else's package must not break a run
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - another package must not break a run
             self._broken[point.name] = f"could not be loaded: {type(error).__name__}: {error}"
 
     def broken(self) -> dict[str, str]:
@@ -68,7 +68,7 @@ class Extensions(Generic[Extension]):
 
 
 def must_be_named(kind: str, name: str) -> str:
-    """The name, if it may be one."""
+    """Return the name if it is valid, otherwise raise `CannotRegister`."""
     if not NAME.fullmatch(name):
         raise CannotRegister(f"{kind}'s name consists of lower-case words joined by hyphens, not {name!r}")
     return name

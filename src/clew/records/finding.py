@@ -1,4 +1,4 @@
-"""What a check found: how bad it is, where, on what evidence, and how to fix it."""
+"""Finding of a check: how bad it is, where, on what evidence, and how to fix it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clew.records.site import Site
 
 
 class Severity(str, Enum):
-    """How sure and how bad: an error means that training can't be right."""
+    """How certain and how bad: an error means that training cannot be right."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -26,14 +26,14 @@ class Severity(str, Enum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """One verifiable observation, with the numbers behind it where there is a series."""
+    """One verifiable observation, with its numbers if there is a series."""
 
     text: str
     signal: str | None = None
     site: Site | None = None
     steps: tuple[int, ...] = ()
     values: tuple[float, ...] = ()
-    x: tuple[float, ...] = ()  # where the values are not by step: learning rates, sizes
+    x: tuple[float, ...] = ()  # if the values are not by step: learning rates, sizes
     x_label: str = ""  # "learning rate"
 
     def to_json(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A sample of the user's data, to be looked at as it is."""
+    """A sample of the user's data, shown as it is."""
 
     kind: str  # "image", "text", "numbers" or "wave"
     caption: str  # "sample 117, labelled 3, looks like 8"
@@ -65,7 +65,7 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Proof:
-    """A trial: the same steps as the program is and with the fix, on a snapshot."""
+    """An experiment: the same steps without and with the fix, on a snapshot."""
 
     fix: str  # "zero the gradients before every backward"
     steps: int
@@ -105,9 +105,9 @@ class Finding:
     step: int | None = None  # the first step at which the fault was visible
     evidence: tuple[Evidence, ...] = ()
     because: tuple[str, ...] = ()  # ids of the checks whose findings cause this one
-    confidence: str = "likely"  # certain: seen directly; likely: measured; possible: one of several readings
+    confidence: str = "likely"  # certain: observed; likely: measured; possible: one of several explanations
     exhibits: tuple[Exhibit, ...] = ()  # the samples concerned
-    proof: Proof | None = None  # what a trial of the fix gave
+    proof: Proof | None = None  # result of an experiment with the fix
 
     def with_because(self, ids: Sequence[str]) -> Finding:
         return replace(self, because=tuple(ids))

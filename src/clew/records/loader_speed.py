@@ -1,7 +1,7 @@
-"""How fast data comes, what it weighs and what is wasted: plain data from `pipeline` to `show` and `checks`.
+"""Loader speed: how fast data comes, how large it is, and what is wasted, for rendering and checks.
 
-No torch here: what was measured on a cluster is read on a laptop. All times are seconds, all sizes
-bytes, all rates samples a second, unless a name says otherwise.
+No torch here: what was measured on a cluster is read on a laptop. All times are seconds, all sizes bytes, all
+rates samples per second, unless a name says otherwise.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ COLLATE, PICKLE, PIN = "collate", "pickle", "pin"
 
 @dataclass(frozen=True)
 class Rate:
-    """Samples a second, over several stretches of time."""
+    """Samples per second, over several periods of time."""
 
     median: float
-    low: float = 0.0  # of the stretches
+    low: float = 0.0  # lowest of the periods
     high: float = 0.0
     samples: int = 0
     seconds: float = 0.0
 
     @property
     def spread(self) -> float:
-        """Distance of the extremes, over the median."""
+        """Difference of the extremes, divided by the median."""
         return (self.high - self.low) / self.median if self.median > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class Speeds:
-    """The loader alone, the model alone, and both in turn, as training has them."""
+    """Rates of the loader alone, the model alone, and both in turn, as in training."""
 
     loader: Rate | None = None
     model: Rate | None = None
     both: Rate | None = None
-    step: str = ""  # what stands for the model: "training step" or "forward"
-    batch: float = 0.0  # samples in a batch
+    step: str = ""  # how the model was run: "training step" or "forward"
+    batch: float = 0.0  # samples per batch
     wait: float | None = None  # share of the time of both that is spent waiting for the loader
-    startup: float = 0.0  # until the first batch is there: workers begin with every epoch
+    startup: float = 0.0  # until the first batch: workers start with every epoch
     workers: int = 0
     prefetch: int = 0  # batches that each worker prepares; 0 without workers
     cores: int = 1
@@ -54,7 +54,7 @@ class Speeds:
 
     @property
     def limited_by(self) -> str:
-        """LOADER, MODEL, or EVEN where they are alike; empty where it can't be said."""
+        """LOADER, MODEL, or EVEN if they are alike; empty if it is not known."""
         if self.loader is None or self.model is None:
             return ""
         near = 1.1
@@ -65,7 +65,7 @@ class Speeds:
 
 @dataclass(frozen=True)
 class StageTime:
-    """One thing that is done to every sample, without the stages inside it."""
+    """One operation on every sample, without the stages inside it."""
 
     name: str  # "RandomCrop", "PIL.Image.open", "collate_fn"
     kind: str = DATASET
@@ -79,7 +79,7 @@ class StageTime:
 
 @dataclass(frozen=True)
 class HotLine:
-    """A line of the user's own on which reading a sample spends its time."""
+    """A line of the user's code on which reading a sample spends time."""
 
     file: str
     line: int
@@ -89,10 +89,10 @@ class HotLine:
 
 @dataclass(frozen=True)
 class Stages:
-    """In the order in which a sample goes through them; in one process, without workers."""
+    """The stages in the order in which a sample goes through them; in one process, without workers."""
 
     stages: tuple[StageTime, ...] = ()
-    samples: int = 0  # looked at
+    samples: int = 0  # samples measured
     median: float = 0.0  # per sample, all stages
     p95: float = 0.0
     lines: tuple[HotLine, ...] = ()
@@ -101,37 +101,37 @@ class Stages:
 
 @dataclass(frozen=True)
 class FieldSize:
-    """What one field of a sample weighs."""
+    """The size of one field of a sample."""
 
     field: str  # key or position
-    shape: tuple[int, ...] = ()  # -1 where samples differ
+    shape: tuple[int, ...] = ()  # -1 if samples differ
     dtype: str = ""
     bytes: float = 0.0  # per sample
-    fits: str = ""  # the smallest dtype that holds all values seen; empty: the one it has, or not known
+    fits: str = ""  # the smallest dtype that can represent all values; empty: its own dtype, or not known
     fits_bytes: float = 0.0
     how: str = ""  # "whole numbers 0 to 9", "multiples of 1/255"
 
 
 @dataclass(frozen=True)
 class Moving:
-    """From a worker to the parent, per batch, as the loader does it."""
+    """The transfer of a batch from a worker to the parent, as the loader does it."""
 
-    shared: float = 0.0  # bytes of tensors, by shared memory
+    shared: float = 0.0  # bytes of tensors, in shared memory
     piped: float = 0.0  # bytes of everything else, pickled through a pipe
-    seconds: float | None = None  # None: it was not measured
+    seconds: float | None = None  # None if not measured
     samples: float = 1.0  # in the batch
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """A sample's weight, by field."""
+    """The size of a sample, by field."""
 
     fields: tuple[FieldSize, ...] = ()
-    samples: int = 0  # looked at
+    samples: int = 0  # samples measured
     bytes: float = 0.0  # of a sample, median
     largest: float = 0.0
     moving: Moving | None = None
-    workers: int = 0  # that the loader has now
+    workers: int = 0  # current setting of the loader
     notes: tuple[str, ...] = ()
 
 
@@ -148,15 +148,15 @@ class SweepRow:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Settings tried, and the simplest that is as fast as the fastest."""
+    """The settings tried, and the simplest that is as fast as the fastest."""
 
     rows: tuple[SweepRow, ...] = ()
-    workers: int = 0  # as the program has it
+    workers: int = 0  # the program's own setting
     prefetch: int = 0
-    best_workers: int | None = None  # None: nothing could be compared
+    best_workers: int | None = None  # None if nothing could be compared
     best_prefetch: int = 0
     with_step: bool = False  # rates are those of loader and training step in turn
-    gain: float | None = None  # share of the step's time that the best setting saves; None: not known
+    gain: float | None = None  # share of the step's time that the best setting saves; None if not known
     cores: int = 1
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
@@ -175,7 +175,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Padding:
-    """How much of a field of sequences is filler, over the batches looked at."""
+    """How much of a field of sequences is padding, over the measured batches."""
 
     field: str
     axis: int = 1
@@ -183,10 +183,10 @@ class Padding:
     batches: int = 0
     samples: int = 0
     share: float = 0.0  # of all elements
-    low: float = 0.0  # of the batch with least
+    low: float = 0.0  # in the batch with the least
     high: float = 0.0
-    longest: float = 0.0  # share if every batch were padded to its own longest only
-    bucketed: float = 0.0  # share if samples of like length came together
+    longest: float = 0.0  # share if every batch were padded only to its own longest
+    bucketed: float = 0.0  # share if samples of similar length came together
     shortest_length: int = 0
     median_length: float = 0.0
     p95_length: float = 0.0
@@ -194,13 +194,13 @@ class Padding:
     padded_to: float = 0.0  # median over batches
 
     def saves(self, share: float) -> float:
-        """Share of the elements of all batches that go if the padding falls to this share."""
+        """Share of the elements of all batches that is saved if the padding falls to this share."""
         return 1 - (1 - self.share) / (1 - share) if share < 1 else 0.0
 
 
 @dataclass(frozen=True)
 class Paddings:
-    """Of all fields that hold sequences."""
+    """The padding of all fields that contain sequences."""
 
     fields: tuple[Padding, ...] = ()
     batches: int = 0
@@ -209,10 +209,10 @@ class Paddings:
 
 @dataclass(frozen=True)
 class MeasuredLoader:
-    """All that was measured of one loader; what was not is None."""
+    """Everything measured of one loader; None for what was not measured."""
 
-    loader: str = ""  # as the program calls it
-    file: str | None = None  # where it was made
+    loader: str = ""  # the program's name for it
+    file: str | None = None  # where it was created
     line: int | None = None
     speeds: Speeds | None = None
     stages: Stages | None = None
@@ -231,7 +231,7 @@ class MeasuredLoader:
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Mapping[str, Any]]) -> MeasuredLoader:
-        """Of the facts of one loader; what does not fit is left out."""
+        """Read the facts of one loader; what does not fit is left out."""
         where: Mapping[str, Any] = next(iter(facts.values()), {})
         parts = {FACTS[kind]: data.get("measured") for kind, data in facts.items() if kind in FACTS}
         return read(cls, {**{k: where.get(k) for k in ("loader", "file", "line")}, **parts})

@@ -1,6 +1,6 @@
-"""What is known of a network's structure: plain data that crosses from `model` to `show`.
+"""Structure of a network: modules, ops, shapes, memory and graph, as plain data for rendering.
 
-No torch here, so that a graph or a summary written as JSON on a cluster is drawn on a laptop.
+No torch here, so that a graph or a summary written as JSON on a cluster can be drawn on a laptop.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from clew.records.finding import Finding
 from clew.records.verdict import NotJudged
 
-INPUT = -1  # the source of what came from outside: arguments and parameters
+INPUT = -1  # the source of values from outside: arguments and parameters
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class TensorInfo:
     device: str
     requires_grad: bool
     bytes: int
-    dims: tuple[str, ...] = ()  # the sizes with names in them, where they were traced
+    dims: tuple[str, ...] = ()  # the sizes with names in them, if they were traced
 
     def text(self, times: str = "×") -> str:
-        """`batch × 3 × 32 × 32`, closer together where there are no names."""
+        """`batch × 3 × 32 × 32`, without spaces if there are no names."""
         if not self.shape:
             return "scalar"
         named = bool(self.dims) and any(not d.isdigit() for d in self.dims)
@@ -36,7 +36,7 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Visited:
-    """One op, module call or autograd node, as `clew.visit` gives it."""
+    """One op, module call or autograd node, as `clew.visit` returns it."""
 
     index: int
     kind: str  # "op", "module" or "autograd"
@@ -45,18 +45,18 @@ class Visited:
     arguments: tuple[tuple[str, Any], ...]  # by name; tensors as TensorInfo
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
-    module: str | None  # path of the module that was running; "" is the outermost
+    module: str | None  # path of the module that was running; "" is the root module
     file: str | None
     line: int | None
     feeds_result: bool
-    sources: tuple[int, ...]  # indices of those that made the inputs; INPUT for the program's own
+    sources: tuple[int, ...]  # indices of those that computed the inputs; INPUT for the program's own
     flops: int = 0
     call: int = 1  # which call of that module it is
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Of the finite elements of one tensor."""
+    """Statistics of the finite elements of one tensor."""
 
     median: float
     mean: float
@@ -79,7 +79,7 @@ class ModuleRow:
     trainable: int  # parameters at and below it that no earlier row has counted
     frozen: int
     shared: int  # parameters at and below it that an earlier row has counted
-    flops: int  # of one forward, at and below it; a multiply-add is two
+    flops: int  # of one forward, at and below it; a multiply-add counts as two
     saved: int  # bytes kept for the backward, at and below it
     dtype: str
     device: str
@@ -105,7 +105,7 @@ class ModuleRow:
 
 @dataclass(frozen=True)
 class NetworkMemory:
-    """Bytes that a training step holds, without what allocators and kernels add."""
+    """Bytes that a training step needs, without what allocators and kernels add."""
 
     parameters: int
     gradients: int
@@ -121,10 +121,10 @@ class NetworkMemory:
 
 @dataclass(frozen=True)
 class ModuleFrame:
-    """A module on the way to the failing op, or a line of the user's own."""
+    """A module on the way to the failing op, or a line of the user's code."""
 
     module: str | None  # path; None outside any module
-    kind: str  # class name, or the function's
+    kind: str  # class name, or name of the function
     detail: str  # "in_features=400, out_features=10"
     given: tuple[tuple[str, TensorInfo], ...]
     file: str | None = None
@@ -134,9 +134,9 @@ class ModuleFrame:
 
 @dataclass(frozen=True)
 class Mishap:
-    """A forward that failed: where, with what, and what would help."""
+    """A forward that failed: where, with which inputs, and what would help."""
 
-    error: str  # type and message, as torch says it
+    error: str  # type and message, as torch reports it
     frames: tuple[ModuleFrame, ...]  # outermost first
     kind: str = "other"  # "shape", "dtype", "device", "index" or "other"
     expected: str | None = None
@@ -149,7 +149,7 @@ class Mishap:
 
 @dataclass(frozen=True)
 class Summary:
-    """What is in a network and what flows through it."""
+    """What a network consists of, and the tensors that flow through it."""
 
     name: str
     inputs: tuple[tuple[str, TensorInfo], ...]
@@ -164,8 +164,8 @@ class Summary:
     dims: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
     mishap: Mishap | None = None
-    findings: tuple[Finding, ...] = ()  # what the checks say that need no training
-    not_judged: tuple[NotJudged, ...] = ()  # those of them that could not say anything, and why
+    findings: tuple[Finding, ...] = ()  # findings of the checks that need no training
+    not_judged: tuple[NotJudged, ...] = ()  # those checks that could not decide, and why
 
     @property
     def parameters(self) -> int:
@@ -187,7 +187,7 @@ class Node:
     """A module call, an op, an input or the output, in the tree of the graph."""
 
     id: int
-    parent: int | None  # the node of the module that it ran in
+    parent: int | None  # the node of the module in which it ran
     kind: str  # "module", "op", "input", "output"
     label: str  # "conv1", "add"
     type: str  # "Conv2d", "aten.add.Tensor"
@@ -205,7 +205,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """A tensor on its way from one op (or input) to another."""
+    """A tensor that goes from one op (or input) to another."""
 
     source: int
     target: int
@@ -214,12 +214,12 @@ class Edge:
 
 @dataclass(frozen=True)
 class Graph:
-    """Everything that ran: nodes with their module hierarchy, edges between ops."""
+    """Everything that ran: nodes with their module hierarchy, and edges between ops."""
 
     name: str
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The browser view and `--graph out.json` get this."""
+        """The JSON for the browser view and `--graph out.json`."""
         return {"version": 1, **asdict(self)}

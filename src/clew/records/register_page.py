@@ -1,4 +1,4 @@
-"""The tables of docs/signals.md, made from the register: `scripts/docs` puts them between their marks."""
+"""Tables of docs/signals.md, generated from the register; `scripts/docs` inserts them between their marks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clew.records.facts.fact_register import FACTS
 from clew.records.signal_types import STATISTICS, Signal, TensorSignals
 from clew.records.signals import REGISTER
 
-NUMBER = "number"  # the unit of what has none
+NUMBER = "number"  # the unit of a signal without one
 
 
 def tables() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Samples and batches as a person can look at them: plain data from `pipeline` to `show`. No torch here."""
+"""Samples and batches in a readable form: plain data for rendering. No torch here."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class FieldView:
     type: str  # "tensor", "array", "picture RGB", "str", "int", "list"
     dtype: str = ""
     shape: tuple[int, ...] | None = None
-    low: float | None = None  # of the finite values, as are the next
+    low: float | None = None  # of the finite values, like the next ones
     high: float | None = None
     mean: float | None = None
     std: float | None = None
     bad: int = 0  # values that are NaN or infinite
-    text: str = ""  # the value itself, where it is short
+    text: str = ""  # the value itself, if it is short
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ValueView:
     label: str = ""
     kind: str = "numbers"  # as Exhibit.kind
     data: Any = None
-    rate: int | None = None  # of a wave: values a second
+    rate: int | None = None  # for a wave: values per second
     parts: tuple[FieldView, ...] = ()
     error: str = ""  # why it could not be read
 
@@ -47,7 +47,7 @@ class ValueView:
 
 @dataclass(frozen=True)
 class StageLook:
-    """What one stage made of a sample."""
+    """The output of one stage for a sample."""
 
     name: str
     kind: str
@@ -55,16 +55,16 @@ class StageLook:
     file: str | None = None
     line: int | None = None
     seconds: float = 0.0
-    random: bool = False  # given the same, it gives something else under other random numbers
+    random: bool = False  # the same input gives another output with other random numbers
     given: FieldView | None = None
     made: FieldView | None = None
-    look: ValueView | None = None  # of what it made
+    look: ValueView | None = None  # of its output
     error: str = ""
 
 
 @dataclass(frozen=True)
 class SamplePath:
-    """One sample through every stage, the random ones drawn once under a fixed seed."""
+    """One sample through every stage; the random ones run once with a fixed seed."""
 
     index: int
     seed: int = 0
@@ -74,10 +74,10 @@ class SamplePath:
 
 @dataclass(frozen=True)
 class PipelineLook:
-    """One loader: what it is, and what comes out of it."""
+    """One loader: what it is, and what it delivers."""
 
     name: str
-    role: str = ""  # "train", "eval", "" not known
+    role: str = ""  # "train", "eval", or "" if not known
     number: int | None = None  # of its `loader` fact
     kind: str = ""  # "map", "iterable", "batches", "model"
     file: str | None = None
@@ -90,13 +90,13 @@ class PipelineLook:
     shuffled: bool | None = None
     stages: tuple[str, ...] = ()  # names, in the order in which a sample passes them
     samples: tuple[ValueView, ...] = ()  # as the dataset returns them
-    rows: tuple[ValueView, ...] = ()  # the same samples as the model gets them, where it was seen
-    rows_of: str = ""  # "model", "batch": where the rows were taken
+    rows: tuple[ValueView, ...] = ()  # the same samples as the model gets them, if that was recorded
+    rows_of: str = ""  # "model" or "batch": where the rows come from
     batch: tuple[FieldView, ...] = ()  # as the loader delivers it
     inputs: tuple[FieldView, ...] = ()  # as the model got it
     remarks: tuple[str, ...] = ()  # differences that matter
     way: SamplePath | None = None
-    notes: tuple[str, ...] = ()  # what could not be seen, and why
+    notes: tuple[str, ...] = ()  # what could not be read, and why
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = _finite(plain(self))
@@ -107,13 +107,13 @@ class PipelineLook:
         return read(cls, {"name": "", **data})
 
     def to_fact(self) -> dict[str, Any]:
-        """Without what there is to see: `data.loader` (docs/signals.md)."""
+        """Without the views of samples: `data.loader` (docs/signals.md)."""
         return replace(self, samples=(), rows=(), way=None).to_json()
 
 
 @dataclass(frozen=True)
 class ErrorFrame:
-    """A line of the user's own that an exception came through."""
+    """A line of the user's code that an exception passed through."""
 
     file: str
     line: int
@@ -123,7 +123,7 @@ class ErrorFrame:
 
 @dataclass(frozen=True)
 class Failure:
-    """A sample or a batch that could not be made, traced back to its cause."""
+    """A sample or batch that could not be created, traced back to its cause."""
 
     kind: str  # "sample", "collate", "killed", "unpicklable", "not reproduced"
     error: str  # "KeyError: 'label'"
@@ -133,7 +133,7 @@ class Failure:
     index: int | None = None  # of the sample that fails
     stage: str = ""
     frames: tuple[ErrorFrame, ...] = ()  # in the main process, innermost last
-    look: ValueView | None = None  # the sample, or what the failing stage was given
+    look: ValueView | None = None  # the sample, or the input of the failing stage
     details: tuple[str, ...] = ()  # "sample 4: 3×30×32", …
     hint: str = ""
     notes: tuple[str, ...] = field(default=())

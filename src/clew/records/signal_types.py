@@ -1,4 +1,4 @@
-"""What the register of signals is made of: a signal, a family of them, its group and its chart.
+"""Types of the signal register: signal, family of signals, group and chart.
 
 The list itself is in `signals`. Nothing here needs torch.
 """
@@ -14,7 +14,7 @@ SIGNED = re.compile(r"(.+)\.histogram\.(lo|hi|\d\d)")
 
 @dataclass(frozen=True)
 class Group:
-    """A chapter of the browser's list of signals; the order of the chapters is that of `signals.GROUPS`."""
+    """A chapter of the browser's list of signals; chapters have the order of `signals.GROUPS`."""
 
     name: str
     layered: bool = False  # its series belong to layers, and are listed in forward order
@@ -23,14 +23,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart at the top of the charts page. Its order on the page is that of its signals' groups."""
+    """A chart at the top of the charts page. Charts have the order of their signals' groups."""
 
     title: str  # empty: each chart has the title of its series
     together: bool = True  # all series in one chart, rather than one chart for each
     large: bool = False
-    robust: bool = False  # the axis leaves out a few far-off points
-    by_place: bool = False  # its lines are of one signal, and are told apart by their place
-    compared: int | None = None  # the place of this chart where runs are compared; None: only if asked for
+    robust: bool = False  # the axis leaves out a few outliers
+    by_place: bool = False  # its lines are of one signal, and differ in their place
+    compared: int | None = None  # position of this chart when runs are compared; None: only on request
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Signal:
     group: Group
     title: str
     meaning: str
-    unit: str = ""  # "s", "B", "share" (0 to 1), "count", or empty for a number without one
+    unit: str = ""  # "s", "B", "share" (0 to 1), "count", or empty for a number without a unit
     when: str = "sampled steps"
     site: str = "–"
     chart: Chart | None = None  # on the charts page; None: only in the list of all signals
@@ -56,7 +56,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class Family(Signal):
-    """Signals whose names begin alike, of which a run decides how many it has: `metric.accuracy`."""
+    """Signals with the same prefix, whose number depends on the run: `metric.accuracy`."""
 
     placeholder: str = "name"
 
@@ -65,18 +65,18 @@ class Family(Signal):
         return f"{self.name}.<{self.placeholder}>"
 
     def member(self, name: object) -> str:
-        """The full name of one of them."""
+        """The full name of a member."""
         return f"{self.name}.{name}"
 
     def known_as(self, signal: str) -> Signal:
-        """One of them, as the browser shows it."""
+        """A member, as the browser shows it."""
         own = signal.removeprefix(f"{self.name}.")
         return replace(self, name=signal, title=self.title or own)
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """One of the numbers that every measured tensor gets, in the order in which the kernel writes them."""
+    """One of the numbers recorded for every measured tensor, in the kernel's order."""
 
     name: str
     words: str
@@ -97,7 +97,7 @@ STATISTICS = (
 
 @dataclass(frozen=True)
 class TensorSignals:
-    """The statistics of one kind of tensor, `activation.mean` and so on, and its histograms if it has any."""
+    """The statistics of one kind of tensor, such as `activation.mean`, and its histograms if it has any."""
 
     prefix: str
     group: Group
@@ -127,7 +127,7 @@ class TensorSignals:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all its statistics, in the kernel's order."""
+        """Names of all its statistics, in the kernel's order."""
         return tuple(signal.name for signal in self.signals)
 
     @property
@@ -163,7 +163,7 @@ class TensorSignals:
         return f"{self.prefix}.log2hist.{number:02d}"
 
     def histogram_name(self, part: str) -> str:
-        """Of the signed histogram the range, `lo` and `hi`, or one bin, `00` to `39`."""
+        """Name of the signed histogram's range, `lo` and `hi`, or of one bin, `00` to `39`."""
         return f"{self.prefix}.histogram.{part}"
 
 
@@ -172,5 +172,5 @@ def is_histogram(signal: str) -> bool:
 
 
 def names(*signals: Signal) -> tuple[str, ...]:
-    """What the store calls them."""
+    """Their names in the store."""
     return tuple(signal.name for signal in signals)

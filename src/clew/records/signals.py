@@ -1,8 +1,8 @@
 """The register of signals: every series that Clew records, its unit, site, meaning and place in the browser.
 
-To add a signal, add it here and write it in its collector. The documentation (docs/signals.md), the
-units, groups and titles in the browser, and what a check can name in its `needs` all come from this list.
-A run of a newer Clew may have signals that are not listed: `known_as` makes up what can be said of them.
+To add a signal, add it here and write it in its collector. The documentation (docs/signals.md), the units,
+groups and titles in the browser, and what a check can name in its `needs` all come from this list. A run of a
+newer Clew may have signals that are not listed: `known_as` returns what is known of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIRST_INPUT_SITE = "root, op `input[0]`"
 MODULE = "module (op: activation function if it is a function call, as `relu`)"
 PARAMETER = "module and param"
 
-# -- groups, in the order in which a person looks for them --
+# -- groups, in the order in which people look for them --
 
 LOSSES = Group("loss", compared=True)
 METRICS = Group("metric", compared=True)
@@ -371,7 +371,7 @@ UPDATE_RATIO = Signal(
     glance=True,
 )
 
-# -- what goes into the model --
+# -- inputs of the model --
 
 INPUT = TensorSignals("input", INPUTS, "Input", "the model's floating-point inputs", "root, op `input[0]` …")
 FEATURE_SPREAD = "largest divided by median standard deviation of the features of a 2-d input; 1 if unknown"
@@ -519,7 +519,7 @@ EVAL_KNOWN = Signal(
     "root, phase eval",
 )
 
-# -- what goes into the loss, and what comes out of it --
+# -- inputs and results of the loss --
 
 TARGET = TensorSignals("target", TARGETS, "Target", "the targets of the loss call", LOSS_CALL)
 TARGET_CLASSES = Signal(
@@ -711,7 +711,7 @@ TERM_VALUE = Signal(
     "term.value", TERMS, "Value of a loss term", "where the loss is a sum: this call's value", site=LOSS_CALL
 )
 
-# -- what a forward does inside --
+# -- inside a forward --
 
 NOISE_NEGATIVE = Signal(
     "noise.negative",
@@ -768,12 +768,12 @@ _GROUPS = {signal.name.partition(".")[0]: signal.group for signal in (*SIGNALS.v
 
 
 def measured(prefix: str) -> TensorSignals:
-    """The statistics whose names begin so."""
+    """The statistics with this prefix."""
     return next(entry for entry in MEASURED if entry.prefix == prefix)
 
 
 def find(name: str) -> Signal | None:
-    """The signal of this name in the register, as itself or as one of a family."""
+    """The signal of this name in the register, or the family member."""
     known = SIGNALS.get(name)
     if known is not None:
         return known
@@ -796,7 +796,7 @@ def _histogram(name: str) -> Signal | None:
 
 @lru_cache(maxsize=4096)
 def known_as(name: str) -> Signal:
-    """What can be said of a signal; of one that a newer Clew recorded, its name alone."""
+    """What is known of a signal; for one that a newer Clew recorded, only its name."""
     found = find(name)
     if found is not None:
         return found

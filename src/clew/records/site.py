@@ -1,4 +1,4 @@
-"""Where in the program something was seen: module, parameter, operation, and the line of source."""
+"""Site: where in the program something was measured, by module, parameter, operation and source line."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 class Site:
     """Where in the user's program: every field may be unknown.
 
-    `module` is the path that `named_modules()` gives, `root` the name of the outermost
-    model, which matters only when a run has more than one of them.
+    `module` is the path from `named_modules()`, `root` the name of the root module, which matters only if a
+    run has more than one.
     """
 
     module: str | None = None

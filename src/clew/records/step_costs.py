@@ -1,7 +1,7 @@
-"""What steps cost, as a profile found it: plain data that crosses from `profiling` to `show` and `checks`.
+"""Costs of training steps, as a profile measured them: plain data for rendering and checks.
 
-Written as `traces/profile.json` of a run (docs/api.md). No torch here: a profile made on a cluster
-is read on a laptop. All times are seconds per step, all sizes bytes, unless a name says otherwise.
+Written as `traces/profile.json` of a run (docs/api.md). No torch here: a profile recorded on a cluster is
+read on a laptop. All times are seconds per step, all sizes bytes, unless a name says otherwise.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from clew.records.codec import plain, read
 
 VERSION = 1
 PARTS = ("data", "to device", "forward", "backward", "optimizer", "logging", "rest", "clew")
-FEWEST_TIMED = 5  # steps on which anything is said of speed: a median of fewer is one step's chance
-DEEPEST = 150  # frames of a flame that are written or read: JSON survives no much deeper nesting
+FEWEST_TIMED = 5  # fewest steps for a statement on speed: a median of fewer is up to chance
+DEEPEST = 150  # frames of a flame that are written or read: JSON does not allow much deeper nesting
 KINDS = ("parameters", "gradients", "optimizer state", "activations", "other")
 
 
@@ -26,7 +26,7 @@ class PartCost:
     name: str  # one of PARTS
     median: float
     p95: float
-    share: float  # of all time of these steps
+    share: float  # of the total time of these steps
     steps: int = 0
 
 
@@ -51,7 +51,7 @@ class FlameFrame:
             waiting += [(depth + 1, child) for child in reversed(frame.children)]
 
     def to_json(self) -> dict[str, Any]:
-        """Without recursion, as stacks may be deep; what is below `DEEPEST` is left out."""
+        """Without recursion, since stacks may be deep; frames below `DEEPEST` are left out."""
         made: list[dict[str, Any]] = []
         waiting: list[tuple[int, FlameFrame, list[dict[str, Any]]]] = [(1, self, made)]
         while waiting:
@@ -64,7 +64,7 @@ class FlameFrame:
 
     @classmethod
     def from_json(cls, data: Any) -> FlameFrame | None:
-        """None where it is no frame; children that are none are left out."""
+        """None if it is not a frame; invalid children are left out."""
         rows = _flattened(data)
         inside: list[list[FlameFrame]] = [[] for _ in rows]
         for number in reversed(range(len(rows))):  # innermost first
@@ -83,9 +83,9 @@ _OF_A_FRAME = ("name", "value", "self", "file", "line", "module")
 
 
 def _flattened(data: Any) -> list[tuple[Mapping[str, Any], int, int]]:
-    """Every row of a tree with the number of the one around it and its depth, outermost first."""
+    """Every row of a tree with its parent's number and its depth, outermost first."""
     rows: list[tuple[Mapping[str, Any], int, int]] = [(data, -1, 1)] if isinstance(data, Mapping) else []
-    for number, (row, _, depth) in enumerate(rows):  # grows as it goes
+    for number, (row, _, depth) in enumerate(rows):  # grows while it is iterated
         children = row.get("children")
         deeper = children if isinstance(children, (list, tuple)) and depth < DEEPEST else ()
         rows += [(child, number, depth + 1) for child in deeper if isinstance(child, Mapping)]
@@ -103,7 +103,7 @@ def _frame_alone(row: Mapping[str, Any]) -> FlameFrame | None:
 class ModuleCost:
     """A module's calls in one step; forward and backward include the modules inside it."""
 
-    module: str  # path; "" is the outermost
+    module: str  # path; "" is the root module
     type: str = ""
     calls: float = 0.0
     forward: float = 0.0
@@ -114,10 +114,10 @@ class ModuleCost:
     steps: int = 0  # over which it was measured
     flops: float = 0.0  # forward and backward
     moved: float = 0.0  # bytes read and written by its ops
-    roof: float | None = None  # share of what this machine could do at best, 0 … 1
-    parameters: int = 0  # bytes, its own ones only
-    activations: int = 0  # bytes kept for the backward, its own ones only
-    peak: int = 0  # bytes above what was there when it was called
+    roof: float | None = None  # share of the best that this machine can do, 0 … 1
+    parameters: int = 0  # bytes, only its own
+    activations: int = 0  # bytes kept for the backward, only its own
+    peak: int = 0  # bytes above what was allocated when it was called
     file: str | None = None
     line: int | None = None
 
@@ -133,7 +133,7 @@ class OpCost:
     module: str
     op: str  # "aten::addmm"
     shapes: str = ""  # "[32, 64] [64, 10]"
-    arguments: str = ""  # those that are no tensors
+    arguments: str = ""  # arguments that are not tensors
     calls: float = 0.0
     forward: float = 0.0
     backward: float = 0.0
@@ -152,12 +152,12 @@ class LineCost:
     code: str
     self: float
     total: float
-    kind: str = ""  # "logging", "data", "to device" … where it is known
+    kind: str = ""  # "logging", "data", "to device" … if known
 
 
 @dataclass(frozen=True)
 class ProcessMemory:
-    """What a process holds; shared pages count in part (pss) or not at all (uss)."""
+    """Memory of a process; shared pages count in part (pss) or not at all (uss)."""
 
     pid: int
     role: str  # "main", "loader worker"
@@ -170,19 +170,19 @@ class ProcessMemory:
 
 @dataclass(frozen=True)
 class Growth:
-    """Memory that grows, and who holds it."""
+    """Memory that grows, and what keeps references to it."""
 
     slope: float  # bytes per step
     owner: str  # "list `losses` in train.py:31: tensors with their graphs"
     file: str | None = None
     line: int | None = None
-    objects: float = 0.0  # more of them in each step
+    objects: float = 0.0  # new ones in each step
     kind: str = ""  # "tensor", "graph", "python", "" unknown
 
 
 @dataclass(frozen=True)
 class StepMemory:
-    """Of the process and of the tensors in one step."""
+    """Memory of the process, and of the tensors in one step."""
 
     peak: int = 0  # of tensors, in a step
     kinds: Mapping[str, int] = field(default_factory=dict)  # KINDS, at the peak
@@ -206,20 +206,20 @@ class Sync:
 
 @dataclass(frozen=True)
 class Roof:
-    """The best that this machine was seen to do."""
+    """The best performance measured on this machine."""
 
-    flops: float  # a second, float32 matrix product
-    bytes: float  # a second, read and written
+    flops: float  # per second, float32 matrix product
+    bytes: float  # per second, read and written
     threads: int = 1
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Everything that was found; what was not looked at is empty."""
+    """Everything that was found; what was not profiled is empty."""
 
-    steps: tuple[int, int] = (0, 0)  # first and last that were looked at in detail
+    steps: tuple[int, int] = (0, 0)  # first and last that were profiled in detail
     detailed: int = 0  # how many of them
-    detailed_step: float = 0.0  # one of them; being looked at, they take longer than others
+    detailed_step: float = 0.0  # seconds of one of them; profiling makes them slower than others
     step_median: float = 0.0
     step_p95: float = 0.0
     samples_per_second: float | None = None
@@ -233,7 +233,7 @@ class Profile:
     timeline: tuple[dict[str, Any], ...] = ()  # one step: name, start, duration, lane, module
     memory: StepMemory = StepMemory()
     roof: Roof | None = None
-    unattributed: float = 0.0  # of the step, in no part and no module
+    unattributed: float = 0.0  # seconds of the step in no part and no module
     threads: int = 1
     cores: int = 1
     device: str = "cpu"
@@ -241,7 +241,7 @@ class Profile:
     files: Mapping[str, str] = field(default_factory=dict)  # "chrome trace" -> name in the run's traces/
 
     def of_step(self, seconds: float) -> float:
-        """The share of a step that this time of modules and ops is: of those that were looked at."""
+        """This time of modules and ops as a share of a step, of those that were profiled in detail."""
         whole = self.detailed_step or self.step_median
         return seconds / whole if whole > 0 else 0.0
 
@@ -261,7 +261,7 @@ class Profile:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Profile:
-        """Of another version, or from hostile hands: what does not fit is left at its default."""
+        """Read a profile, perhaps of another version or untrusted: what does not fit keeps its default."""
         given = dict(data)
         flame, python = given.pop("flame", None), given.pop("python", None)
         if isinstance(flame, Mapping) and "root" in flame:

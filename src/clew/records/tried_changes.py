@@ -1,7 +1,7 @@
-"""What was tried on a snapshot to make a step faster, and what batches of other sizes would give.
+"""Changes tried on a snapshot to make a step faster, and the effect of other batch sizes.
 
-Plain data that crosses from `profiling` to `show` and `checks`: the facts `attempt` and `batch_sizes`
-of a run. No torch here. All times are seconds per step, all sizes bytes, unless a name says otherwise.
+Plain data for rendering and checks: the facts `attempt` and `batch_sizes` of a run. No torch here. All times
+are seconds per step, all sizes bytes, unless a name says otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMES = (SET_TO_NONE, NO_GRADIENTS, FOREACH, FUSED, CHANNELS_LAST, BFLOAT16, THR
 
 @dataclass(frozen=True)
 class Break:
-    """A place where torch.compile had to end a graph and go on in Python."""
+    """A place where torch.compile had to end a graph and continue in Python."""
 
     reason: str
     file: str | None = None
@@ -34,21 +34,21 @@ class Break:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One change, measured in turn with the step as it is; `reason` says why there is no measurement."""
+    """One change, measured in turn with the original step; `reason` says why there is no measurement."""
 
     name: str  # one of NAMES
     setting: str = ""  # what was changed, as code: "AdamW(…, foreach=True)"
     before: float = 0.0  # seconds per step, median over the rounds
     after: float = 0.0
-    spread_before: float = 0.0  # half of the middle half of the rounds
+    spread_before: float = 0.0  # half of the interquartile range over the rounds
     spread_after: float = 0.0
-    gain: float = 0.0  # share of the step's time that the change saves; negative: it costs
-    noise: float = 0.0  # how far off `gain` may be
-    clear: bool = False  # whether the gain (or loss) is beyond noise
+    gain: float = 0.0  # share of the step's time that the change saves; negative if it costs time
+    noise: float = 0.0  # uncertainty of `gain`
+    clear: bool = False  # whether the gain (or loss) exceeds the noise
     rounds: int = 0
-    once: float = 0.0  # seconds spent once, before the first fast step: compiling
+    once: float = 0.0  # one-time seconds before the first fast step: compiling
     difference: Mapping[str, float] = field(default_factory=dict)  # "output", "loss", "gradient": relative
-    same: bool | None = None  # whether the difference is no more than rounding; None: not compared
+    same: bool | None = None  # whether the difference is at most rounding; None if not compared
     breaks: tuple[Break, ...] = ()
     reason: str = ""  # why it could not be tried
     what: str = "step"  # or "evaluation": what was timed
@@ -60,17 +60,17 @@ class Attempt:
 
     @property
     def helps(self) -> bool:
-        """Faster beyond noise, and to the same numbers as far as they were compared."""
+        """Faster beyond noise, with the same numbers as far as they were compared."""
         return self.tried and self.clear and self.gain > 0 and self.same is not False
 
     @property
     def faster(self) -> float:
-        """How many times as fast it is."""
+        """The speed-up factor."""
         return 1.0 / max(1.0 - self.gain, 0.01)
 
     @property
     def pays_after(self) -> float | None:
-        """Steps after which what was spent once has come back; None: never."""
+        """Steps after which the one-time cost has paid off; None if never."""
         saved = self.before - self.after
         return None if saved <= 0 or not self.once else self.once / saved
 
@@ -91,10 +91,10 @@ class SizeRow:
     size: int
     seconds: float = 0.0  # per step, median over the rounds
     throughput: float = 0.0  # samples per second
-    spread: float = 0.0  # of the throughput: half of its middle half
+    spread: float = 0.0  # of the throughput: half of its interquartile range
     rounds: int = 0
     peak: int = 0  # bytes of tensors in a step, with parameters, gradients and optimizer state
-    process: int = 0  # bytes of the process when the activations are there
+    process: int = 0  # bytes of the process while the activations exist
     reason: str = ""
 
     @property
@@ -104,11 +104,11 @@ class SizeRow:
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """Throughput and memory against the size of a batch."""
+    """Throughput and memory by batch size."""
 
     rows: tuple[SizeRow, ...] = ()  # by size
-    knee: int | None = None  # the smallest size from which more samples gain nothing to speak of
-    why: str = ""  # of the knee, or of there being none
+    knee: int | None = None  # the smallest size from which more samples gain next to nothing
+    why: str = ""  # reason for the knee, or for there being none
     current: int = 0  # the program's own size
     reason: str = ""  # why nothing could be measured
     hint: str = ""  # and the line of code that would help
@@ -118,7 +118,7 @@ class BatchSizes:
 
     @property
     def gain(self) -> float | None:
-        """Of the knee over the program's own size, in samples per second: 0.5 is half as many again."""
+        """Gain of the knee over the program's own size, in samples per second: 0.5 is half as many again."""
         mine, best = self.row(self.current), self.row(self.knee or 0)
         if mine is None or best is None or not mine.measured or not best.measured:
             return None
@@ -135,14 +135,14 @@ class BatchSizes:
 
 
 def recorded(facts: Sequence[Any]) -> tuple[list[Attempt], BatchSizes | None]:
-    """What the facts of a run say was tried."""
+    """What was tried, according to the facts of a run."""
     attempts = [Attempt.from_json(fact.data) for fact in facts if fact.kind == "attempt"]
     sizes = [BatchSizes.from_json(fact.data) for fact in facts if fact.kind == "batch_sizes"]
     return attempts, sizes[-1] if sizes else None
 
 
 def recorded_json(facts: Iterable[Any]) -> dict[str, Any]:
-    """The same for a report; without what was not asked for."""
+    """The same for a report; leaves out what was not asked for."""
     attempts, sizes = recorded(list(facts))
     data: dict[str, Any] = {"attempts": [a.to_json() for a in attempts]} if attempts else {}
     return data if sizes is None else {**data, "batch_sizes": sizes.to_json()}

@@ -1,4 +1,4 @@
-"""What all checks together say of a run: findings, and what was not judged or was ignored."""
+"""Verdict of all checks on a run: findings, and what was not judged or was ignored."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from dataclasses import dataclass
 
 from clew.records.finding import Finding, Severity
 
-NEEDS_EXPERIMENT = "needs an experiment: clew check"  # why a check that only experiments feed says nothing
-NEEDS_PROFILE = "needs clew profile"  # and one that judges how fast training is
-NEEDS_DATA = "needs clew data"  # and one that looks through the data itself
+NEEDS_EXPERIMENT = "needs an experiment: clew check"  # reason of a check that only experiments feed
+NEEDS_PROFILE = "needs clew profile"  # of one that judges the speed of training
+NEEDS_DATA = "needs clew data"  # of one that reads the data itself
 
 
 @dataclass(frozen=True)
 class NotJudged:
-    """A check that could not speak, and why: silence must never pass for health."""
+    """A check that could not decide, and why: no answer must never look like a healthy run."""
 
     check: str
     reason: str
 
     @property
     def needs_experiment(self) -> bool:
-        """Nobody has asked the question yet: that is no gap in what was recorded."""
+        """Whether only an experiment can answer it: then nothing is missing in the recording."""
         return self.reason == NEEDS_EXPERIMENT
 
     @property
     def unasked(self) -> bool:
-        """The same of any question that another command asks."""
+        """Same as `needs_experiment`, for any command that would answer it."""
         return self.reason in (NEEDS_EXPERIMENT, NEEDS_PROFILE, NEEDS_DATA)
 
     def to_json(self) -> dict[str, str]:
@@ -34,7 +34,7 @@ class NotJudged:
 
 @dataclass(frozen=True)
 class Ignored:
-    """A finding that the user has said to leave out."""
+    """A finding that the user chose to leave out."""
 
     check: str
     why: str
@@ -45,17 +45,17 @@ class Ignored:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Everything the checks have to say about a run, root causes first."""
+    """Everything the checks say about a run, root causes first."""
 
     findings: tuple[Finding, ...] = ()
     not_judged: tuple[NotJudged, ...] = ()
-    ruled_out: tuple[str, ...] = ()  # checks that looked and found nothing
-    ignored: tuple[Ignored, ...] = ()  # findings that the user did not want to hear of
-    other_causes: tuple[str, ...] = ()  # of the ruled out, those that could have caused what was found
+    ruled_out: tuple[str, ...] = ()  # checks that ran and found nothing
+    ignored: tuple[Ignored, ...] = ()  # findings that the user chose to leave out
+    other_causes: tuple[str, ...] = ()  # ruled-out checks that could have caused the findings
 
     @property
     def asked(self) -> int:
-        """How many checks were asked, judged or not."""
+        """How many checks ran, whether they could decide or not."""
         found = {f.check for f in self.findings} | {i.check for i in self.ignored}
         return len(found) + len(self.not_judged) + len(self.ruled_out)
 

@@ -2,28 +2,27 @@
 
 Enter at `verdict/verdict_terminal.py`. May import: records, store, checks.
 
-- `bundle`: the built page of the browser as one file, with style, code and data inlined: it needs no
+- `bundle`: bundles the built browser page into one file, with style, code and data inlined: it needs no
   network
-- `columns`: A table on a screen: the columns that fit, one of them as wide as the rest leaves it
-- `images`: pixels as they were recorded: checked, made smaller or larger, and put into a PNG file
-- `number_text`: numbers as a person reads them
-- `plot_line`: A line to look at: its points, what they mean, and where the ends of the axes lie
-- `plot_svg`: A line as an inline SVG that takes its colours from the page around it
-- `plot_terminal`: A line drawn with characters: eight dots to each where the stream has braille, one star
-  where not
-- `progress_line`: one line that says how far it is, drawn over itself on a terminal
-- `renderers`: formats of the user's own for a verdict: `clew why --format NAME`,
-  `clew.open_run(...).render(NAME)`
-- `rich_rng`: Rich draws names for its styles from Python's generator; the program's random numbers are
-  not ours
-- `run_summary`: what a rendering says about the run itself, beside the verdict
-- `safe_text`: text of a run is the run's, not ours: it must not command the terminal it is shown on
-- `screen`: A stream to draw on: its width, its colours, and the characters that it can show
-- `size_text`: large numbers as people read them
-- `sparkline`: A series as one line of blocks
-- `stderr_messages`: what Clew says on stderr while somebody else's program runs: it may get lost, and
-  does no harm
-- `verdict_json`: the machine-readable form. Its shape is stable: scripts and CI settings rely on it
+- `columns`: A table on a screen: picks the columns that fit, and gives one of them the remaining width
+- `images`: recorded images: validates the pixels, resizes them and encodes them as PNG
+- `number_text`: formats numbers for people
+- `plot_line`: A line to plot: its points, their meaning, and the ends of the axes
+- `plot_svg`: A line plot as inline SVG, in the colours of the page around it
+- `plot_terminal`: A line plot in the terminal: braille dots where the stream supports them, stars where
+  not
+- `progress_line`: A one-line progress display, redrawn in place on a terminal
+- `renderers`: the user's own verdict formats: `clew why --format NAME`, `clew.open_run(...).render(NAME)`
+- `rich_rng`: keeps rich away from Python's random generator: rich draws style names from it, which
+  changes the run
+- `run_summary`: what a rendering says about the run itself, next to the verdict
+- `safe_text`: escapes text that comes from a run, so that it can't control the terminal it is shown on
+- `screen`: A stream to draw on: its width, its colours, and the characters it supports
+- `size_text`: formats large numbers, bytes and counts for people
+- `sparkline`: A series as one line of block characters
+- `stderr_messages`: Clew's messages on stderr while the user's program runs: they may get lost, and do no
+  harm
+- `verdict_json`: A verdict as JSON. Its shape is stable: scripts and CI settings rely on it
 - `data/`: what `clew data` shows
 - `network/`: networks as tables, trees and graphs
 - `profile/`: profiles on the terminal, compared, and as pages

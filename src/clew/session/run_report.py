@@ -44,7 +44,7 @@ def report(session: Session) -> None:
 
 def _say_verdict(session: Session) -> None:
     if session.watcher is None:
-        session.say(f"nothing to judge: {session.why_idle()}")
+        session.say(f"nothing to check: {session.why_idle()}")
         return
     from clew.render.verdict.verdict_terminal import render_verdict
 

@@ -165,7 +165,7 @@ def test_only_and_skip_choose_and_unknown_names_are_refused_with_a_suggestion():
     assert [e.name for e in chosen((), ["endless", "shy"], ALL)] == ["quick", "failing"]
     with pytest.raises(UnknownExperiment, match="named 'quik'; did you mean quick"):
         chosen(["quik"], (), ALL)
-    with pytest.raises(UnknownExperiment, match="there are: endless, failing, quick, shy"):
+    with pytest.raises(UnknownExperiment, match="choose from: endless, failing, quick, shy"):
         chosen((), ["zzz"], ALL)
 
 

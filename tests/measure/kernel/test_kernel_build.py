@@ -57,7 +57,7 @@ def test_wheel_carries_the_library_and_the_tag_of_its_platform(project):
     assert not wheel.name.endswith("any.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(project / "installed")
-    assert compiled_library.load(project / "installed" / "clew" / "capture") is not None
+    assert compiled_library.load(project / "installed" / "clew" / "measure" / "kernel") is not None
 
 
 def test_without_a_compiler_the_wheel_is_pure(project):

@@ -35,7 +35,8 @@ def test_a_run_is_traced_from_one_step_to_another(tmp_path, level):
     traced = [(f.step, f.data["op"]) for f in clew.open_run(run).data.facts if f.kind == "traced"]
     assert traced == ([(35, "log")] if level == "op" else [])
     assert (
-        "--trace-numerics: " + ("step 35: log is infinite" if level == "op" else "every value") in ended.err
+        "--trace-numerics: " + ("step 35: log is infinite" if level == "op" else "every traced value")
+        in ended.err
     )
 
 

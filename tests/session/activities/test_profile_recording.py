@@ -139,7 +139,7 @@ def test_a_failure_of_ours_is_an_incident_and_training_goes_on(tmp_path: Path) -
 
 def test_bad_options_are_refused_in_one_line(tmp_path: Path) -> None:
     for options, said in (
-        (["--format", "pdf", "x.py"], "no such format: pdf"),
+        (["--format", "pdf", "x.py"], "unknown format: pdf"),
         (["--batch-sizes", "8,none", "x.py"], "not a list of batch sizes"),
         (["--compare", "a"], "--compare takes two runs"),
         ([], "no script given"),

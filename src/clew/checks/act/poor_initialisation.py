@@ -31,13 +31,14 @@ reported.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import curve, number, numbers, why_not
 from clew.checks.evidence.gradient_depth import is_weight
+from clew.checks.evidence.hidden_layers import normalises
 from clew.checks.evidence.loss_trend import only_loss, pretrained, start_and_end
 from clew.checks.evidence.parameter_holders import shape_of
 from clew.checks.evidence.recorded_facts import flag, rows, text
@@ -52,12 +53,87 @@ from clew.records.site import Site
 
 
 @dataclass(frozen=True)
-class Gain:
+class WeightGain:
     """How much a layer's initial weights amplify, in units of what keeps the scale: 1."""
 
     site: Site
     value: float
     fan_in: int
+
+
+@dataclass(frozen=True)
+class AlikeUnits:
+    """Units of a layer that start with the same weights and never part."""
+
+    steps: int = 8  # after which units that should part have parted
+
+    def find(self, run: RunView) -> Iterator[Site]:
+        """The weights that are trained and whose rows are still identical."""
+        newest = {text(f.data.get("root")) or "": f for f in run.facts("parameters")}
+        if run.steps < self.steps:
+            return
+        for root, fact in newest.items():
+            for row in rows(fact.data.get("items")):
+                trained = flag(row.get("requires_grad")) and row.get("optimizer") is not None
+                site = Site(module=text(row.get("module")) or "", root=root, param=text(row.get("param")))
+                if flag(row.get("alike")) and trained and is_weight(run, site):
+                    yield site
+
+
+@dataclass(frozen=True)
+class LargeWeights:
+    """Weights so large that signals grow from layer to layer, or saturate the activations."""
+
+    gain: float = 4.0  # root mean square times sqrt(fan_in); torch's default is 0.6, He's 1.4
+    grown: float = 10.0  # standard deviation of a hidden layer's first output; 1 is normal
+    saturated: float = 0.6  # share of a squashing function's first outputs at their flat ends
+
+    def harm(self, run: RunView, hidden: Sequence[WeightGain]) -> str | None:
+        """What they do to the first outputs; None if they are not so large, or do no harm."""
+        if not _typical(hidden) > self.gain:
+            return None
+        squashed = [s for _, s in run.series("activation.saturated") if s.steps[0] == 0]
+        flat = max((float(s.values[0]) for s in squashed if math.isfinite(s.values[0])), default=0.0)
+        spread = max(_first_stds(run, hidden), default=0.0)
+        if spread > self.grown:
+            return f"too large, and the first outputs have a standard deviation of {spread:.3g}"
+        return (
+            f"too large, and {flat:.0%} of the first outputs are saturated" if flat > self.saturated else None
+        )
+
+
+@dataclass(frozen=True)
+class SmallWeights:
+    """Weights so small that signals die out and the loss does not move."""
+
+    gain: float = 0.1  # root mean square times sqrt(fan_in); GPT-2's 0.02 makes 0.5, in a small model 0.16
+    shrunk: float = 0.01  # standard deviation of a hidden layer's first output that carries no signal
+    stuck: float = 0.95  # share of its start that the loss still has
+    patience: int = 50  # losses before that is checked
+
+    def harm(self, run: RunView, hidden: Sequence[WeightGain]) -> str | None:
+        """What they do to the first outputs and to the loss; None if they are not so small, or do no harm."""
+        loss = only_loss(run) if _typical(hidden) < self.gain else None
+        if loss is None or len(loss) < self.patience:
+            return None
+        start, end = start_and_end(loss)
+        narrowest = min(_first_stds(run, hidden), default=1.0)
+        if not narrowest < self.shrunk or not end >= self.stuck * start:
+            return None
+        outputs = f"the first outputs have a standard deviation of {narrowest:.2g}"
+        return f"too small: {outputs}, and the loss stays at {end:.3g}"
+
+
+@dataclass(frozen=True)
+class RedrawnTrial:
+    """What a short training from default initial weights must show."""
+
+    draws: int = 3  # of new weights, all of which must do better
+    better: float = 0.5  # share of the loss that they end at; redrawing sound weights changes a few percent
+
+    def shows(self, ends: Sequence[float], fresh: Sequence[float]) -> bool:
+        """Whether every draw of new weights ends far below the weights of the program."""
+        return min(len(ends), len(fresh)) >= self.draws and max(fresh) < self.better * min(ends)
 
 
 @dataclass(frozen=True)
@@ -72,16 +148,10 @@ class PoorInitialisation(Check):
     groups = ("layer-faults",)
     caused_by = ("unnormalised-input", "pretrained-preprocessing-mismatch")
 
-    alike_steps: int = 8  # steps after which units that should part have parted
-    large: float = 4.0  # root mean square times sqrt(fan_in); torch's default is 0.6, He's 1.4
-    small: float = 0.1  # the same; GPT-2's 0.02 makes 0.5, in a small model 0.16
-    grown: float = 10.0  # standard deviation of a hidden layer's first output; 1 is normal
-    saturated: float = 0.6  # share of a squashing function's first outputs at their flat ends
-    shrunk: float = 0.01  # standard deviation of a hidden layer's first output that carries no signal
-    stuck: float = 0.95  # share of its start that the loss still has
-    patience: int = 50  # losses before that is checked
-    draws: int = 3  # of new weights, all of which must do better
-    better: float = 0.5  # share of the loss that they end at; redrawing sound weights changes a few percent
+    alike: AlikeUnits = field(default_factory=AlikeUnits)
+    large: LargeWeights = field(default_factory=LargeWeights)
+    small: SmallWeights = field(default_factory=SmallWeights)
+    trial: RedrawnTrial = field(default_factory=RedrawnTrial)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         tried = list(self._tried(run))
@@ -93,7 +163,7 @@ class PoorInitialisation(Check):
             return
         ends, fresh = ([_or_inf(v) for v in numbers(data.get(key))] for key in ("ends", "fresh_ends"))
         layers = rows(data.get("layers"))
-        if min(len(ends), len(fresh)) < self.draws or not layers or not max(fresh) < self.better * min(ends):
+        if not layers or not self.trial.shows(ends, fresh):
             return
         alike = [row for row in layers if flag(row.get("alike"))]
         worst = alike[0] if alike else max(layers, key=lambda row: abs(_log(row.get("gain"))))
@@ -120,16 +190,15 @@ class PoorInitialisation(Check):
 
     def _watched(self, run: RunView) -> Iterator[Finding]:
         yield from self._at_start(run)
-        yield from self._alike(run)
-        gains = sorted(self._gains(run), key=lambda g: run.depth(g.site))
-        if len(gains) < 2 or pretrained(run) or _normalises(run):
+        for site in self.alike.find(run):
+            yield self._alike(run, site)
+        gains = sorted(_gains(run), key=lambda g: run.depth(g.site))
+        if len(gains) < 2 or pretrained(run) or normalises(run):
             return
         hidden = gains[:-1]  # the last may be as small as it likes
-        typical = median(g.value for g in hidden)
-        if typical > self.large:
-            yield from self._too_large(run, hidden)
-        elif typical < self.small:
-            yield from self._too_small(run, hidden)
+        harm = self.large.harm(run, hidden) or self.small.harm(run, hidden)
+        if harm is not None:
+            yield self._out_of_scale(run, hidden, harm)
 
     def _at_start(self, run: RunView) -> Iterator[Finding]:
         """Layers of a network that was looked at before any training."""
@@ -152,23 +221,7 @@ class PoorInitialisation(Check):
                     evidence=Evidence("the rows of the weight are identical"),
                 )
 
-    def _alike(self, run: RunView) -> Iterator[Finding]:
-        newest = {text(f.data.get("root")) or "": f for f in run.facts("parameters")}
-        if run.steps < self.alike_steps:
-            return
-        for root, fact in newest.items():
-            for row in rows(fact.data.get("items")):
-                if (
-                    flag(row.get("alike"))
-                    and flag(row.get("requires_grad"))
-                    and row.get("optimizer") is not None
-                ):
-                    module = text(row.get("module")) or ""
-                    site = Site(module=module, root=root, param=text(row.get("param")))
-                    if is_weight(run, site):
-                        yield self._alike_finding(run, site)
-
-    def _alike_finding(self, run: RunView, site: Site) -> Finding:
+    def _alike(self, run: RunView, site: Site) -> Finding:
         norms = run.of_parameter("weight.norm", run.key(site))
         zero = norms is not None and norms.max == 0
         evidence = [] if norms is None else [norms.evidence(f"norm of {run.name(site)}")]
@@ -183,51 +236,13 @@ class PoorInitialisation(Check):
             evidence=[*evidence, Evidence(f"compared after {run.steps} steps: the rows are identical")],
         )
 
-    def _gains(self, run: RunView) -> Iterator[Gain]:
-        for site, norms in run.series("weight.norm"):
-            dims = shape_of(run, site)
-            layer = run.layer_of(site)
-            if not is_weight(run, site) or len(dims) < 2 or (layer and "Transpose" in layer.kind):
-                continue
-            fan_in = math.prod(dims[1:])
-            first = float(norms.values[0])
-            if fan_in and dims[0] and math.isfinite(first) and first > 0 and norms.steps[0] == 0:
-                yield Gain(site, first / math.sqrt(dims[0] * fan_in) * math.sqrt(fan_in), fan_in)
-
-    def _too_large(self, run: RunView, hidden: list[Gain]) -> Iterator[Finding]:
-        widest = _first_stds(run, hidden)
-        squashed = [s for _, s in run.series("activation.saturated") if s.steps[0] == 0]
-        flat = max((float(s.values[0]) for s in squashed if math.isfinite(s.values[0])), default=0.0)
-        spread = max(widest, default=0.0)
-        if spread <= self.grown and flat <= self.saturated:
-            return
-        effect = (
-            f"the first outputs have a standard deviation of {spread:.3g}"
-            if spread > self.grown
-            else f"{flat:.0%} of the first outputs are saturated"
-        )
-        yield self._scale_finding(run, Severity.WARNING, hidden, f"too large, and {effect}")
-
-    def _too_small(self, run: RunView, hidden: list[Gain]) -> Iterator[Finding]:
-        loss = only_loss(run)
-        if loss is None or len(loss) < self.patience:
-            return
-        start, end = start_and_end(loss)
-        narrowest = min(_first_stds(run, hidden), default=1.0)
-        if narrowest < self.shrunk and end >= self.stuck * start:
-            effect = (
-                f"the first outputs have a standard deviation of {narrowest:.2g}, and the loss "
-                f"stays at {end:.3g}"
-            )
-            yield self._scale_finding(run, Severity.WARNING, hidden, f"too small: {effect}")
-
-    def _scale_finding(self, run: RunView, severity: Severity, hidden: list[Gain], what: str) -> Finding:
+    def _out_of_scale(self, run: RunView, hidden: Sequence[WeightGain], what: str) -> Finding:
         worst = max(hidden, key=lambda g: abs(math.log(g.value)))
         rms = worst.value / math.sqrt(worst.fan_in)
         usual = 1 / math.sqrt(worst.fan_in)
         path = worst.site.module
         return self.finding(
-            severity,
+            Severity.WARNING,
             message=f"the initial weights of {run.name(worst.site)} are {what}: {rms:.2g}, where {usual:.2g} "
             f"is usual for a fan-in of {worst.fan_in}",
             fix=f"nn.init.kaiming_normal_(model.{path}.{worst.site.param})",
@@ -244,7 +259,7 @@ class PoorInitialisation(Check):
             return why_not(run, self.name)
         if run.facts("initial_weights"):
             return None
-        return None if run.steps >= self.alike_steps else f"needs {self.alike_steps} steps, has {run.steps}"
+        return None if run.steps >= self.alike.steps else f"needs {self.alike.steps} steps, has {run.steps}"
 
 
 def _or_inf(value: float) -> float:
@@ -256,7 +271,23 @@ def _log(gain: object) -> float:
     return math.log(value) if value > 0 else -math.inf if value == 0 else 0.0
 
 
-def _first_stds(run: RunView, hidden: list[Gain]) -> list[float]:
+def _gains(run: RunView) -> Iterator[WeightGain]:
+    for site, norms in run.series("weight.norm"):
+        dims = shape_of(run, site)
+        layer = run.layer_of(site)
+        if not is_weight(run, site) or len(dims) < 2 or (layer and "Transpose" in layer.kind):
+            continue
+        fan_in = math.prod(dims[1:])
+        first = float(norms.values[0])
+        if fan_in and dims[0] and math.isfinite(first) and first > 0 and norms.steps[0] == 0:
+            yield WeightGain(site, first / math.sqrt(dims[0] * fan_in) * math.sqrt(fan_in), fan_in)
+
+
+def _typical(hidden: Sequence[WeightGain]) -> float:
+    return median(gain.value for gain in hidden)
+
+
+def _first_stds(run: RunView, hidden: Sequence[WeightGain]) -> list[float]:
     """How far the first outputs of these layers spread."""
     paths = {(run.key(g.site)[0], g.site.module) for g in hidden}
     return [
@@ -264,7 +295,3 @@ def _first_stds(run: RunView, hidden: list[Gain]) -> list[float]:
         for site, s in run.series("activation.std")
         if site.op is None and (run.key(site)[0], site.module) in paths and math.isfinite(s.values[0])
     ]
-
-
-def _normalises(run: RunView) -> bool:
-    return any("Norm" in layer.kind for model in run.models.values() for layer in model.layers)

@@ -27,7 +27,7 @@ from one batch to the next fix the batch size on purpose and are not reported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from clew.checks.base import Check
@@ -38,6 +38,17 @@ from clew.records.finding import Evidence, Finding, Severity
 
 
 @dataclass(frozen=True)
+class OtherSamplesTrial:
+    """What other samples, or another order of the same ones, must change in the output for a sample."""
+
+    effect: float = 1e-3  # of the output; rounding in another order is ten times smaller
+
+    def shows(self, data: Mapping[str, Any], cause: str) -> bool:
+        """Whether it changes, and by this: `time_first` or `position`."""
+        return bool(data.get(cause)) and number(data.get("effect")) > self.effect
+
+
+@dataclass(frozen=True)
 class DimensionMixup(Check):
     id = "EXP044"
     name = "dimension-mixup"
@@ -45,22 +56,22 @@ class DimensionMixup(Check):
 
     groups = ("network-faults",)
 
-    effect: float = 1e-3  # of the output; rounding in another order is ten times smaller
+    others: OtherSamplesTrial = field(default_factory=OtherSamplesTrial)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         data = run.experiment(self.name)
         if data is None:
             return
-        if data.get("time_first") and number(data.get("effect")) > self.effect:
-            yield self._time_first(run, data)
-        elif data.get("position") and number(data.get("effect")) > self.effect:
+        if self.others.shows(data, "time_first"):
+            yield self._time_first(data)
+        elif self.others.shows(data, "position"):
             yield self._position(run, data)
         elif isinstance(data.get("stuck"), Mapping):
             yield self._stuck(data, data["stuck"])
         elif isinstance(data.get("failed"), Mapping):
             yield self._failed(data, data["failed"])
 
-    def _time_first(self, run: RunView, data: Mapping[str, Any]) -> Finding:
+    def _time_first(self, data: Mapping[str, Any]) -> Finding:
         layer, site = data.get("time_first"), site_at(data.get("place"))
         return self.finding(
             Severity.ERROR,

@@ -26,7 +26,7 @@ nor growth while the loss falls (a likelihood whose variance shrinks).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,9 +38,48 @@ from clew.checks.series import Series
 from clew.checks.trainings import FIT
 from clew.records import signals
 from clew.records.finding import Finding, Severity
-from clew.records.site import Site
 
 FIX = "nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # between loss.backward() and optimizer.step()"
+
+
+@dataclass(frozen=True)
+class NonFiniteGrowth:
+    """Gradients that grow by far more than the usual until they are non-finite."""
+
+    times: float = 1e3  # growth up to a NaN; gradients of one run differ by tens, hardly by a thousand
+
+    def find(self, norms: Series, window: int) -> tuple[float, float] | None:
+        """Where norms that end before a NaN began, and their peak, if they grew so much."""
+        start = norms.first(min(max(len(norms) // 2, 1), window)).median
+        peak = norms.last(window).max
+        return (start, peak) if start > 0 and peak >= self.times * start else None
+
+
+@dataclass(frozen=True)
+class SteepGradient:
+    """Gradients out of scale from the first step on, and soon beyond all numbers: no growth to be seen."""
+
+    ratio: float = 1e3  # gradient over weight at the first step, before a NaN; healthy ones are around 1
+
+    def find(self, run: RunView, norms: Series, window: int) -> float | None:
+        """The first gradient over its weight, if it is so large and the norms up to a NaN are so few."""
+        size = first_over_weight(run)
+        return size if size >= self.ratio and 0 < len(norms) <= window else None
+
+
+@dataclass(frozen=True)
+class DepthGrowth:
+    """Gradients that grow on their way from the last layer to the first."""
+
+    # Batch normalisation without skip connections, which trains, makes 1.6 decades in 20 layers.
+    decades: float = 3.0  # powers of ten by which the gradient grows from last to first layer
+    large: float = 1.0  # gradient over weight in the first layers: a gradient as large as the weight
+
+    def is_in(self, profile: DepthProfile, window: int, sustained: float) -> bool:
+        """Whether it was so in nearly all steps of a window."""
+        decades = profile.decades()
+        bad = (decades < -self.decades) & (profile.relative[0] > self.large)
+        return len(decades) >= sustained * window and float(np.mean(bad)) >= sustained
 
 
 @dataclass(frozen=True)
@@ -59,27 +98,25 @@ class ExplodingGradient(Check):
         "scale-faults",
     )
 
-    blow_up: float = 1e3  # growth up to a NaN; gradients of one run differ by tens, hardly by a thousand
     growth: float = 100.0  # sustained growth over the first steps
     window: int = 20  # steps (of `grad.norm`), or sampled steps (along depth)
     sustained: float = 0.9  # share of the window that must be bad: one spike is none
-    # Batch normalisation without skip connections, which trains, makes 1.6 decades in 20 layers.
-    decades: float = 3.0  # powers of ten by which the gradient grows from last to first layer
-    steep: float = 1e3  # gradient over weight at the first step, before a NaN; healthy ones are around 1
-    large: float = 1.0  # gradient over weight in the first layers: a gradient as large as the weight
+    blow_up: NonFiniteGrowth = field(default_factory=NonFiniteGrowth)
+    steep: SteepGradient = field(default_factory=SteepGradient)
+    depth: DepthGrowth = field(default_factory=DepthGrowth)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
-        over_time = [f for site, norms in run.series("grad.norm") if (f := self._over_time(run, site, norms))]
+        over_time = [f for _, norms in run.series("grad.norm") if (f := self._over_time(run, norms))]
         yield from over_time
         if not over_time:
             for profile in profiles(run, lambda series: series.last(self.window)):
-                if self._explodes(profile):
+                if self.depth.is_in(profile, self.window, self.sustained):
                     yield self._along_depth(run, profile)
 
-    def _over_time(self, run: RunView, site: Site, norms: Series) -> Finding | None:
+    def _over_time(self, run: RunView, norms: Series) -> Finding | None:
         end = norms.first_nonfinite()
         if end is not None:
-            return self._up_to_nonfinite(site, norms.before(end), end) or self._at_once(run, norms, end)
+            return self._up_to_nonfinite(run, norms.before(end), end)
         recent, start = norms.last(self.window), norms.first(self.window).median
         if len(norms) < 2 * self.window or not start > 0:
             return None
@@ -88,41 +125,36 @@ class ExplodingGradient(Check):
         message = (
             f"the gradient norm grew from {start:.3g} to {recent.median:.3g} and the loss does not improve"
         )
-        return self._finding(Severity.WARNING, site, norms, start, self.growth, message)
+        return self._grown(Severity.WARNING, norms, start, message)
 
-    def _up_to_nonfinite(self, site: Site, norms: Series, end: int) -> Finding | None:
-        start = norms.first(min(max(len(norms) // 2, 1), self.window)).median
-        peak = norms.last(self.window).max
-        if not start > 0 or not peak >= self.blow_up * start:
-            return None
-        message = (
-            f"the gradient norm grew from {start:.3g} to {peak:.3g}, then became non-finite (step {end})"
-        )
-        return self._finding(Severity.ERROR, site, norms, start, self.growth, message)
+    def _up_to_nonfinite(self, run: RunView, norms: Series, end: int) -> Finding | None:
+        grown = self.blow_up.find(norms, self.window)
+        if grown is not None:
+            start, peak = grown
+            message = (
+                f"the gradient norm grew from {start:.3g} to {peak:.3g}, then became non-finite (step {end})"
+            )
+            return self._grown(Severity.ERROR, norms, start, message)
+        size = self.steep.find(run, norms, self.window)
+        return None if size is None else self._at_once(norms, end, size)
 
-    def _at_once(self, run: RunView, norms: Series, end: int) -> Finding | None:
-        """No growth to be seen: out of scale from the first step on, and soon beyond all numbers."""
-        size = first_over_weight(run)
-        if not size >= self.steep or len(norms.before(end)) > self.window or not len(norms.before(end)):
-            return None
+    def _at_once(self, norms: Series, end: int, size: float) -> Finding:
         return self.finding(
             Severity.ERROR,
             message=f"the first gradient is {size:.3g} times the weights, and at step {end} it is non-finite",
             fix=FIX,
             site=norms.site,
             step=int(norms.steps[0]),
-            evidence=norms.before(end).evidence("gradient norm, up to that step"),
+            evidence=norms.evidence("gradient norm, up to that step"),
         )
 
-    def _finding(
-        self, severity: Severity, site: Site, norms: Series, start: float, growth: float, message: str
-    ) -> Finding:
-        over = norms.values > growth * start
+    def _grown(self, severity: Severity, norms: Series, start: float, message: str) -> Finding:
+        over = norms.values > self.growth * start
         return self.finding(
             severity,
             message=message,
             fix=FIX,
-            site=site,
+            site=norms.site,
             step=int(norms.steps[int(np.argmax(over))]),
             evidence=norms.evidence(f"gradient norm; {start:.3g} at the start"),
         )
@@ -131,11 +163,6 @@ class ExplodingGradient(Check):
         """Whether the loss is lower than it was at the start."""
         loss = lead_loss(run)
         return loss is not None and loss.last(self.window).median < loss.first(self.window).median
-
-    def _explodes(self, profile: DepthProfile) -> bool:
-        decades = profile.decades()
-        bad = (decades < -self.decades) & (profile.relative[0] > self.large)
-        return len(decades) >= self.sustained * self.window and float(np.mean(bad)) >= self.sustained
 
     def _along_depth(self, run: RunView, profile: DepthProfile) -> Finding:
         grown = 10 ** -float(np.median(profile.decades()))

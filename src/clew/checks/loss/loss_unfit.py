@@ -25,19 +25,78 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
 from clew.checks.evidence.loss_inputs import BINARY, CLASSES, REGRESSION, outputs, sampled, series_at
 from clew.checks.evidence.recorded_facts import text
 from clew.checks.needs import any_of
 from clew.checks.run_view import RunView
+from clew.checks.series import Series
 from clew.checks.wording import shaped
-from clew.records.facts.loss_facts import LossFact, LossFailedFact
+from clew.records.facts.loss_facts import LossFact, LossFailedFact, OutputFact
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
 PRETRAINED = (1000, 21841, 21843)  # outputs of ImageNet models
+
+
+@dataclass(frozen=True)
+class OutsideTargets:
+    """Targets of a binary loss that are not between 0 and 1."""
+
+    share: float = 0.01  # of a binary loss's targets that are not between 0 and 1
+
+    def find(self, run: RunView, samples: int) -> Iterator[tuple[Site, Series]]:
+        """The calls that get them in every batch, and their share."""
+        for site, series in run.series("target.outside"):
+            if site.op in BINARY and len(series) >= samples and series.share_above(self.share) == 1.0:
+                yield site, series
+
+
+@dataclass(frozen=True)
+class ClassIndices:
+    """Whole numbers from 0 on, one per sample and all about as frequent, as targets of a regression loss."""
+
+    # Labels that are equally frequent have the mean and spread of a uniform distribution; counts do not.
+    uniform: float = 0.2  # relative distance from these at most
+    fewest: int = 3  # classes: two may be the answers 0 and 1 of a squared loss
+    most: int = 100  # classes: more whole numbers are rather quantities
+
+    def find(self, run: RunView, samples: int) -> Iterator[tuple[Site, Series, float]]:
+        """The calls that get them, the share of whole numbers, and the highest of them."""
+        for site, series in run.series("target.whole"):
+            low, high = _range(run, site)
+            enough = len(series) >= samples and series.share_below(1.0) == 0.0
+            count_fits = low == 0.0 and self.fewest <= high + 1 <= self.most
+            if site.op not in REGRESSION or not enough or not count_fits:
+                continue
+            if self._are_uniform(run, site, high + 1) and _one_value_each(run, site):
+                yield site, series, high
+
+    def _are_uniform(self, run: RunView, site: Site, classes: float) -> bool:
+        mean, std = (series_at(run, f"target.{name}", site) for name in ("mean", "std"))
+        if mean is None or std is None:
+            return False
+        middle, wide = (classes - 1) / 2, math.sqrt((classes**2 - 1) / 12)
+        off = max(abs(mean.median - middle) / middle, abs(std.median - wide) / wide)
+        return off <= self.uniform
+
+
+@dataclass(frozen=True)
+class SpareOutputs:
+    """The head of a pretrained model, with many more outputs than there are labels."""
+
+    times: float = 10.0  # times as many outputs of a pretrained size as there are labels, for advice
+
+    def find(self, run: RunView, samples: int) -> Iterator[tuple[Site, OutputFact, Series]]:
+        """The calls on such an output, and the highest label of each batch."""
+        for site, output in outputs(run, CLASSES):
+            highest = series_at(run, "target.max", site)
+            if highest is None or output.classes not in PRETRAINED or len(highest) < samples:
+                continue
+            if (highest.max + 1) * self.times <= output.classes:
+                yield site, output, highest
 
 
 @dataclass(frozen=True)
@@ -50,112 +109,82 @@ class LossUnfit(Check):
     from_the_start = True
 
     samples: int = 5  # sampled batches, all of which must show it
-    outside: float = 0.01  # share of a binary loss's targets that are not between 0 and 1
-    # Labels that are equally frequent have the mean and spread of a uniform distribution; counts do not.
-    uniform: float = 0.2  # relative distance from these at most
-    fewest: int = 3  # classes: two may be the answers 0 and 1 of a squared loss
-    most: int = 100  # classes: more whole numbers are rather quantities
-    spare: float = 10.0  # times as many outputs of a pretrained size as there are labels, for advice
+    outside: OutsideTargets = field(default_factory=OutsideTargets)
+    indices: ClassIndices = field(default_factory=ClassIndices)
+    spare: SpareOutputs = field(default_factory=SpareOutputs)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         for failure in run.known(LossFailedFact):
-            found = self._refused(failure)
-            if found is not None:
-                yield found
+            reason = _reason(failure)
+            if reason is not None:
+                yield self._refused(failure, *reason)
                 return
-        yield from self._single_output(run)
-        yield from self._not_binary(run)
-        yield from self._class_indices(run)
-        yield from self._spare_outputs(run)
+        for site, output in outputs(run, CLASSES):
+            if output.classes == 1 and len(output.shape) > 1:
+                yield self._single_output(site, output)
+        for site, series in self.outside.find(run, self.samples):
+            yield self._not_binary(run, site, series)
+        for site, series, highest in self.indices.find(run, self.samples):
+            yield self._class_indices(run, site, series, highest)
+        for site, output, labels in self.spare.find(run, self.samples):
+            yield self._spare_outputs(site, output, labels)
 
-    def _refused(self, failure: LossFailedFact) -> Finding | None:
-        reason = _reason(failure)
-        if reason is None:
-            return None
+    def _refused(self, failure: LossFailedFact, message: str, fix: str) -> Finding:
         return self.finding(
             Severity.ERROR,
-            message=reason[0],
-            fix=reason[1],
+            message=message,
+            fix=fix,
             site=failure.site,
             step=failure.step,
             evidence=Evidence(f"{failure.error}: {failure.message}"),
         )
 
-    def _single_output(self, run: RunView) -> Iterator[Finding]:
-        for site, output in outputs(run, CLASSES):
-            if output.classes == 1 and len(output.shape) > 1:
-                yield self.finding(
-                    Severity.ERROR,
-                    message=f"{site.op} over a single output {shaped(output.shape)} is always 0: there is "
-                    "no other class to compare with",
-                    fix="nn.BCEWithLogitsLoss() with targets 0.0 and 1.0; or one output per class",
-                    site=site,
-                    step=output.step,
-                    evidence=Evidence(f"the loss's input has shape {shaped(output.shape)}"),
-                )
+    def _single_output(self, site: Site, output: OutputFact) -> Finding:
+        return self.finding(
+            Severity.ERROR,
+            message=f"{site.op} over a single output {shaped(output.shape)} is always 0: there is "
+            "no other class to compare with",
+            fix="nn.BCEWithLogitsLoss() with targets 0.0 and 1.0; or one output per class",
+            site=site,
+            step=output.step,
+            evidence=Evidence(f"the loss's input has shape {shaped(output.shape)}"),
+        )
 
-    def _not_binary(self, run: RunView) -> Iterator[Finding]:
-        for site, series in run.series("target.outside"):
-            if site.op not in BINARY or len(series) < self.samples:
-                continue
-            if series.share_above(self.outside) == 1.0:
-                low, high = _range(run, site)
-                yield self.finding(
-                    Severity.ERROR,
-                    message=f"{site.op} takes targets between 0 and 1, but gets {low:.3g} to {high:.3g}: "
-                    "the loss has no minimum",
-                    fix="nn.CrossEntropyLoss() for class indices; y / 255 for pixels; (y + 1) / 2 for ±1",
-                    site=site,
-                    step=int(series.steps[0]),
-                    evidence=series.evidence("share of targets that are not between 0 and 1"),
-                )
+    def _not_binary(self, run: RunView, site: Site, series: Series) -> Finding:
+        low, high = _range(run, site)
+        return self.finding(
+            Severity.ERROR,
+            message=f"{site.op} takes targets between 0 and 1, but gets {low:.3g} to {high:.3g}: "
+            "the loss has no minimum",
+            fix="nn.CrossEntropyLoss() for class indices; y / 255 for pixels; (y + 1) / 2 for ±1",
+            site=site,
+            step=int(series.steps[0]),
+            evidence=series.evidence("share of targets that are not between 0 and 1"),
+        )
 
-    def _class_indices(self, run: RunView) -> Iterator[Finding]:
-        typed = _integer_targets(run)
-        for site, series in run.series("target.whole"):
-            low, high = _range(run, site)
-            enough = len(series) >= self.samples and series.share_below(1.0) == 0.0
-            if site.op not in REGRESSION or not enough or low != 0.0 or not self._count_fits(high + 1):
-                continue
-            if self._looks_uniform(run, site, high + 1) and _one_value_each(run, site):
-                kind = "integers " if (site.file, site.line) in typed else ""
-                yield self.finding(
-                    Severity.WARNING,
-                    message=f"{site.op} on targets that look like class indices: {kind}0 to {high:.0f}, each "
-                    "about as frequent; classes have no order and no distance",
-                    fix=f"nn.Linear(…, {high + 1:.0f}) and nn.CrossEntropyLoss()(scores, target.long()); "
-                    "if they are quantities, ignore this",
-                    site=site,
-                    step=int(series.steps[0]),
-                    evidence=series.evidence("share of targets that are whole numbers"),
-                )
+    def _class_indices(self, run: RunView, site: Site, series: Series, highest: float) -> Finding:
+        kind = "integers " if (site.file, site.line) in _integer_targets(run) else ""
+        return self.finding(
+            Severity.WARNING,
+            message=f"{site.op} on targets that look like class indices: {kind}0 to {highest:.0f}, each "
+            "about as frequent; classes have no order and no distance",
+            fix=f"nn.Linear(…, {highest + 1:.0f}) and nn.CrossEntropyLoss()(scores, target.long()); "
+            "if they are quantities, ignore this",
+            site=site,
+            step=int(series.steps[0]),
+            evidence=series.evidence("share of targets that are whole numbers"),
+        )
 
-    def _count_fits(self, classes: float) -> bool:
-        return self.fewest <= classes <= self.most
-
-    def _looks_uniform(self, run: RunView, site: Site, classes: float) -> bool:
-        mean, std = (series_at(run, f"target.{name}", site) for name in ("mean", "std"))
-        if mean is None or std is None:
-            return False
-        middle, wide = (classes - 1) / 2, math.sqrt((classes**2 - 1) / 12)
-        off = max(abs(mean.median - middle) / middle, abs(std.median - wide) / wide)
-        return off <= self.uniform
-
-    def _spare_outputs(self, run: RunView) -> Iterator[Finding]:
-        for site, output in outputs(run, CLASSES):
-            highest = series_at(run, "target.max", site)
-            if highest is None or output.classes not in PRETRAINED or len(highest) < self.samples:
-                continue
-            if (highest.max + 1) * self.spare <= output.classes:
-                yield self.finding(
-                    Severity.ADVICE,
-                    message=f"the model has {output.classes} outputs, but labels only go up to "
-                    f"{highest.max:.0f}: is it the head of the pretrained model?",
-                    fix=f"model.fc = nn.Linear(model.fc.in_features, {highest.max + 1:.0f})",
-                    site=site,
-                    step=output.step,
-                    evidence=highest.evidence("highest label of a batch"),
-                )
+    def _spare_outputs(self, site: Site, output: OutputFact, labels: Series) -> Finding:
+        return self.finding(
+            Severity.ADVICE,
+            message=f"the model has {output.classes} outputs, but labels only go up to "
+            f"{labels.max:.0f}: is it the head of the pretrained model?",
+            fix=f"model.fc = nn.Linear(model.fc.in_features, {labels.max + 1:.0f})",
+            site=site,
+            step=output.step,
+            evidence=labels.evidence("highest label of a batch"),
+        )
 
     def unjudged(self, run: RunView) -> str | None:
         seen = sampled(run, "target.whole", REGRESSION + BINARY)
@@ -164,37 +193,46 @@ class LossUnfit(Check):
 
 def _reason(failure: LossFailedFact) -> tuple[str, str] | None:
     """What a refused loss call means, and what to do about it."""
-    message, shape = failure.message.lower(), failure.shape("input")
-    width = shape[1] if len(shape) > 1 else (shape[0] if shape else 0)
+    if failure.kind in CLASSES:
+        return _refused_classes(failure)
+    return _refused_binary(failure) if failure.kind in BINARY else None
+
+
+def _refused_classes(failure: LossFailedFact) -> tuple[str, str] | None:
+    message, width, dtype = failure.message.lower(), _width(failure), str(failure.target_dtype)
     low, high = failure.number("target_min"), failure.number("target_max")
-    if failure.kind in CLASSES and "out of bounds" in message:
+    if "out of bounds" in message:
         what = f"{failure.kind} got labels {low:.0f} to {high:.0f} for {width} outputs (0 to {width - 1})"
         if low == 1 and high == width:
             return what, "target - 1  # labels start at 0"
         return what, f"nn.Linear(…, {high + 1:.0f}) as the last layer: one output per label"
-    dtype = failure.target_dtype
-    if (
-        failure.kind in CLASSES
-        and ("long" in message or "dtype" in message)
-        and str(dtype).startswith("float")
-    ):
+    if ("long" in message or "dtype" in message) and dtype.startswith("float"):
         return f"{failure.kind} takes class indices as integers, but got {dtype}", "target.long()"
-    if failure.kind in BINARY and str(dtype).startswith(("int", "bool", "uint")):
-        return f"{failure.kind} takes float targets 0.0 and 1.0, but got {dtype}", "target.float()"
-    if failure.kind in BINARY and "size" in message:
-        target = failure.shape("target")
-        what = f"{failure.kind} got an output of {shaped(shape)} for targets of {shaped(target)}"
-        if width > 1 and len(target) < len(shape):
-            return (
-                f"{what}: it treats every output as a yes-or-no question",
-                "nn.CrossEntropyLoss() for classes",
-            )
-        return what, "target.unsqueeze(1)  # or output.squeeze(1): both need the same shape"
-    if failure.kind in BINARY and "target" in message and "between 0 and 1" in message:
-        return f"{failure.kind} takes targets between 0 and 1, but got {low:.3g} to {high:.3g}", (
-            "nn.CrossEntropyLoss() for class indices; targets / 255 for pixels"
-        )
     return None
+
+
+def _refused_binary(failure: LossFailedFact) -> tuple[str, str] | None:
+    message, dtype = failure.message.lower(), str(failure.target_dtype)
+    if dtype.startswith(("int", "bool", "uint")):
+        return f"{failure.kind} takes float targets 0.0 and 1.0, but got {dtype}", "target.float()"
+    if "size" in message:
+        shape, target = failure.shape("input"), failure.shape("target")
+        what = f"{failure.kind} got an output of {shaped(shape)} for targets of {shaped(target)}"
+        if _width(failure) > 1 and len(target) < len(shape):
+            many = "it treats every output as a yes-or-no question"
+            return f"{what}: {many}", "nn.CrossEntropyLoss() for classes"
+        return what, "target.unsqueeze(1)  # or output.squeeze(1): both need the same shape"
+    if "target" in message and "between 0 and 1" in message:
+        low, high = failure.number("target_min"), failure.number("target_max")
+        what = f"{failure.kind} takes targets between 0 and 1, but got {low:.3g} to {high:.3g}"
+        return what, "nn.CrossEntropyLoss() for class indices; targets / 255 for pixels"
+    return None
+
+
+def _width(failure: LossFailedFact) -> int:
+    """The number of outputs: the second dimension, else the only one."""
+    shape = failure.shape("input")
+    return shape[1] if len(shape) > 1 else (shape[0] if shape else 0)
 
 
 def _range(run: RunView, site: Site) -> tuple[float, float]:

@@ -29,8 +29,8 @@ count only where the other gradients are close to the limit too.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -42,7 +42,65 @@ from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
 from clew.records.site import Site
 
-Gradient = tuple[Site, Series, Format]
+Gradient = tuple[Site, Series, Format]  # with the share of its zeros
+Update = tuple[Site, Series, float, Format]  # shares of the weight that stays, and of zeros in its gradient
+
+
+@dataclass(frozen=True)
+class VanishedGradients:
+    """Gradients that the format rounds to zero."""
+
+    # Gradients with a normal distribution and a standard deviation of the smallest number itself
+    # come out as zero in 38 % of the cases, and none of the others is as large as 2 ** 4 of it.
+    zeros: float = 0.38  # share of a gradient's elements that are zero
+    coarse: float = 0.8  # share of the other elements that are within `bits` of the smallest number
+    bits: int = 4  # above the smallest number: what has so few has one or two significant digits
+
+    def find(self, run: RunView, window: int) -> list[Gradient]:
+        """Those at the edge of the format and those gone over it, the worst first."""
+        judged = [hit for hit in _half_gradients(run) if len(hit[1]) >= window]
+        at_edge = {run.key(hit[0]) for hit in judged if self._at_edge(run, *hit, window)}
+        if not at_edge and not _nothing_left(run, judged, window):
+            return []
+        # A layer of nothing but zeros may be dead; beside one at the edge it has gone over it.
+        gone = {run.key(site) for site, zeros, _ in judged if zeros.last(window).min == 1}
+        found = [hit for hit in judged if run.key(hit[0]) in at_edge | gone]
+        return sorted(found, key=lambda hit: (-hit[1].last(window).median, run.depth(hit[0])))
+
+    def _at_edge(self, run: RunView, site: Site, zeros: Series, fmt: Format, window: int) -> bool:
+        """Many zeros, and what is left has hardly a bit."""
+        small = self._small(run, site, fmt)
+        if small is None or zeros.last(window).median < self.zeros:
+            return False
+        return len(small) >= window and small.last(window).median >= self.coarse
+
+    def _small(self, run: RunView, site: Site, fmt: Format) -> Series | None:
+        """The share of elements other than zero that are less than 2 ** bits of the smallest number."""
+        first = round(math.log2(fmt.smallest)) + 24  # the bin that begins at the smallest number
+        return histogram(run, "gradient", site, first + self.bits) if first >= 0 else None
+
+
+@dataclass(frozen=True)
+class RoundedUpdates:
+    """Updates that disappear when they are added to a weight of 16 bits."""
+
+    rounded: float = 0.8  # share of a 16-bit weight's elements that an update does not change
+    moved: float = 0.3  # share of zeros in the gradient that the above may not be explained by
+    stuck: float = 0.9  # of the first loss; below that the few updates that are left are doing their work
+
+    def find(self, run: RunView, course: float | None, window: int) -> Iterator[Update]:
+        """The weights that hardly change though they have gradients; `course` is what is left of the loss."""
+        if course is not None and course < self.stuck:
+            return
+        formats = parameter_formats(run)
+        for site, unchanged in run.series("update.zeros") if formats else ():
+            fmt = formats.get(run.key(site))
+            gradient = run.of_parameter("gradient.zeros", run.key(site))
+            if fmt is None or gradient is None or len(unchanged) < window:
+                continue
+            zero = gradient.last(window).median
+            if unchanged.last(window).median >= self.rounded and zero <= self.moved:
+                yield site, unchanged, zero, fmt
 
 
 @dataclass(frozen=True)
@@ -53,62 +111,19 @@ class HalfPrecisionUnderflow(Check):
 
     groups = ("layer-faults",)
 
-    # Gradients with a normal distribution and a standard deviation of the smallest number itself
-    # come out as zero in 38 % of the cases, and none of the others is as large as 2 ** 4 of it.
-    zeros: float = 0.38  # share of a gradient's elements that are zero
-    coarse: float = 0.8  # share of the other elements that are within `bits` of the smallest number
-    bits: int = 4  # above the smallest number: what has so few has one or two significant digits
-    rounded: float = 0.8  # share of a 16-bit weight's elements that an update does not change
-    moved: float = 0.3  # share of zeros in the gradient that the above may not be explained by
     learned: float = 0.2  # of the first loss; below that training went well all the same
-    stuck: float = 0.9  # of the first loss; below that the few updates that are left are doing their work
     window: int = 5  # sampled steps in the window; fewer means no verdict
+    gradients: VanishedGradients = field(default_factory=VanishedGradients)
+    updates: RoundedUpdates = field(default_factory=RoundedUpdates)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         course = progress(run)
         if course is not None and course < self.learned:
             return
-        yield from self._vanished(run)
-        if course is None or course >= self.stuck:
-            yield from self._rounded_away(run)
-
-    def _vanished(self, run: RunView) -> Iterator[Finding]:
-        judged = [hit for hit in _half_gradients(run) if len(hit[1]) >= self.window]
-        at_edge = {run.key(site) for site, zeros, fmt in judged if self._at_edge(run, site, zeros, fmt)}
-        if not at_edge and not self._nothing_left(run, judged):
-            return
-        # A layer of nothing but zeros may be dead; beside one at the edge it has gone over it.
-        gone = {run.key(site) for site, zeros, _ in judged if zeros.last(self.window).min == 1}
-        found = [
-            (-zeros.last(self.window).median, run.depth(site), site, zeros, fmt)
-            for site, zeros, fmt in judged
-            if run.key(site) in at_edge | gone
-        ]
-        for _, _, site, zeros, fmt in sorted(found, key=lambda hit: hit[:2]):
-            yield self._lost_gradient(run, site, zeros, fmt)
-
-    def _at_edge(self, run: RunView, site: Site, zeros: Series, fmt: Format) -> bool:
-        """Many zeros, and what is left has hardly a bit."""
-        small = self._small(run, site, fmt)
-        if small is None or zeros.last(self.window).median < self.zeros:
-            return False
-        return len(small) >= self.window and small.last(self.window).median >= self.coarse
-
-    def _nothing_left(self, run: RunView, judged: list[Gradient]) -> bool:
-        """Nearly every gradient of the run is zero, those of the last layer's bias included.
-
-        Dead units or a saturated loss leave some: where nothing scales the loss, it is the format.
-        """
-        half = {run.key(site) for site, _, _ in judged}
-        everything = {run.key(site) for site, _ in run.series("gradient.zeros")}
-        if _scales(run) or not half or half != everything:
-            return False
-        return all(zeros.last(self.window).median == 1 for _, zeros, _ in judged)
-
-    def _small(self, run: RunView, site: Site, fmt: Format) -> Series | None:
-        """The share of elements other than zero that are less than 2 ** bits of the smallest number."""
-        first = round(math.log2(fmt.smallest)) + 24  # the bin that begins at the smallest number
-        return histogram(run, "gradient", site, first + self.bits) if first >= 0 else None
+        for gradient in self.gradients.find(run, self.window):
+            yield self._lost_gradient(run, *gradient)
+        for update in self.updates.find(run, course, self.window):
+            yield self._lost_update(run, *update)
 
     def _lost_gradient(self, run: RunView, site: Site, zeros: Series, fmt: Format) -> Finding:
         share = zeros.last(self.window).median
@@ -127,20 +142,9 @@ class HalfPrecisionUnderflow(Check):
             f"{others} its smallest number, {fmt.smallest:.1g}",
             fix=_scaling(run),
             site=site,
-            step=zeros.onset(zeros.values >= self.zeros),
+            step=zeros.onset(zeros.values >= self.gradients.zeros),
             evidence=evidence,
         )
-
-    def _rounded_away(self, run: RunView) -> Iterator[Finding]:
-        formats = parameter_formats(run)
-        for site, unchanged in run.series("update.zeros") if formats else ():
-            fmt = formats.get(run.key(site))
-            gradient = run.of_parameter("gradient.zeros", run.key(site))
-            if fmt is None or gradient is None or len(unchanged) < self.window:
-                continue
-            share, zero = unchanged.last(self.window).median, gradient.last(self.window).median
-            if share >= self.rounded and zero <= self.moved:
-                yield self._lost_update(run, site, unchanged, zero, fmt)
 
     def _lost_update(self, run: RunView, site: Site, unchanged: Series, zero: float, fmt: Format) -> Finding:
         share = unchanged.last(self.window).median
@@ -151,7 +155,7 @@ class HalfPrecisionUnderflow(Check):
             fix="keep the weights in float32 and compute in 16 bits: "
             f"with torch.autocast(device, dtype=torch.{fmt.name}): … instead of .{_cast(fmt)}()",
             site=site,
-            step=unchanged.onset(unchanged.values >= self.rounded),
+            step=unchanged.onset(unchanged.values >= self.updates.rounded),
             evidence=[
                 unchanged.evidence(f"share of the weights that a step does not change, {share:.0%} now"),
                 Evidence(f"only {zero:.0%} of their gradients are zero"),
@@ -172,6 +176,18 @@ def _half_gradients(run: RunView) -> Iterator[Gradient]:
         fmt = parameters.get((root, module, param)) or layers.get((root, module, None))
         if fmt is not None:
             yield site, zeros, fmt
+
+
+def _nothing_left(run: RunView, judged: Sequence[Gradient], window: int) -> bool:
+    """Nearly every gradient of the run is zero, those of the last layer's bias included.
+
+    Dead units or a saturated loss leave some: where nothing scales the loss, it is the format.
+    """
+    half = {run.key(site) for site, _, _ in judged}
+    everything = {run.key(site) for site, _ in run.series("gradient.zeros")}
+    if _scales(run) or not half or half != everything:
+        return False
+    return all(zeros.last(window).median == 1 for _, zeros, _ in judged)
 
 
 def _scaling(run: RunView) -> str:

@@ -38,7 +38,7 @@ from statistics import median
 
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import why_not
-from clew.checks.evidence.loss_trend import train_losses
+from clew.checks.evidence.loss_trend import highest_rate, train_losses
 from clew.checks.evidence.rates.departed_loss import LossBurst, LossDeparture
 from clew.checks.evidence.rates.large_updates import LargeUpdates, SteepStart, typical, weight_updates
 from clew.checks.evidence.rates.rate_leap import Leap, RateLeap
@@ -50,7 +50,6 @@ from clew.checks.trainings import FIT
 from clew.records import signals
 from clew.records.facts.experiment_facts import LearningRateTooHighFact
 from clew.records.finding import Evidence, Finding, Severity
-from clew.records.site import Site
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ class LearningRateTooHigh(Check):
         self, run: RunView, severity: Severity, loss: Series, weights: Sequence[Series], size: float
     ) -> Finding:
         worst = max(weights, key=lambda s: typical([s.first(self.window).max]))
-        site, rate = _rate(run)
+        site, rate = highest_rate(run)
         evidence = [
             loss.evidence("loss"),
             worst.finite().evidence(f"change of {run.name(worst.site)} in one step, as a share of its size"),
@@ -190,15 +189,6 @@ class LearningRateTooHigh(Check):
 
 def _made(run: RunView) -> list[Evidence]:
     return [Evidence(f"{o.kind} created at {o.file}:{o.line}") for o in run.optimizers[:1] if o.file]
-
-
-def _rate(run: RunView) -> tuple[Site, float | None]:
-    """The `step()` call with the highest learning rate, and that rate."""
-    rates = [(s.max, site) for site, s in run.series("lr") if not math.isnan(s.max)]
-    if not rates:
-        return next((site for site, _ in run.series("grad.norm")), Site()), None
-    rate, site = max(rates, key=lambda pair: pair[0])
-    return site, rate
 
 
 def _fix(rate: float | None, size: float) -> str:

@@ -26,7 +26,7 @@ without either, or where the mask has a different shape than the tokens, nothing
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.checks.base import Check
 from clew.checks.evidence.experiment_outcome import number, site_at
@@ -41,6 +41,41 @@ from clew.records.site import Site
 
 TAKES_SEEN = "scaled_dot_product_attention"
 
+Mask = tuple[Site, Series]  # the call that gets it, and what was found in each sampled forward
+
+
+@dataclass(frozen=True)
+class OppositeMask:
+    """A mask that hides the real tokens and shows the padding."""
+
+    share: float = 0.99  # of padded samples whose mask is the exact opposite of their padding
+
+    def find(self, run: RunView, samples: int) -> Iterator[Mask]:
+        return (
+            (site, shares) for site, shares in _masks(run, "inverted", samples) if shares.min >= self.share
+        )
+
+
+@dataclass(frozen=True)
+class EmptyMask:
+    """A mask that hides all tokens of a sample that has some."""
+
+    share: float = 0.01  # of samples with real tokens of which all are hidden
+
+    def find(self, run: RunView, samples: int) -> Iterator[Mask]:
+        return ((site, shares) for site, shares in _masks(run, "empty", samples) if shares.min > self.share)
+
+
+@dataclass(frozen=True)
+class PaddingTrial:
+    """What noise on the embeddings must show: the padding acts on the output, and the tokens do not."""
+
+    effect: float = 1e-3  # of the output's size, that noise on the padding must change in an experiment
+
+    def shows(self, effect: float, read: float, by_position: bool) -> bool:
+        """`read` counts the tokens that change the output; `by_position`: there is one for every token."""
+        return effect > self.effect and read <= (0 if by_position else 1)
+
 
 @dataclass(frozen=True)
 class MaskInverted(Check):
@@ -50,27 +85,34 @@ class MaskInverted(Check):
 
     groups = ("layer-faults",)
 
-    opposite: float = 0.99  # share of padded samples whose mask is the exact opposite of their padding
     samples: int = 3  # sampled forwards with padding that are needed, all of which must show it
-    empty: float = 0.01  # share of samples with real tokens of which all are hidden
-    effect: float = 1e-3  # of the output's size, that noise on the padding must change in an experiment
+    opposite: OppositeMask = field(default_factory=OppositeMask)
+    empty: EmptyMask = field(default_factory=EmptyMask)
+    trial: PaddingTrial = field(default_factory=PaddingTrial)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         recorded = list(self._recorded(run))
         yield from recorded or self._tried(run)
 
+    def _recorded(self, run: RunView) -> Iterator[Finding]:
+        for site, shares in self.opposite.find(run, self.samples):
+            yield self._padding(run, site, shares)
+        for site, shares in _masks(run, "future_only", self.samples):
+            if shares.min == 1.0:
+                yield self._future(site, shares)
+        for site, shares in self.empty.find(run, self.samples):
+            yield self._empty(site, shares)
+
     def _tried(self, run: RunView) -> Iterator[Finding]:
-        """What the experiment saw: the padding acts on the output, and the tokens do not."""
         data = run.experiment(self.name) or {}
         effect, read, tried = (number(data.get(k)) for k in ("padding_effect", "read", "positions"))
-        if not effect > self.effect or not read <= (0 if data.get("by_position") else 1):
+        if not self.trial.shows(effect, read, bool(data.get("by_position"))):
             return
-        site = site_at(data.get("place"))
         yield self.finding(
             Severity.ERROR,
             message="the mask is inverted: the model reads the padding instead of the real tokens",
             fix="mask = ~mask  # or tokens != pad instead of tokens == pad",
-            site=site,
+            site=site_at(data.get("place")),
             step=0,
             evidence=[
                 Evidence(
@@ -80,20 +122,6 @@ class MaskInverted(Check):
             ],
             confidence="certain",
         )
-
-    def _recorded(self, run: RunView) -> Iterator[Finding]:
-        for site, series in run.series("mask.inverted"):
-            judged = series.finite()
-            if len(judged) >= self.samples and judged.min >= self.opposite:
-                yield self._padding(run, site, judged)
-        for site, series in run.series("mask.future_only"):
-            judged = series.finite()
-            if len(judged) >= self.samples and judged.min == 1.0:
-                yield self._future(site, judged)
-        for site, series in run.series("mask.empty"):
-            judged = series.finite()
-            if len(judged) >= self.samples and judged.min > self.empty:
-                yield self._empty(site, judged)
 
     def _padding(self, run: RunView, site: Site, series: Series) -> Finding:
         share = next((s.median for t, s in run.series("mask.padding") if t == site), float("nan"))
@@ -142,3 +170,11 @@ class MaskInverted(Check):
         if not counts or max(counts) >= self.samples:
             return None
         return f"needs {self.samples} sampled forwards with a mask, has {max(counts)}"
+
+
+def _masks(run: RunView, signal: str, samples: int) -> Iterator[Mask]:
+    """The calls of which enough masks were looked at for this signal, and its known values."""
+    for site, series in run.series(f"mask.{signal}"):
+        known = series.finite()
+        if len(known) >= samples:
+            yield site, known

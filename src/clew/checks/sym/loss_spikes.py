@@ -22,7 +22,7 @@ eight samples always jump, as do several losses and losses that become negative;
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,6 +34,28 @@ from clew.checks.trainings import FIT
 from clew.checks.wording import listed
 from clew.records import signals
 from clew.records.finding import Evidence, Finding, Severity
+
+
+@dataclass(frozen=True)
+class LossJump:
+    """What counts as a jump of the loss: far above its neighbourhood, and beyond its noise."""
+
+    times: float = 3.0  # loss over the median of its neighbourhood
+    beyond: float = 10.0  # the jump in standard deviations of the noise; chance makes four
+    start: float = 0.5  # share of the first losses that a spike must reach; single hard samples stay below
+    around: int = 10  # losses on each side that are the neighbourhood
+
+    def find(self, loss: Series) -> list[int]:
+        """The places of the jumps in the series; of several in a row, the first."""
+        values, around = loss.values, self.around
+        floor = self.start * loss.first(around).median
+        at = np.flatnonzero(values > floor)  # all others are no spikes, whatever is around them
+        level = np.full(len(values), np.inf)
+        level[at] = _medians_around(values, at, around)
+        least = np.maximum(self.times * level, floor)
+        high = (values > least) & (values - level > self.beyond * noise(values))
+        high[:around] = False  # the first steps fall steeply
+        return [int(n) for n in np.flatnonzero(high) if not high[n - 1]]
 
 
 @dataclass(frozen=True)
@@ -53,38 +75,24 @@ class LossSpikes(Check):
         "scale-faults",
     )
 
-    jump: float = 3.0  # loss over the median of its neighbourhood
-    beyond: float = 10.0  # the jump in standard deviations of the noise; chance makes four
-    start: float = 0.5  # share of the first losses that a spike must reach; single hard samples stay below
-    around: int = 10  # losses on each side that are the neighbourhood
     count: int = 3  # spikes; one or two may be chance
     rare: float = 0.1  # share of the losses that may be spikes; more of them are noise
     patience: int = 60  # losses before the check runs
     batch: int = 8  # samples; a batch of one is as odd as its sample
+    jump: LossJump = field(default_factory=LossJump)
 
     def diagnose(self, run: RunView) -> Iterator[Finding]:
         loss = only_loss(run)
         if loss is None or len(loss) < self.patience or self._small_batch(run) or searches_lines(run):
             return
-        spikes = self._spikes(loss)
+        spikes = self.jump.find(loss)
         if self.count <= len(spikes) <= self.rare * len(loss):
             yield self._finding(loss, spikes)
-
-    def _spikes(self, loss: Series) -> list[int]:
-        values, around = loss.values, self.around
-        floor = self.start * loss.first(around).median
-        at = np.flatnonzero(values > floor)  # all others are no spikes, whatever is around them
-        level = np.full(len(values), np.inf)
-        level[at] = _medians_around(values, at, around)
-        least = np.maximum(self.jump * level, floor)
-        high = (values > least) & (values - level > self.beyond * noise(values))
-        high[:around] = False  # the first steps fall steeply
-        return [int(n) for n in np.flatnonzero(high) if not high[n - 1]]
 
     def _finding(self, loss: Series, spikes: list[int]) -> Finding:
         steps = [int(loss.steps[n]) for n in spikes]
         worst = max(spikes, key=lambda n: float(loss.values[n]))
-        usual = _median_around(loss.values, worst, self.around)
+        usual = _median_around(loss.values, worst, self.jump.around)
         return self.finding(
             Severity.ADVICE,
             message=f"the loss jumps {len(spikes)} times, at step {steps[spikes.index(worst)]} from about "

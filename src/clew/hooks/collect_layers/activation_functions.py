@@ -1,10 +1,9 @@
-"""Sees the activation functions that are called inside a training forward: `F.relu(self.fc1(x))`.
+"""Calls of activation functions inside a training forward, such as `F.relu(self.fc1(x))`.
 
-A mode of torch's sees them all, and much else that is wanted of a sampled step. It
-costs some ten microseconds at every call of torch's functions, from cold caches. A step of which
-nothing but statistics is wanted does without it where it can: those functions that `torch` itself
-has are replaced while the forward runs. That serves where nothing escapes it (`x.relu()` would):
-a sampled step has both, and compares.
+A torch function mode sees them all, and much else that a sampled step needs. It costs some ten microseconds
+at every call of a torch function, because of cold caches. A step that needs only layer statistics does
+without the mode where it can: the functions that `torch` itself has are replaced while the forward runs. That
+works if no call bypasses it (`x.relu()` would): a sampled step uses both, and compares.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from clew.hooks.entry.patches import Patches, wrapped
 Seen = Callable[[str, Any], None]
 
 _topmost: Any = torch.overrides._get_current_function_mode
-IN_TORCH = tuple(sorted(name for name in WATCHED if name in vars(torch)))  # as functions of its own
+IN_TORCH = tuple(sorted(name for name in WATCHED if name in vars(torch)))  # called as `torch.name`
 
 
 class ActivationMode(TorchFunctionMode):
     """Active only inside a training forward that is measured.
 
-    Some torch layers take another (fused) path when no mode is active, but only where no gradient is
-    needed: `Root.tracing_is_safe` and the caller keep it away from those.
+    Some torch layers take another (fused) path when no mode is active, but only where no gradient is needed:
+    `Root.tracing_is_safe` and the caller keep the mode away from those.
     """
 
     def __init__(
@@ -73,18 +72,18 @@ class ActivationCalls:
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen
-        self._tell = seen  # who is told of calls of the functions that are replaced
-        self.mode: AbstractContextManager[Any] | None = None  # that this forward has, set or aside
+        self._tell = seen  # called for the functions that are replaced
+        self.mode: AbstractContextManager[Any] | None = None  # the mode of this forward, set or suspended
         self._aside: nn.Module | None = None  # while this layer runs, the mode is not set
-        self._left: AbstractContextManager[Any] | None = None  # is over, but could not be taken down yet
+        self._left: AbstractContextManager[Any] | None = None  # finished, but could not be removed yet
         self._thread = 0
-        self._made: dict[Any, Any] = {}  # a function -> what it is replaced with
+        self._made: dict[Any, Any] = {}  # a function -> its replacement
         self._patches = Patches()
-        self._by_mode: list[str] = []  # the calls of a sampled step, as each of the two saw them
+        self._by_mode: list[str] = []  # the calls of a sampled step, as seen in both ways
         self._by_name: list[str] = []
 
     def begin(self, mode: Callable[[Seen], ActivationMode], layers_only_follow: bool) -> None:
-        """A forward of a sampled step; some of which only layers are measured may follow, or never do."""
+        """Begin a forward of a sampled step; forwards that measure only layers may follow, or never do."""
         self.recover()
         self._by_mode, self._by_name = [], []
         if layers_only_follow:
@@ -92,7 +91,7 @@ class ActivationCalls:
         self._enter(mode(self._seen_by_mode if layers_only_follow else self._seen))
 
     def begin_layers_only(self, root: Root) -> None:
-        """A forward of which nothing but the statistics of layers is wanted."""
+        """Begin a forward that needs only layer statistics."""
         self.recover()
         if root.calls_in_torch:
             self._replace(self._seen)
@@ -100,7 +99,7 @@ class ActivationCalls:
             self._enter(ActivationMode(self._seen))
 
     def end(self, root: Root | None) -> None:
-        """The forward of this root returned; None: something raised."""
+        """The forward of this root module has returned; None if something raised."""
         if root is not None and self._by_mode:
             root.calls_in_torch = self._by_mode == self._by_name
         self._by_mode, self._by_name = [], []
@@ -112,23 +111,25 @@ class ActivationCalls:
             self.recover()
 
     def recover(self) -> None:
-        """Take down what is over; not while torch has set it aside for a call of its own, such as
-        `backward()` after an interrupt."""
+        """Remove a finished mode, but not while torch has suspended it for a call of its own.
+
+        An example is `backward()` after an interrupt.
+        """
         if self._left is not None and _topmost() is self._left:
             self._left.__exit__(None, None, None)
             self._left = None
 
     def step_aside(self, root: Root, module: nn.Module) -> None:
-        """A layer is about to run: if there is nothing for the mode to see in it, it is not set."""
+        """A layer is about to run: suspend the mode if there is nothing for it to see in the layer."""
         mode = self.mode
         if mode is None or self._aside is not None or id(module) not in root.quiet:
             return
-        if _topmost() is mode:  # else the program has set one of its own since
+        if _topmost() is mode:  # otherwise the program has set a mode of its own since
             self._aside = module
             mode.__exit__(None, None, None)
 
     def come_back(self, module: nn.Module) -> None:
-        """The layer returned, and what was asked of its output is answered."""
+        """The layer has returned and its output has been handled."""
         if self._aside is module and self.mode is not None:
             self._aside = None
             self.mode.__enter__()
@@ -144,7 +145,7 @@ class ActivationCalls:
     def _seen_by_name(self, name: str, _: Any) -> None:
         self._by_name.append(name.rstrip("_"))
 
-    # -- functions of torch's, replaced while a forward runs --
+    # -- torch functions, replaced while a forward runs --
 
     def _replace(self, tell: Seen) -> None:
         self._patches.remove()  # an interrupt may have left them

@@ -1,7 +1,7 @@
-"""What made a tensor: the activation it came out of, read from the names in its autograd graph.
+"""The activation that a tensor came out of, read from the names in its autograd graph.
 
-Only the names of nodes and plain numbers that they kept are looked at, never a saved tensor: asking
-for one could recompute a checkpointed part of the model.
+Reads only node names and plain numbers saved in nodes, never a saved tensor: accessing one could recompute a
+checkpointed part of the model.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 DEEPEST = 12  # nodes followed from the loss's input
 
-# They move, pick or cast values and leave them as they are.
+# These move, select or cast values without changing them.
 _MOVES = {
     "View", "UnsafeView", "ReshapeAlias", "Squeeze", "Unsqueeze", "Transpose", "T", "Permute", "Slice",
     "Select", "Index", "Clone", "Alias", "ToCopy", "Expand", "Narrow", "AsStrided", "_DDPSink",
@@ -36,16 +36,16 @@ _PICKS = {"Slice", "Select", "Index", "Narrow", "IndexSelect", "Gather", "Unbind
 
 @dataclass(frozen=True)
 class Origin:
-    """The activation at the end of a model, what was done to it since, and the axis of a softmax."""
+    """The activation at the end of a model, what was applied to it since, and the axis of a softmax."""
 
     name: str  # "sigmoid", "clamp", …; "" if it is none of these
-    dim: int | None = None  # of a softmax, as the program gave it; negative ones count from the end
-    logged: bool = False  # the logarithm was taken since
+    dim: int | None = None  # of a softmax, as the program gave it; negative values count from the end
+    logged: bool = False  # a logarithm was applied since
     clamped: bool = False
     picked: bool = False  # only a part of it is left
 
     def limits(self) -> tuple[float, float]:
-        """The values that it can take."""
+        """The range of values that it can take."""
         if self.logged:
             return float("-inf"), float("inf")
         if self.name in ("sigmoid", "softmax", "hardsigmoid"):
@@ -56,7 +56,7 @@ class Origin:
 
 
 def origin_of(tensor: Tensor) -> Origin:
-    """Follow a tensor back through views and casts to the activation that made its values."""
+    """Follow a tensor back through views and casts to the activation that computed its values."""
     node: Any = tensor.grad_fn
     logged = clamped = picked = False
     for _ in range(DEEPEST):
@@ -66,7 +66,7 @@ def origin_of(tensor: Tensor) -> Origin:
         if kind == "Log":
             logged = True
         elif kind == "Clamp" or (kind == "Add" and logged and _one_sided(node)):
-            clamped = clamped or kind == "Clamp"  # log(p + eps) is what a clamp is for
+            clamped = clamped or kind == "Clamp"  # as in log(p + eps), which is what a clamp is for
         elif kind not in _MOVES:
             break
         picked = picked or kind in _PICKS
@@ -75,12 +75,12 @@ def origin_of(tensor: Tensor) -> Origin:
 
 
 def node_kind(node: Any) -> str:
-    """`Softmax` of a SoftmaxBackward0; nothing for a leaf."""
+    """`Softmax` for a SoftmaxBackward0; an empty string for a leaf."""
     return "" if node is None else re.sub(r"Backward\d*$", "", type(node).__name__)
 
 
 def softmax_dim(node: Any, kind: str) -> int | None:
-    """The axis of a softmax; torch keeps negative ones as unsigned numbers."""
+    """The axis of a softmax; torch stores negative axes as unsigned numbers."""
     if kind not in ("Softmax", "LogSoftmax"):
         return None
     dim = int(node._saved_dim)

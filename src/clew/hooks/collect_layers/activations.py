@@ -1,4 +1,4 @@
-"""Statistics of what layers and activation functions put out in a training forward that is looked at."""
+"""Activation statistics: outputs of layers and activation functions in a sampled training forward."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from clew.records.site import Site
 
 Layer = tuple[str, str, str | None]  # root, path, function
 
-SHARES = (signals.ACTIVATION_DEAD_FRACTION, signals.ACTIVATION_SATURATED)  # after the statistics, in a row
+SHARES = (signals.ACTIVATION_DEAD_FRACTION, signals.ACTIVATION_SATURATED)  # after the statistics in a row
 
-# Activation functions whose units can die, and the flat ends of those that saturate. An end
-# is where the slope is below a twentieth of its maximum: sigmoid 0.25, tanh 1.
+# Activation functions whose units can die, and the flat ends of those that saturate. An end is flat where the
+# slope is below a twentieth of its maximum: sigmoid 0.25, tanh 1.
 _INF = math.inf
 _RELU_LIKE = {"relu", "relu_", "relu6", "threshold", "threshold_"}
 _FLAT_ENDS = {
@@ -38,12 +38,12 @@ _FLAT_ENDS = {
 WATCHED = _RELU_LIKE | set(_FLAT_ENDS)
 _UNKNOWN = (-1, "")
 
-# Layers that only move or drop values: their statistics are their input's.
+# Layers that only move or drop values: their statistics are those of their input.
 _PASSIVE = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.Identity, nn.Flatten)
 
 
 class Activations:
-    """What modules and activation functions put out in the training forward of a sampled step."""
+    """Outputs of modules and activation functions in the training forward of a sampled step."""
 
     def __init__(self, sink: Sink, models: ModelBook, late: Late, histograms: Histograms) -> None:
         self._models = models
@@ -53,7 +53,7 @@ class Activations:
         self._last = ""  # path of the layer that returned last
 
     def module_output(self, root: Root, module: nn.Module, output: Any) -> None:
-        """A module inside the root returned."""
+        """A module inside the root module has returned."""
         path = self._models.path_of(root, module) or ""
         tensor = first_tensor(output)
         if tensor is None:
@@ -62,10 +62,10 @@ class Activations:
         if isinstance(module, _PASSIVE):
             return
         if module._modules and not isinstance(module, nn.MultiheadAttention):
-            return  # a container: its last layer says the same
+            return  # a container: its last layer has the same output
         root.order[path] = None
         if type(module).__name__.lower() in WATCHED:
-            return  # seen as a function call, with what it does to units
+            return  # handled as a function call, which knows its units
         self._last = path
         key = (root.name, path, None)
         self._measure(key, tensor, lambda: Site(path, None, phase="train", root=root.name))
@@ -74,7 +74,7 @@ class Activations:
             root.quiet.add(id(module))
 
     def known_output(self, root: Root, module: nn.Module, output: Any) -> None:
-        """The same on the shortest way, for a layer that has been measured before."""
+        """Same as `module_output` for a layer that has been measured before, by the fastest path."""
         row = root.rows.get(id(module), _UNKNOWN)
         if row is None:
             return
@@ -84,7 +84,7 @@ class Activations:
             self.module_output(root, module, output)
 
     def function_output(self, root: Root, enclosing: nn.Module, name: str, output: Any) -> None:
-        """An activation function was called; the layer that ran before it is the one to name."""
+        """An activation function was called; it is named after the layer that ran before it."""
         if not isinstance(output, Tensor):
             return
         root.functional = True
@@ -118,7 +118,7 @@ class Activations:
         self._precision.seen(key, tensor.dtype)
 
     def prepare(self, everything: bool) -> None:
-        """What the step that begins now is to be measured for."""
+        """Set what the step that begins now must measure."""
         self._rows.take_histograms(everything)
 
     def commit(self, step: int) -> None:
@@ -132,7 +132,7 @@ class Activations:
 
 
 def unit_axis(enclosing: nn.Module, output: Tensor) -> int:
-    """Which axis counts units: channels of an image-like tensor, else features, the last one."""
+    """Which axis counts units: channels of an image-like tensor, otherwise the last axis (features)."""
     if output.dim() == 4:
         return 1
     if output.dim() == 3 and _works_on_channels(enclosing):
@@ -145,7 +145,7 @@ def _works_on_channels(module: nn.Module) -> bool:
 
 
 class Precision:
-    """Formats of outputs other than float32, sent once and again when they change."""
+    """Dtypes of outputs other than float32, reported once and again when they change."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -153,12 +153,12 @@ class Precision:
         self._news: dict[Layer, torch.dtype] = {}
 
     def seen(self, layer: Layer, dtype: torch.dtype) -> None:
-        """A layer's output has this format."""
+        """A layer's output has this dtype."""
         if self._known.get(layer, torch.float32) is not dtype:
             self._known[layer] = self._news[layer] = dtype
 
     def commit(self, step: int) -> None:
-        """Say what is new."""
+        """Report what is new."""
         if self._news:
             items = tuple(_item(layer, dtype) for layer, dtype in self._news.items())
             self._news = {}

@@ -1,7 +1,7 @@
-"""Which keys an attention (or a pooling) may see, against which tokens are padding.
+"""Attention and pooling masks: which keys they hide, compared with which tokens are padding.
 
-Seen as function calls inside a sampled forward. Padding is known from an embedding's `padding_idx`,
-or from zeros that only ever stand at the end of rows.
+Masks are read from function calls inside a sampled forward. Padding is known from an embedding's
+`padding_idx`, or from zeros that occur only at the end of rows.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ MASK_SIGNALS = names(
     signals.MASK_EMPTY,
     signals.MASK_FUTURE_ONLY,
 )
-HIDES = -1e3  # a score that is filled in as low as this takes an element out of a softmax
-LEAST = 3  # positions: of a smaller triangle nothing can be told
+HIDES = -1e3  # filling a score with a value this low removes the element from a softmax
+LEAST = 3  # positions: a smaller triangle shows nothing
 
 Line = tuple[str | None, int | None]
 Tell = Callable[[str, Tensor, Line], None]  # the function's name, the numbers of MASK_SIGNALS, the line
@@ -76,7 +76,7 @@ class Masks:
 
 
 def padding_of(tokens: Tensor, index: int | None) -> Tensor:
-    """Where tokens are padding; where nothing says so, nothing is."""
+    """Where tokens are padding; nowhere, if nothing says so."""
     if index is not None and index >= 0:
         return tokens == index
     zeros = tokens == 0
@@ -86,7 +86,7 @@ def padding_of(tokens: Tensor, index: int | None) -> Tensor:
 
 
 def hidden_keys(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
-    """What a function takes out: True where a key is hidden, as (samples, keys) or (queries, keys)."""
+    """What a function hides: True where a key is hidden, as (samples, keys) or (queries, keys)."""
     if name == "multi_head_attention_forward":
         masks = [hiding(kwargs.get(n), True) for n in ("key_padding_mask", "attn_mask")]
     elif name == "scaled_dot_product_attention":
@@ -94,7 +94,7 @@ def hidden_keys(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> lis
     elif name == "mul":
         masks = [kept_by_product(a) for a in args[:2]]
     else:
-        scores = isinstance(args[0], Tensor) and args[0].requires_grad  # else a mask that is being made
+        scores = isinstance(args[0], Tensor) and args[0].requires_grad  # otherwise a mask is being built
         low = scores and fills_low(kwargs.get("value", args[2] if len(args) > 2 else None))
         masks = [hiding(kwargs.get("mask", args[1] if len(args) > 1 else None), True) if low else None]
     flat = [flattened(mask) for mask in masks if mask is not None]
@@ -110,7 +110,7 @@ def hiding(mask: Any, true_hides: bool) -> Tensor | None:
 
 
 def kept_by_product(factor: Any) -> Tensor | None:
-    """The (samples, positions, 1) zeros and ones that hidden states are multiplied with."""
+    """The (samples, positions, 1) zeros and ones that hidden states are multiplied by."""
     if not is_dense(factor) or factor.requires_grad or factor.dim() != 3 or factor.shape[2] != 1:
         return None
     return factor == 0
@@ -125,7 +125,7 @@ def fills_low(value: Any) -> bool:
 
 
 def flattened(mask: Tensor) -> Tensor | None:
-    """Two axes are left: heads are alike, and a key is hidden if it is so from every query."""
+    """Reduce to two axes: heads are alike, and a key is hidden if it is hidden from every query."""
     if mask.dim() == 4:
         mask = mask[:, 0]
     if mask.dim() == 3 and mask.shape[2] == 1:
@@ -138,7 +138,7 @@ def flattened(mask: Tensor) -> Tensor | None:
 
 
 def against_padding(hidden: Tensor, padding: Tensor) -> Tensor:
-    """Of samples that have padding: how far the hidden keys are just the real tokens; rows without a key."""
+    """Share of padded samples that hide exactly the real tokens; share of padding; rows without a key."""
     mixed = padding.any(1) & ~padding.all(1)
     rows = mixed.sum()
     opposite = ((hidden == ~padding).all(1) & mixed).sum() / rows
@@ -148,7 +148,7 @@ def against_padding(hidden: Tensor, padding: Tensor) -> Tensor:
 
 
 def future_only(hidden: Tensor) -> Tensor:
-    """1 if everything before a position is hidden from it and everything after it is not."""
+    """1 if every position hides all positions before it and none after it."""
     ones = torch.ones_like(hidden)
     past, future = ones.tril(-1), ones.triu(1)
     return ((hidden | ~past).all() & ~(hidden & future).any()).float()

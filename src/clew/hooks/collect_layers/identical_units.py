@@ -1,4 +1,4 @@
-"""Units that are copies of one another."""
+"""Identical units: units of a layer whose weights are copies of one another."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ TOLERANCE = 1e-3  # of the largest weight of a unit
 
 
 def units_alike(weight: Tensor) -> bool | None:
-    """Whether the units of a layer have identical weights, judged by four of them.
+    """Whether the units of a layer have identical weights, based on four of them.
 
-    None where there is nothing to compare, or where looking would make the host wait.
+    None if there is nothing to compare, or if reading the weights would make the host wait.
     """
     if weight.dim() < 2 or not on_host(weight) or not has_values(weight) or weight.shape[0] < 2:
         return None
@@ -23,9 +23,9 @@ def units_alike(weight: Tensor) -> bool | None:
 
 
 def rows_alike(weight: Tensor) -> bool:
-    """Whether the rows of a weight with two of them or more are the same, judged by four of them."""
+    """Whether the rows of a weight with at least two rows are the same, based on four of them."""
     rows, count = weight.detach(), weight.shape[0]
     first = rows[0]
-    # Sums in another order let even perfect copies drift apart by rounding.
+    # Sums in a different order let even perfect copies drift apart by rounding.
     bound = TOLERANCE * float(first.abs().max())
     return all(float((rows[n] - first).abs().max()) <= bound for n in {1, count // 2, count - 1})

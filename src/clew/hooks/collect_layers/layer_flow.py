@@ -1,8 +1,8 @@
-"""How layers hang together: what one hands to the next, told from any graph of what ran.
+"""Layer flow: which layer's output goes into which layer, read from any graph of a forward.
 
-The order of modules does not tell whether there was an activation function between two of them, nor
-whether a sum or a branch was; a graph does. Whose it is, autograd's of a training forward or that of
-a forward which was only traced, is the business of a `AutogradEdges`: how its nodes are walked.
+The order of modules does not show whether there was an activation function, a sum or a branch between two of
+them; a graph does. It may be autograd's graph of a training forward, or that of a forward that was only
+traced: an `AutogradEdges` knows how to walk its nodes.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from clew.records.facts.model_facts import StructureFact
 
-NEAR = 8  # nodes between a layer and the function that its output goes into
+NEAR = 8  # most nodes between a layer and the function that its output goes into
 AFFINE = (nn.Linear, _ConvNd)
 NORMS = (_BatchNorm, _InstanceNorm)
 
 
 class AutogradEdges(Protocol):
-    """How to walk a graph from what was made to what it was made of; nodes are whatever can be a key."""
+    """How to walk a graph from results back to operands; nodes can be any hashable object."""
 
     def operand(self, node: Any) -> Any:
-        """The node that made the first operand of this one; None where the graph ends."""
+        """The node that computed the first operand of this one; None where the graph ends."""
 
     def moves(self, node: Any) -> bool:
-        """Whether a node only moves values: a view, a copy, another type."""
+        """Whether a node only moves values: a view, a copy, a cast."""
 
     def squashes(self, node: Any) -> str | None:
-        """`sigmoid` or `tanh`, of a node that is one."""
+        """`sigmoid` or `tanh` if the node is one of them."""
 
 
 @dataclass(frozen=True)
 class LayerOutput:
-    """What made a node: a layer, or a call of `F.dropout`."""
+    """What computed a node: a layer, or a call of `F.dropout`."""
 
     role: str  # affine, norm, dropout or squash
     path: str
@@ -48,28 +48,28 @@ class LayerOutput:
 
 @dataclass(eq=False)
 class LayerFlow:
-    """One forward of one root."""
+    """One forward of one root module."""
 
     root: str
     way: AutogradEdges
     made: dict[Any, LayerOutput] = field(default_factory=dict)
-    pairs: list[tuple[dict[str, Any], list[Any]]] = field(default_factory=list)  # and the nodes in between
+    pairs: list[tuple[dict[str, Any], list[Any]]] = field(default_factory=list)  # with the nodes in between
     biases: list[tuple[dict[str, Any], list[Any]]] = field(default_factory=list)
     dropouts: dict[str, dict[str, Any]] = field(default_factory=dict)
     squashing: list[dict[str, Any]] = field(default_factory=list)
 
     def enter(self, module: nn.Module, path: str, given: Any) -> None:
-        """A module is about to run on what the node `given` made."""
+        """A module is about to run on the output of the node `given`."""
         if isinstance(module, AFFINE):
             self._into_affine(module, path, given)
         elif isinstance(module, NORMS) and (module.training or not module.track_running_stats):
             self._into_norm(path, given)
 
     def leave(self, module: nn.Module, path: str, node: Any) -> None:
-        """It has run, and this node made its output."""
+        """The module has run, and this node computed its output."""
         role = role_of(module)
         if role is None or node is None or (role == "dropout" and node in self.made):
-            return  # a dropout that does nothing hands on what it got
+            return  # a dropout that does nothing passes its input on
         self.made[node] = LayerOutput(role, path, module)
         if role == "dropout":
             self._note_dropout(path, float(getattr(module, "p", 0.0)), True, (None, None))
@@ -95,7 +95,7 @@ class LayerFlow:
             self.squashing.append({"op": op, "modules": names, "into": path})
 
     def _layer_before(self, node: Any) -> LayerOutput | None:
-        """The layer whose output a function was given, perhaps scaled or shifted."""
+        """The layer whose output was passed to a function, perhaps scaled or shifted."""
         for _ in range(NEAR):
             node = self.way.operand(node) if node is not None else None
             made = self.made.get(node)
@@ -113,7 +113,7 @@ class LayerFlow:
             self.biases.append(({"layer": source.path, "norm": path}, nodes))
 
     def into_loss(self, node: Any) -> None:
-        """Remember the dropout whose output is what the loss is given."""
+        """Remember the dropout whose output goes into the loss."""
         *_, source, _ = self._back(node, through_layers=False)
         if source is not None and source.role == "dropout":
             self.dropouts[source.path]["loss"] = True
@@ -121,7 +121,7 @@ class LayerFlow:
     def _back(
         self, node: Any, through_layers: bool = True
     ) -> tuple[list[str], list[Any], LayerOutput | None, Any]:
-        """From a node back to what made its values: layers passed, nodes, the maker, the last node."""
+        """Walk back to what computed a node's values: layers passed, nodes, their source, the last node."""
         through: list[str] = []
         nodes: list[Any] = []
         while node is not None:
@@ -131,7 +131,7 @@ class LayerFlow:
                 return through, nodes, made if made.role != "squash" else None, node
             if made is not None:
                 if isinstance(made.module, _InstanceNorm):
-                    return through, nodes, None, node  # of every sample by itself: not affine
+                    return through, nodes, None, node  # computed for each sample by itself: not affine
                 through.append(made.path)
             elif not self.way.moves(node):
                 return through, nodes, None, node
@@ -140,11 +140,11 @@ class LayerFlow:
 
     @property
     def between(self) -> set[Any]:
-        """The nodes of which it matters how many others use them."""
+        """The nodes for which it matters how many others use them."""
         return {node for _, nodes in (*self.pairs, *self.biases) for node in nodes}
 
     def fact(self, users: Mapping[Any, int]) -> StructureFact:
-        """The `structure` fact, with what has no other user only."""
+        """The `structure` fact, including only pairs whose nodes have no other user."""
 
         def alone(nodes: list[Any]) -> bool:
             return all(users.get(node, 0) == 1 for node in nodes)
@@ -158,7 +158,7 @@ class LayerFlow:
         )
 
     def drop_graph(self) -> None:
-        """Only the dropouts are still needed, to see what goes into the loss."""
+        """Drop the graph: only the dropouts are still needed, to see what goes into the loss."""
         self.made = {node: made for node, made in self.made.items() if made.role == "dropout"}
         self.pairs, self.biases = [], []
 
@@ -193,7 +193,7 @@ def _widths(module: Any) -> tuple[int, int]:
 
 
 def _distinct(rows: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A layer that runs several times makes the same row each time."""
+    """Remove duplicates: a layer that runs several times makes the same row each time."""
     found: list[dict[str, Any]] = []
     for row in rows:
         if row not in found:

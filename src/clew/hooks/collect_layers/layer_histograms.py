@@ -1,7 +1,7 @@
 """Histograms of gradients, weights and activations, on a few of the sampled steps.
 
-They change slowly and cost more than the statistics, so the steps that have them lie further and
-further apart: a long run holds some sixty of each. Their cost is part of the sampled step's.
+They change slowly and cost more than the statistics, so the steps that record them get further and further
+apart: a long run has some sixty of each. Their cost is part of the sampled step's.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from clew.measure.histogram import BINS, ROW, device_row, host_row
 from clew.records.signals import measured
 from clew.records.site import Site
 
-LEAST = 4  # steps between two that have histograms, after the first two
-SPACING = 1.3  # of each such step over the one before, later on: 57 of them up to step ten million
+LEAST = 4  # steps between two with histograms, after the first two
+SPACING = 1.3  # ratio of each such step to the one before, later on: 57 of them up to step ten million
 FIELDS = ("lo", "hi", *(f"{k:02d}" for k in range(BINS)))
 
-Key = tuple[str, Any]  # what of ("gradient", …), and whose
+Key = tuple[str, Any]  # kind ("gradient", …), and its owner
 
 
 class Histograms:
-    """Told of every tensor that is measured in a sampled step; takes those of the steps that are due."""
+    """Gets every tensor measured in a sampled step; takes histograms on the steps that are due."""
 
     def __init__(self, sink: Sink, late: Late, guard: Guard) -> None:
         self._sink = sink
         self._late = late
         self._due = 0
-        self.wanted = True  # in the step that is running
+        self.wanted = True  # in the running step
         self._rows: dict[Key, np.ndarray[Any, Any]] = {}
         self._sites: dict[Key, int] = {}
         self._tables: dict[tuple[Key, ...], int] = {}
@@ -47,7 +47,7 @@ class Histograms:
         self.wanted = step >= self._due
 
     def discard(self, what: str) -> None:
-        """What was measured of these is not to be written."""
+        """Drop what was measured of this kind."""
         self._rows = {key: row for key, row in self._rows.items() if key[0] != what}
 
     def _seen(self, what: str, key: Any, site: Callable[[], Site], tensor: Tensor) -> None:

@@ -1,7 +1,7 @@
-"""How the layers of a model hang together in training: what the autograd graph has of it.
+"""Layer structure of a model in training, read from the autograd graph.
 
-It is looked at in the first measured forwards only, and nothing that a node saved is touched. What is
-told of the graph is `clew.hooks.collect_layers.layer_flow`'s business.
+Reads only the first measured forwards, and no saved value of a node. What the graph shows is worked out in
+`clew.hooks.collect_layers.layer_flow`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from clew.hooks.entry.sink import Sink
 from clew.hooks.entry.user_line import user_line
 from clew.records.facts.model_facts import StructureFact
 
-LOOKS = 2  # training forwards of each root; a structure that depends on the data is not judged anyway
-WALKED = 20_000  # autograd nodes counted, at most
+LOOKS = 2  # training forwards of each root module; a structure that depends on the data is not judged anyway
+WALKED = 20_000  # most autograd nodes counted
 
-# Nodes that only move values. In training a batch normalisation is one more affine map.
+# Nodes that only move values. In training, batch normalisation is one more affine map.
 MOVING = {
     "ViewBackward0",
     "UnsafeViewBackward0",
@@ -40,7 +40,7 @@ SQUASHING = {"SigmoidBackward0": "sigmoid", "TanhBackward0": "tanh"}
 
 
 class AutogradWay:
-    """Nodes are the `grad_fn`s of tensors."""
+    """Walks autograd: nodes are the `grad_fn`s of tensors."""
 
     def operand(self, node: Any) -> Any:
         return first_operand(node)
@@ -53,9 +53,9 @@ class AutogradWay:
 
 
 class Structure:
-    """Looks at the first measured forwards of every root; the fact is sent when a backward follows.
+    """Reads the first measured forwards of every root module; the fact is written when a backward follows.
 
-    `waiting` says whether there is anything to tell of what comes after a forward.
+    `waiting` says whether it needs the events after a forward.
     """
 
     def __init__(self, sink: Sink, guard: Guard) -> None:
@@ -77,7 +77,7 @@ class Structure:
         return bool(self._waiting)
 
     def _begin(self, root: Root) -> None:
-        """A measured forward of this root begins."""
+        """A measured forward of this root module begins."""
         looked = self._looks.get(root.index, 0)
         self.flow = LayerFlow(root.name, AutogradWay()) if looked < LOOKS else None
         self._looks[root.index] = looked + 1
@@ -91,7 +91,7 @@ class Structure:
             self.flow.leave(module, path, output.grad_fn)
 
     def _dropped(self, path: str, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        """`F.dropout` was called by the user's own forward."""
+        """The user's own forward called `F.dropout`."""
         given = dict(zip(("input", "p", "training"), args, strict=False)) | kwargs
         flow, p = self.flow, float(given.get("p", 0.5))
         if flow is None or not given.get("training", True) or p <= 0 or not isinstance(output, Tensor):
@@ -100,7 +100,7 @@ class Structure:
             flow.dropped(output.grad_fn, path, p, user_line())
 
     def _end(self, outputs: Iterator[Tensor]) -> None:
-        """The forward returned."""
+        """The forward has returned."""
         flow, self.flow = self.flow, None
         if flow is not None:
             ends = [t.grad_fn for t in outputs if t.grad_fn is not None]
@@ -109,13 +109,13 @@ class Structure:
             self._waiting.append((flow, seen))
 
     def _into_loss(self, prediction: Any) -> None:
-        """A loss function was given this."""
+        """A loss function got this prediction."""
         if isinstance(prediction, Tensor):
             for flow, _ in self._waiting:
                 flow.into_loss(prediction.grad_fn)
 
     def _settle(self, step: int) -> None:
-        """A backward begins: what was seen was training."""
+        """A backward begins: the forward was training."""
         for flow, seen in self._waiting:
             fact = replace(seen, dropouts=tuple(flow.dropouts.values()))
             if self._sent.get(flow.root) != fact:
@@ -124,7 +124,7 @@ class Structure:
         self._waiting = []
 
     def forget(self) -> None:
-        """The step is over: hold no graph any longer."""
+        """The step is over: keep no reference to a graph."""
         self.flow = None
         self._waiting = []
 
@@ -134,7 +134,7 @@ def first_operand(node: Any) -> Any:
 
 
 def consumers(outputs: list[Any], wanted: set[Any]) -> dict[Any, int]:
-    """By how many nodes each of the wanted ones is used, in the graph below the outputs."""
+    """How many nodes use each of the wanted ones, in the graph below the outputs."""
     counts: dict[Any, int] = {node: 1 for node in outputs if node in wanted}
     seen, queue = set(outputs), list(outputs)
     while queue and len(seen) < WALKED:

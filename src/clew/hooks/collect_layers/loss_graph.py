@@ -1,7 +1,7 @@
-"""Which parameters the loss really depends on, and which layers ran on the way to it.
+"""Which parameters the loss depends on, and which layers ran on the way to it.
 
-The autograd graph is walked on a few sampled steps, before `backward()` frees it. Nothing of it is
-kept but the identities of the parameters found at its ends.
+The autograd graph is walked on a few sampled steps, before `backward()` frees it. Only the ids of the
+parameters at its leaves are kept.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from clew.records.facts.model_facts import CutRow, GraphFact, NormRow, Unregiste
 from clew.records.facts.step_facts import BackwardFact
 
 LOOKS = 8  # graphs walked in a row
-LATER = 16  # after those, one graph in so many sampled backwards
-MOST_NODES = 20_000  # of one graph: about a tenth of a second
-MOST_NAMES = 200  # in one fact
+LATER = 16  # after those, one graph per this many sampled backwards
+MOST_NODES = 20_000  # per graph: about a tenth of a second
+MOST_NAMES = 200  # per fact
 DATA_GETTER = Tensor.data.__get__  # type: ignore[attr-defined]  # what `x.data` calls
 CUTTING = {"detach", "detach_", "numpy", "item", "tolist", "__array__", "tensor", "as_tensor"}
 
 
 @dataclass
 class SeenParameter:
-    """What is known of one root's forwards and of the graphs behind them."""
+    """What is known of one root module's forwards and their graphs."""
 
     ran: dict[str, bool] = field(default_factory=dict)  # path -> ran with gradients enabled
     norms: dict[str, list[Any]] = field(default_factory=dict)  # path -> class, training, most samples
@@ -45,7 +45,7 @@ class SeenParameter:
 
 @dataclass
 class Stranger:
-    """A module, or a bare parameter, that takes part in a model without being registered in it."""
+    """A module or bare parameter that takes part in a model without being registered in it."""
 
     kind: str
     within: str | None
@@ -55,7 +55,7 @@ class Stranger:
 
 
 class GraphBook:
-    """Looks at the forwards and graphs of a few sampled steps."""
+    """Reads the forwards and graphs of a few sampled steps."""
 
     def __init__(self, sink: Sink, models: ModelBook) -> None:
         self._sink = sink
@@ -67,12 +67,12 @@ class GraphBook:
         self._losses_cut: set[Any] = set()
         self._ops: set[Any] = set()
         self.looking = True
-        self.wants_input_gradients: bool | None = None  # of the last backward, if that was looked at
+        self.wants_input_gradients: bool | None = None  # for the last backward, if it was read
 
     # -- forward --
 
     def entered(self, root: Root, module: nn.Module, parent: nn.Module | None, args: tuple[Any, ...]) -> None:
-        """A module inside a root is about to run, on a step that is looked at."""
+        """A module inside a root module is about to run, on a sampled step."""
         seen = self._seen.setdefault(root.index, SeenParameter())
         if not self._is_member(seen, root, module):
             if parent is None or id(parent) not in seen.strangers:
@@ -105,7 +105,7 @@ class GraphBook:
             seen.strangers[id(module)] = Stranger(type(module).__name__, within, file, line, held)
 
     def cut(self, root: Root, name: str, args: tuple[Any, ...]) -> None:
-        """A tensor with a history was taken out of the graph, inside a forward."""
+        """A tensor with a history was detached from the graph, inside a forward."""
         if args and isinstance(args[0], Tensor) and args[0].requires_grad and torch.is_grad_enabled():
             seen = self._seen.setdefault(root.index, SeenParameter())
             if len(seen.cuts) < 20 and not called_by_us("__torch_function__"):
@@ -115,7 +115,7 @@ class GraphBook:
     # -- backward --
 
     def backward(self, loss: Tensor, roots: list[Root], step: int) -> None:
-        """`backward()` is about to run on this loss, after forwards of these roots."""
+        """`backward()` is about to run on this loss, after forwards of these root modules."""
         looking, self._backwards = self.looking, self._backwards + 1
         self.looking = self._backwards < LOOKS or self._backwards % LATER == 0
         self.wants_input_gradients = None
@@ -135,7 +135,7 @@ class GraphBook:
                 self._bare[id(leaf)] = weakref.ref(leaf)
 
     def _note_last_op(self, op: str, step: int) -> None:
-        """What the loss was made with last: a division shows here."""
+        """The last operation that computed the loss: a division shows here."""
         file, line = user_line()
         if (op, file, line) not in self._ops and len(self._ops) < 50:
             self._ops.add((op, file, line))
@@ -163,7 +163,7 @@ class GraphBook:
     # -- facts --
 
     def report(self, step: int, held: dict[int, int]) -> None:
-        """Send what has changed; `held` maps parameters to the optimizers that have them."""
+        """Write what has changed; `held` maps parameters to the optimizers that have them."""
         for root in self._models.roots:
             seen = self._seen.get(root.index)
             top = root.module()
@@ -203,7 +203,7 @@ class GraphBook:
         )
 
     def _bare_parameters(self, held: dict[int, int]) -> list[UnregisteredRow]:
-        """Parameters of no module at all, that the loss depends on."""
+        """Parameters that belong to no module, and that the loss depends on."""
         known = {id(r()) for s in self._seen.values() for m in s.strangers.values() for _, r in m.parameters}
         alive = [p for reference in self._bare.values() if (p := reference()) is not None]
         alive = [p for p in alive if id(p) not in known and self._belongs_nowhere(p)]
@@ -222,7 +222,7 @@ class GraphBook:
 
 
 def leaves_of(loss: Tensor) -> list[Tensor] | None:
-    """The leaf tensors that a loss depends on; None if the graph is too large to say."""
+    """The leaf tensors that a loss depends on; None if the graph is too large."""
     if loss.grad_fn is None:
         return []
     waiting, visited, leaves = [loss.grad_fn], {loss.grad_fn}, []
@@ -246,10 +246,10 @@ def _is(known: dict[int, weakref.ref[Tensor]], tensor: Tensor) -> bool:
 
 
 def _ran(seen: SeenParameter, modules: dict[str, nn.Module], path: str) -> bool | None:
-    """Whether a layer ran with gradients (True), only without (False), or never as far as known."""
+    """Whether a layer ran with gradients (True), only without (False), or never as far as is known (None)."""
     owner = modules.get(path)
     if owner is None or not type(owner).__module__.startswith("torch."):
-        return None  # a module of the user's may run without using every parameter of its own
+        return None  # a module of the user's may run without using all of its own parameters
     if path in seen.ran:
         return seen.ran[path]
     parent = path.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""Functions that are called inside a sampled forward and that tell something about outputs."""
+"""Function calls inside a sampled forward that concern outputs: sampling noise and attention masks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Tell = Callable[[Tensor, tuple[str | None, int | None]], None]  # a scale, and t
 
 
 class Noise:
-    """Follows noise from where it is drawn, over its scale, to where it is added."""
+    """Follows noise from where it is drawn, through its scaling, to where it is added."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -79,7 +79,7 @@ class Noise:
 
 
 def computed(value: Any) -> bool:
-    """An output of the network; not a constant, and not a parameter as it is."""
+    """Whether this is an output of the network: not a constant, and not a bare parameter."""
     found = isinstance(value, Tensor) and value.grad_fn is not None and value.is_floating_point()
     return found and has_values(value)
 
@@ -90,11 +90,11 @@ def negative_share(scale: Tensor) -> Tensor:
 
 
 NAMES = frozenset(MASK_NAMES | NOISE_NAMES)
-MOST_ROWS = 64  # of a step: a recurrent loop may make the same call hundreds of times
+MOST_ROWS = 64  # per step: a recurrent loop may make the same call hundreds of times
 
 
 class FunctionCalls:
-    """Hands calls to those who understand them, and writes down what they make of them."""
+    """Passes calls on to the classes that handle them, and records their results."""
 
     def __init__(self, sink: Sink, late: Late, models: ModelBook) -> None:
         self._late = late
@@ -106,7 +106,7 @@ class FunctionCalls:
         self._rows = 0
 
     def begin(self) -> None:
-        """A forward begins that is looked at closely."""
+        """A sampled forward begins."""
         self._noise.begin()
         self._masks.begin()
 

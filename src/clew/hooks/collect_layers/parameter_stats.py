@@ -1,4 +1,4 @@
-"""Statistics of parameters around an update that is looked at: gradients, weights, and what changed."""
+"""Parameter statistics around a sampled update: gradients, weights, and what changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INF, _NAN = math.inf, math.nan
 class ParameterStats:
     """Gradients and weights before a sampled update, and what the update changed."""
 
-    BLOCKS = 256  # evenly spaced pieces of a parameter that are kept to see the change
+    BLOCKS = 256  # evenly spaced pieces of a parameter that are kept to measure the change
     BLOCK = 64  # elements of each: a few cache lines, so that copying them is cheap
 
     def __init__(self, sink: Sink, late: Late, histograms: Histograms) -> None:
@@ -37,16 +37,16 @@ class ParameterStats:
         self._everything = True
         self._before: list[tuple[Tensor, ParameterName, Tensor, float]] = []
         self._measured = -1  # the last step whose weights were measured
-        self._bad_since: dict[ParameterName, int] = {}  # the first of them at which these were not finite
+        self._bad_since: dict[ParameterName, int] = {}  # first measured step at which these were not finite
 
     def prepare(self, everything: bool) -> None:
-        """What the step that begins now is to be measured for."""
+        """Set what the step that begins now must measure."""
         self._everything = everything
         for rows in (self._gradients, self._weights, self._updates):
             rows.take_histograms(everything)
 
     def before_step(self, named: Named, at: Addresses) -> None:
-        """Measure weights, and keep a sample of each if the change is to be measured, too."""
+        """Measure weights, and keep a sample of each if the change will be measured, too."""
         self._before = []
         together = self._weights.measure_together(named, at)
         if together is not None and not self._everything and not self._histograms.wanted:
@@ -65,7 +65,7 @@ class ParameterStats:
             self._before.append((parameter, name, before, value.numel() / max(before.numel(), 1)))
 
     def gradients(self, named: Named, at: Addresses) -> float | None:
-        """Measure the gradients that the optimizer uses; their common norm, if all are finite and at hand."""
+        """Measure the optimizer's gradients. Returns their total norm, if all are finite and readable now."""
         together = self._gradients.measure_together(named, at)
         if together is not None and not self._histograms.wanted:
             rows = self._gradients.values[together.numbers]
@@ -107,7 +107,7 @@ class ParameterStats:
     def seen(self, name: ParameterName) -> tuple[int, bool] | None:
         """Whether a parameter was finite when last measured before an update, and at which step.
 
-        If it was not, the step is the first of those at which it was found so.
+        If it was not finite, the step is the first at which it was not.
         """
         if self._measured < 0 or name not in self._weights:
             return None
@@ -120,7 +120,7 @@ class ParameterStats:
 
 
 def _root(square: float) -> float | None:
-    """The norm of finite gradients; None if it can't be told from the sum of their squares."""
+    """The norm of finite gradients; None if the sum of their squares does not give it."""
     return math.sqrt(square) if square - square == 0.0 else None
 
 
@@ -132,7 +132,7 @@ def _relate(change: Any, weight: Any, scale: float) -> None:
 
 
 def thinned(tensor: Tensor, blocks: int, block: int) -> Tensor:
-    """A parameter's values, flat; of a large one evenly spaced blocks."""
+    """A parameter's values, flat; for a large one, evenly spaced blocks of it."""
     flat = tensor.reshape(-1)
     if flat.numel() <= blocks * block:
         return flat

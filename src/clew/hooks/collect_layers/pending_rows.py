@@ -1,4 +1,4 @@
-"""Rows of a sampled step that are written when the step ends, or dropped if it turns out to be none."""
+"""Rows of a sampled step, written when the step ends or dropped if it was not a training step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Pending:
         self._rows: list[tuple[int, Any]] = []
 
     def put(self, signals: Sequence[str], site: Site, values: Any) -> None:
-        """A row of these signals at this site; its values may still be on their way."""
+        """Add a row of these signals at this site; its values may still be on their way from the device."""
         key = (signals[0], site)
         table = self._tables.get(key)
         if table is None:
@@ -35,5 +35,5 @@ class Pending:
         self._rows = []
 
     def discard(self) -> None:
-        """What was measured belongs to an evaluation."""
+        """Drop the rows: they belong to an evaluation."""
         self._rows = []

@@ -1,6 +1,7 @@
-"""Loaded weights carry what they were trained on: the running statistics of their first BatchNorm.
+"""Running statistics of pretrained weights, compared with the data that arrives at their first BatchNorm.
 
-They are compared with what arrives there, in the first forwards, before they adapt to it.
+Loaded running statistics describe the data that the weights were trained on. They are compared in the first
+forwards, before they adapt.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from clew.records import signals
 from clew.records.signal_types import names
 from clew.records.site import Site
 
-FORWARDS = 3  # of a model that are compared: with the usual momentum statistics adapt in about ten
-FEWEST = 16  # values of a channel that make a mean
+FORWARDS = 3  # of each model that are compared: with the default momentum, statistics adapt in about ten
+FEWEST = 16  # values per channel needed for a mean
 SIGNALS = names(
     signals.PRETRAINED_SHIFT,
     signals.PRETRAINED_SCALE,
@@ -29,7 +30,7 @@ NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 class Pretrained:
-    """Looks at the first BatchNorm of models that were loaded."""
+    """Reads the first BatchNorm of models that were loaded."""
 
     def __init__(self, sink: Sink, models: ModelBook, guard: Guard, step: Callable[[], int]) -> None:
         self._sink = sink
@@ -39,10 +40,10 @@ class Pretrained:
         self._forwards: dict[int, int] = {}
         self._tables: dict[Site, int] = {}
         self._look = guard.inner("pretrained", self._compare)
-        self.root: Root | None = None  # whose first BatchNorm is waited for
+        self.root: Root | None = None  # whose first BatchNorm we wait for
 
     def forward_began(self, root: Root) -> None:
-        """A root runs; only the first few times, and only where something was loaded."""
+        """A root module runs; matters only the first few times, and only if weights were loaded."""
         self.root = None
         done = self._forwards.get(root.index, 0)
         if self._models.loaded and done < FORWARDS and "pretrained" not in self._guard.off:
@@ -50,7 +51,7 @@ class Pretrained:
             self.root = root
 
     def module_entered(self, module: nn.Module, value: object) -> None:
-        """The first BatchNorm of the root is about to run on this."""
+        """The root module's first BatchNorm is about to run on this value."""
         if not isinstance(module, NORMS) or self.root is None:
             return
         root, self.root = self.root, None
@@ -80,12 +81,12 @@ class Pretrained:
 
 
 def is_fresh(mean: Tensor, var: Tensor) -> bool:
-    """The statistics of a layer that has never seen any data."""
+    """Whether these are the statistics of a layer that has never seen any data."""
     return bool((mean == 0).all()) and bool((var == 1).all())
 
 
 def distance(value: Tensor, mean: Tensor, var: Tensor, eps: float) -> tuple[float, float] | None:
-    """How far, in standard deviations, channels lie from where they were, and how much wider they are."""
+    """How far channels lie from where they were, in standard deviations, and how much wider they are."""
     channels = value.transpose(0, 1).reshape(value.shape[1], -1).float()
     if channels.shape[1] < FEWEST:
         return None

@@ -1,4 +1,4 @@
-"""`--print-shapes`: what goes into every layer and comes out, once, and again only when it changes."""
+"""Shape printer for `--print-shapes`: input and output shapes of every layer, printed when they change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Signature = tuple[tuple[int, ...], ...]
 
 
 class ShapePrinter:
-    """A pair of global module hooks that only look at shapes."""
+    """A pair of global module hooks that read only shapes."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
@@ -29,7 +29,7 @@ class ShapePrinter:
         self._thread = threading.get_ident()
 
     def install(self, probe: Callable[[str, Callable[..., None]], Callable[..., None]]) -> None:
-        """Hang the hooks, each under the guard that `probe` gives."""
+        """Install the hooks, each under the guard that `probe` returns."""
         enter, leave = probe("print-shapes", self._enter), probe("print-shapes", self._leave)
 
         def before(module: nn.Module, args: Any) -> None:
@@ -48,7 +48,7 @@ class ShapePrinter:
     def remove(self) -> None:
         for handle in self._handles:
             handle.remove()
-            hooks._global_forward_hooks_always_called.pop(handle.id, None)  # torch forgets this one
+            hooks._global_forward_hooks_always_called.pop(handle.id, None)  # torch does not clear this one
         self._handles = []
 
     def _enter(self, module: nn.Module) -> None:
@@ -58,7 +58,7 @@ class ShapePrinter:
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
         while self._stack and self._stack.pop() is not module:
-            continue  # one of those inside raised, and somebody caught it
+            continue  # a module inside raised, and the program caught it
         if output is None or (module._modules and self._stack):
             return
         path = self._paths.get(id(module), "")

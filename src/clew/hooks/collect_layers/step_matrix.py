@@ -1,4 +1,4 @@
-"""The matrix that a step's statistics are gathered in: a row for each layer, or for each parameter."""
+"""Step matrix: gathers a step's statistics, with one row per layer or parameter."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Slots:
 
 
 class StepMatrix:
-    """A growing matrix of one row per site, of which each step fills some."""
+    """A growing matrix with one row per site; each step fills some of the rows."""
 
     def __init__(self, sink: Sink, late: Late, measured: TensorSignals, *more: Signal) -> None:
         self._sink = sink
@@ -51,10 +51,10 @@ class StepMatrix:
         self._filled: dict[int, None] = {}
         self._tables: dict[tuple[int, ...], tuple[int, int]] = {}
         self._together: weakref.WeakKeyDictionary[Addresses, Slots] = weakref.WeakKeyDictionary()
-        self._has_shares = len(more) == 2  # room for those of dead units and of saturated values
-        self._known: dict[int, KernelRow] = {}  # of each slot: how the kernel fills it
+        self._has_shares = len(more) == 2  # room for the shares of dead units and of saturated values
+        self._known: dict[int, KernelRow] = {}  # per slot: how the kernel fills it
         self._matrix = Matrix()
-        self.histograms = True  # whether this step's are taken
+        self.histograms = True  # whether this step takes histograms
         self._use(np.full((16, len(self._signals)), np.nan), np.zeros((16, BINS), dtype=np.uint8))
 
     def _use(self, values: np.ndarray[Any, Any], hist: np.ndarray[Any, Any]) -> None:
@@ -64,7 +64,7 @@ class StepMatrix:
         self._tell()
 
     def take_histograms(self, wanted: bool) -> None:
-        """Of the step that begins now."""
+        """Whether the step that begins now takes histograms."""
         self.histograms = wanted
         self._tell()
 
@@ -74,14 +74,14 @@ class StepMatrix:
         matrix.hist = self._hist_address if self.histograms else None
 
     def slot(self, key: Any, site: Callable[[], Site]) -> int:
-        """The row of a site, which will be written this step."""
+        """The row of a site; it will be written this step."""
         slot = self._slots.get(key)
         if slot is None:
             slot = self._slots[key] = len(self._slots)
             self._sites.append(self._sink.site(site()))
             if slot >= len(self.values):
                 more = np.full_like(self.values, np.nan), np.zeros_like(self._hist)
-                self._late.resolve()  # what is on its way belongs into the arrays of now
+                self._late.resolve()  # pending values belong in the current arrays
                 self._use(np.concatenate([self.values, more[0]]), np.concatenate([self._hist, more[1]]))
         self._filled[slot] = None
         return slot
@@ -90,14 +90,14 @@ class StepMatrix:
         return key in self._slots
 
     def sites_above_zero(self, column: int) -> list[Any]:
-        """The keys of the rows that have a positive number there."""
+        """The keys of the rows with a positive number in this column."""
         above = self.values[: len(self._slots), column] > 0
         return [key for key, slot in self._slots.items() if above[slot]] if above.any() else []
 
     def measure(
         self, slot: int, tensor: Tensor, lo: float = -_INF, hi: float = _INF, unit_dim: int | None = None
     ) -> None:
-        """Fill a row; one that has room for them gets the shares of dead units and of saturated values."""
+        """Fill a row. If it has room for them, add the shares of dead units and of saturated values."""
         if on_host(tensor):
             if not self._row(slot, tensor, lo, hi, unit_dim).fill(tensor):
                 self._measure_elsewhere(slot, tensor, lo, hi, unit_dim)
@@ -122,7 +122,7 @@ class StepMatrix:
     def _measure_elsewhere(
         self, slot: int, tensor: Tensor, lo: float, hi: float, unit_dim: int | None
     ) -> None:
-        """A tensor that the kernel can't read as it is."""
+        """Measure a tensor that the kernel cannot read directly."""
         address = self._address + slot * self._stride
         hist_address = self._hist_address + slot * BINS if self.histograms else None
         saturated = tensor_stats_at(tensor, address, hist_address, lo, hi)
@@ -131,9 +131,9 @@ class StepMatrix:
             self.values[slot, DEAD:] = dead, saturated
 
     def measure_again(self, slot: int, tensor: Any) -> bool:
-        """Fill a row in the way it was filled before, if the kernel can: the shortest way."""
+        """Fill a row as it was filled before, if the kernel can: the fastest way."""
         known = self._known.get(slot)
-        if known is None or not known.fill(tensor):  # on a device, or not for the kernel to read
+        if known is None or not known.fill(tensor):  # on a device, or not readable for the kernel
             return False
         self._filled[slot] = None
         return True
@@ -143,7 +143,7 @@ class StepMatrix:
         return self._slots.get(key)
 
     def measure_together(self, named: Named, at: Addresses) -> Slots | None:
-        """Fill the rows of many tensors in one call of the kernel; None: they must go one by one."""
+        """Fill the rows of many tensors in one kernel call. None means they must be measured one by one."""
         try:
             if at.kernel is None or not at.find():
                 return None
@@ -158,7 +158,7 @@ class StepMatrix:
         return slots
 
     def commit(self, step: int) -> None:
-        """Hand the filled rows to the sink and begin anew."""
+        """Pass the filled rows to the sink and start again."""
         slots = tuple(sorted(self._filled))
         self._filled = {}
         if not slots:
@@ -172,7 +172,7 @@ class StepMatrix:
             )
         hist = self._hist if self.histograms else None
         self._late.then(partial(self._write, step, tables, self.values, hist, list(slots)))
-        if self._late.is_waiting:  # for what goes into these very arrays
+        if self._late.is_waiting:  # for values that go into these arrays
             self._use(self.values.copy(), self._hist.copy())
 
     def _write(self, step: int, tables: tuple[int, int], values: Any, hist: Any, slots: list[int]) -> None:

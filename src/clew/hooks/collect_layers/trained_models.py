@@ -1,7 +1,7 @@
-"""The models that a program trains: which modules are roots, and what everything is called.
+"""The models that a program trains: root modules, and the names of modules and parameters.
 
-A root is a module with parameters that is called from outside any other module. Nothing is
-stored on the user's objects: everything is kept here, by identity, behind weak references.
+A root is a module with parameters that is called from outside any other module. Nothing is stored on the
+user's objects: everything is kept here, by id, behind weak references.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WRAPPER_ATTRIBUTES = ("_orig_mod", "module", "_fsdp_wrapped_module")
 
 @dataclass(frozen=True)
 class ParameterName:
-    """Where a parameter lives in its root."""
+    """Where a parameter is in its root module."""
 
     root: str | None
     module: str | None
@@ -48,20 +48,20 @@ class Root:
     paths: dict[int, str]  # id of a submodule -> its path
     compiled: bool
     mode_dependent: list[tuple[str, str]]
-    tracing_is_safe: bool  # see `activation_calls.ActivationMode`
+    tracing_is_safe: bool  # see `activation_functions.ActivationMode`
     order: dict[str, None] = field(default_factory=dict)  # paths in the order of their first call
-    # id of a layer -> its row among the activations, and its path; None: it has none
+    # id of a layer -> its row among the activations, and its path; None if it has none
     rows: dict[int, tuple[int, str] | None] = field(default_factory=dict)
-    quiet: set[int] = field(default_factory=set)  # layers of torch's own that call no activation function
+    quiet: set[int] = field(default_factory=set)  # torch's own layers that call no activation function
     functional: bool = False  # an activation function has been called in it,
-    calls_in_torch: bool = False  # and all were called by their names in `torch` (`activation_calls`)
-    announced: int = -1  # how much of the order was in the last `model` fact
+    calls_in_torch: bool = False  # and all were called by their names in `torch` (`activation_functions`)
+    announced: int = -1  # how many entries of `order` were in the last `model` fact
     training: bool | None = None  # its mode at the last forward
     trains_in_train_mode: bool = False  # a backward has followed a forward in training mode
 
 
 class ModelBook:
-    """All roots and parameters seen so far, by identity."""
+    """All root modules and parameters seen so far, by id."""
 
     def __init__(self) -> None:
         self.roots: list[Root] = []
@@ -73,7 +73,7 @@ class ModelBook:
         self._names: dict[int, tuple[weakref.ref[Tensor], ParameterName]] = {}
 
     def root_of(self, module: nn.Module) -> Root | None:
-        """The root that an outermost call belongs to; a new one is registered."""
+        """The root module that an outermost call belongs to; registers a new one."""
         key = id(module)
         known = self._by_module.get(key)
         if known is not None and known[0]() is module:
@@ -87,12 +87,12 @@ class ModelBook:
         return self.register(module, name_in_caller(module))
 
     def known(self, module: nn.Module) -> Root | None:
-        """The root that a module is or belongs to, if it has been seen; nothing is registered."""
+        """The root module that a module is or belongs to, if it has been seen; registers nothing."""
         known = self._by_module.get(id(module))
         return known[1] if known is not None and known[0]() is module else None
 
     def register(self, module: nn.Module, name: str | None = None) -> Root:
-        """Take a module as a root, under the name that the user has for it."""
+        """Register a module as a root, under the user's name for it."""
         inner = unwrap(module)
         name = self._free_name(name or type(inner).__name__)
         paths = {id(m): strip_wrappers(p) for p, m in inner.named_modules()}
@@ -115,7 +115,7 @@ class ModelBook:
         return root
 
     def name_parameters(self, root: Root, module: nn.Module) -> None:
-        """Learn the names of a root's parameters; shared ones keep their first."""
+        """Record the names of a root module's parameters; shared ones keep their first name."""
         for path, parameter in module.named_parameters():
             owner, _, leaf = strip_wrappers(path).rpartition(".")
             known = self._names.get(id(parameter))
@@ -124,12 +124,12 @@ class ModelBook:
                 self._names[id(parameter)] = (weakref.ref(parameter), name)
 
     def name_of(self, parameter: Tensor) -> ParameterName | None:
-        """The name of a parameter, if some root or optimizer has introduced it."""
+        """The name of a parameter, if some root module or optimizer has introduced it."""
         known = self._names.get(id(parameter))
         return known[1] if known is not None and known[0]() is parameter else None
 
     def introduce(self, parameter: Tensor, fallback: str) -> ParameterName:
-        """Name a parameter that belongs to no module: a bare tensor given to an optimizer."""
+        """Name a parameter that belongs to no module: a bare tensor passed to an optimizer."""
         name = self.name_of(parameter)
         if name is None:
             name = ParameterName(None, None, fallback, parameter.numel())
@@ -137,7 +137,7 @@ class ModelBook:
         return name
 
     def path_of(self, root: Root, module: nn.Module) -> str | None:
-        """A submodule's path; a module added after registration is found by looking again."""
+        """A submodule's path; searches again for a module that was added after registration."""
         path = root.paths.get(id(module))
         if path is None:
             top = root.module()
@@ -147,7 +147,7 @@ class ModelBook:
         return path
 
     def note_made(self, instance: Any, file: str | None, line: int | None) -> None:
-        """Remember where in the user's source a module or optimizer was made."""
+        """Remember where in the user's source a module or optimizer was created."""
         self.made_at[id(instance)] = (weakref.ref(instance), file, line)
 
     def where_made(self, instance: Any) -> tuple[str | None, int | None]:
@@ -164,7 +164,7 @@ class ModelBook:
         return known is not None and known() is parameter
 
     def model_fact(self, root: Root) -> ModelFact | None:
-        """The root's structure, modules in forward order as far as it is known."""
+        """The root module's structure, with modules in forward order as far as it is known."""
         outer = root.module()
         if outer is None:
             return None
@@ -221,13 +221,13 @@ def unwrap(module: nn.Module) -> nn.Module:
 
 
 def strip_wrappers(path: str) -> str:
-    """Paths as the user knows them: without what torch.compile put in front."""
+    """A path as the user knows it: without the prefix that torch.compile adds."""
     parts = [part for part in path.split(".") if part not in ("_orig_mod", "_fsdp_wrapped_module")]
     return ".".join(parts)
 
 
 def depends_on_mode(module: nn.Module) -> bool:
-    """Whether `.train()` and `.eval()` make this very layer compute something else."""
+    """Whether `.train()` and `.eval()` change what this layer itself computes."""
     kind = type(module).__name__
     if "Dropout" in kind:
         return float(getattr(module, "p", 1.0)) > 0

@@ -1,4 +1,4 @@
-"""Weights that two layers share, and whether they still do; checkpoints that were loaded in part."""
+"""Weight ties: weights that two layers share, and whether they still do; partly loaded checkpoints."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from clew.hooks.entry.user_line import user_line
 from clew.measure.readable_tensors import has_values
 from clew.records.facts.model_facts import StateLoadedFact, UntiedFact
 
-MOST_KEYS = 40  # of a checkpoint that are listed
-MOST_COMPARED = 65_536  # elements of two weights that are compared once, at the first look
+MOST_KEYS = 40  # keys of a checkpoint that are listed
+MOST_COMPARED = 65_536  # elements of two weights that are compared once, before the first forward
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class TiedPlace:
     name: str
 
     def now(self) -> Tensor | None:
-        """What stands there now."""
+        """The parameter under this name now."""
         module = self.module()
         return module._parameters.get(self.name) if module is not None else None
 
@@ -54,7 +54,7 @@ class Ties:
         self._sent: set[Any] = set()
 
     def registered(self, module: nn.Module, name: str, parameter: Tensor | None) -> None:
-        """`module.name = parameter`: is it another module's already?"""
+        """`module.name = parameter`: check whether another module already has it."""
         if parameter is None:
             return
         known = self._places.get(id(parameter))
@@ -67,7 +67,7 @@ class Ties:
         known[1].append(place)
 
     def state_loaded(self, result: Any, module: nn.Module, step: int) -> None:
-        """`load_state_dict` returned: were all keys used?"""
+        """`load_state_dict` returned: check whether all keys were used."""
         missing = list(getattr(result, "missing_keys", ()))
         unexpected = list(getattr(result, "unexpected_keys", ()))
         if missing or unexpected:
@@ -87,7 +87,7 @@ class Ties:
             fact.write(self._sink, step)
 
     def first_look(self, root: Root, step: int) -> None:
-        """Before a root's first training forward: an output layer that got a copy of the embedding."""
+        """Before a root module's first training forward: find an output layer that copies the embedding."""
         top = root.module()
         if top is None or root.index in self._looked:
             return
@@ -96,7 +96,7 @@ class Ties:
             self._send(step, root, a, b, "copied", (None, None))
 
     def report(self, step: int) -> None:
-        """Ties of the models in use that are no longer."""
+        """Report ties that are broken in the models in use."""
         for root in self._models.roots:
             top = root.module()
             if top is not None and self._ties:
@@ -117,7 +117,7 @@ class Ties:
     def _replaced(
         self, step: int, root: Root, top: nn.Module, tie: Tie, paths: dict[int, str], *, stays: bool
     ) -> None:
-        """One of the two layers has left the model: has another of its shape taken its place?"""
+        """One of the two layers has left the model: check whether another of its shape replaced it."""
         place, gone = (tie.first, tie.second) if stays else (tie.second, tie.first)
         owner, value = place.module(), place.now()
         if value is None or tuple(value.shape) != tie.shape:
@@ -145,7 +145,7 @@ def _full(path: str, name: str) -> str:
 
 
 def copied_embeddings(top: nn.Module) -> Iterator[tuple[str, str]]:
-    """An embedding and a linear layer that hold equal values, but not the same parameter."""
+    """An embedding and a linear layer that have equal values, but not the same parameter."""
     kinds = [
         (strip_wrappers(p), m) for p, m in top.named_modules() if isinstance(m, (nn.Embedding, nn.Linear))
     ]

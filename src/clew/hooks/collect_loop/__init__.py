@@ -2,28 +2,29 @@
 
 Enter at `loss_calls.py`. May import: records, measure, hooks.entry.
 
-- `batch_samples`: what single samples of a batch look like: content hashes, and whether anything in them
-  varies
-- `batch_stats`: what the network is fed: statistics of inputs and targets of a sampled step
-- `dataset_contents`: what a loader's dataset holds, looked at from outside: no sample is drawn, no code
-  of it is run
-- `evaluation_batches`: what is fed to a model in evaluation, and what it makes of it: the first batches
-  of a section
-- `evaluation_sections`: forwards without gradient: in which mode the model was, section by section
-- `fed_samples`: what a program feeds its models, sample by sample: in training on sampled steps, in
-  evaluation a little
-- `gradient_use`: what becomes of the gradients of each backward: used by an optimizer, or cleared before
-- `label_signal`: do the labels have anything to do with the inputs? Two cheap looks at the first samples
-  of a run
-- `loss_calls`: what goes into the loss: the calls of torch's loss functions, and losses written by hand
-- `loss_terms`: what each loss call contributes to the loss that `backward()` is called on
-- `model_outputs`: what a model's outputs look like where they meet the loss, on sampled steps
-- `optimizer_upkeep`: which optimizers do their work: how often each stepped, and whose parameters they
-  hold
-- `optimizers`: the optimizers of a program: what they update, and whether the gradients they use are
-  sound
-- `parameter_inventory`: which parameters are trained, by whom, and which are still as they were
-  initialised
-- `schedulers`: learning-rate schedulers: whose they are, how often they were stepped, and whether too
+- `batch_samples`: samples of a batch: content hashes, labels, and which samples or features are constant
+- `batch_stats`: batch statistics: inputs and targets of a sampled step
+- `dataset_contents`: contents of a loader's dataset, read from outside: draws no sample and runs none of
+  its code
+- `evaluation_batches`: evaluation batches: inputs, labels and predictions of the first batches of a
+  section
+- `evaluation_sections`: evaluation sections: forwards without gradients between two steps, and the mode
+  of the model
+- `fed_samples`: samples that models are fed: repeats, copies, label conflicts, and training samples in
+  evaluation
+- `gradient_use`: gradient use: whether an optimizer used the gradients of each backward, or they were
+  cleared before
+- `label_signal`: label signal: whether the labels depend on the inputs, from two cheap tests on the first
+  samples
+- `loss_calls`: calls of torch's loss functions: their arguments and results; and losses written by hand
+- `loss_terms`: loss terms: the share of each loss call in the loss that `backward()` is called on
+- `model_outputs`: model outputs as they go into the loss, on sampled steps: their spread, range and
+  accuracy
+- `optimizer_upkeep`: optimizer use: how often each optimizer stepped, and which models' parameters it has
+- `optimizers`: the optimizers of a program: what they update, and whether their gradients are clean and
+  finite
+- `parameter_inventory`: parameter inventory: which parameters are trained, by which optimizer, and which
+  are still at init
+- `schedulers`: learning-rate schedulers: their optimizers, how often they were stepped, and whether too
   early
 """

@@ -1,6 +1,6 @@
-"""What single samples of a batch look like: content hashes, and whether anything in them varies.
+"""Samples of a batch: content hashes, labels, and which samples or features are constant.
 
-Only tensors in this machine's memory are looked at: reading an accelerator would make it wait.
+Reads only tensors in host memory: reading an accelerator would make the program wait.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from torch import Tensor
 
 from clew.measure.readable_tensors import PLAIN, has_values
 
-MOST_SAMPLES = 1024  # of a batch that are looked at
-ELEMENTS = 512  # of a sample, evenly spaced, that are looked at
+MOST_SAMPLES = 1024  # samples of a batch that are read
+ELEMENTS = 512  # evenly spaced elements of a sample that are read
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 Hashes = npt.NDArray[np.uint64]
 
 
 def _weights() -> Hashes:
-    """Odd 64-bit numbers without any pattern (splitmix64); the program's random streams stay untouched."""
+    """Odd 64-bit numbers without any pattern (splitmix64). The program's random generators are not used."""
     z = np.arange(1, 2 * ELEMENTS + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -34,7 +34,7 @@ WEIGHTS = _weights()
 
 
 def is_readable(tensor: Tensor) -> bool:
-    """An ordinary batch in this machine's memory."""
+    """Whether this is an ordinary batch in host memory."""
     return (
         type(tensor) in PLAIN
         and tensor.is_cpu
@@ -47,7 +47,7 @@ def is_readable(tensor: Tensor) -> bool:
 
 
 def flattened(tensor: Tensor) -> Tensor:
-    """One row a sample, of at most `2 * ELEMENTS` evenly spaced elements."""
+    """One row per sample, with at most `2 * ELEMENTS` evenly spaced elements."""
     rows = tensor.detach()[:MOST_SAMPLES]
     rows = rows.reshape(rows.shape[0], -1)
     return rows[:, :: max(rows.shape[1] // ELEMENTS, 1)].contiguous()
@@ -63,7 +63,7 @@ def sample_hashes(rows: Tensor) -> Hashes:
 
 
 def joint_hashes(tensors: list[Tensor]) -> Hashes | None:
-    """A hash of every sample over all arguments of a model; None if they don't go sample by sample."""
+    """A hash of every sample over all arguments of a model; None if they are not batched by sample."""
     if not tensors or not all(is_readable(t) and len(t) == len(tensors[0]) for t in tensors):
         return None
     parts = [sample_hashes(flattened(t)) * w for t, w in zip(tensors, WEIGHTS, strict=False)]
@@ -72,7 +72,7 @@ def joint_hashes(tensors: list[Tensor]) -> Hashes | None:
 
 
 def is_constant(rows: Tensor) -> npt.NDArray[np.bool_]:
-    """Which rows hold one value only."""
+    """Which rows contain only one value."""
     same: npt.NDArray[np.bool_] = (rows == rows[:, :1]).all(1).numpy()
     return same
 
@@ -94,14 +94,14 @@ class Extent:
 
     @property
     def constant(self) -> float:
-        """Share of the features that never varied; NaN before there is anything to compare."""
+        """Share of the features that never varied; NaN while there is nothing to compare."""
         if self._low is None or self._high is None or self.samples < 2:
             return float("nan")
         return float((self._low == self._high).float().mean())
 
 
 def labels_of(target: Any) -> Tensor | None:
-    """One label a sample, as int64: class indices, or zeros and ones in a column of floats."""
+    """One label per sample, as int64: class indices, or zeros and ones in a column of floats."""
     if not isinstance(target, Tensor) or not is_readable(target):
         return None
     if target.numel() != target.shape[0]:
@@ -113,9 +113,9 @@ def labels_of(target: Any) -> Tensor | None:
 
 
 def predicted_labels(output: Any, samples: int) -> Tensor | None:
-    """What a classifier's output says: the largest of its scores, or the side of a single one.
+    """The labels that a classifier's output predicts: the largest of its scores, or the side of a single one.
 
-    A single column is taken for logits if any is negative or above one, else for probabilities.
+    A single column counts as logits if any value is negative or above one, otherwise as probabilities.
     """
     if not isinstance(output, Tensor) or not is_readable(output) or output.shape[0] != samples:
         return None

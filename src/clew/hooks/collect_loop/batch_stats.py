@@ -1,4 +1,4 @@
-"""What the network is fed: statistics of inputs and targets of a sampled step."""
+"""Batch statistics: inputs and targets of a sampled step."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ TARGET_NAMES = (
     signals.TARGET_SWITCHES.name,
 )
 HASHED = 1 << 16  # elements of a batch that go into its content hash
-LISTED = 1 << 14  # integer targets looked at: a segmentation map has millions
+LISTED = 1 << 14  # integer targets that are read: a segmentation map has millions
 FIRST_LAYERS = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase, nn.RNNCellBase, nn.Bilinear)
 
 
 class Batches:
-    """Measures a sampled step's batch and writes it out at the step's end."""
+    """Measures the batch of a sampled step and writes it at the end of the step."""
 
     def __init__(self, sink: Sink, late: Late) -> None:
         self._late = late
         self._pending = Pending(sink, late)
 
     def inputs(self, root: Root, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The arguments of the root model."""
+        """The arguments of the root module."""
         tensors = data_tensors((args, kwargs))
         for position, tensor in enumerate(tensors[:4]):
             if tensor.is_floating_point() and has_values(tensor):
@@ -50,7 +50,7 @@ class Batches:
             self._pending.put([signals.BATCH_HASH.name], site, [content_hash(tensors[0])])
 
     def first_input(self, root: Root, path: str, args: tuple[Any, ...]) -> None:
-        """What reaches the first weighted layer, after any normalisation inside the model."""
+        """The input of the first weighted layer, after any normalisation inside the model."""
         tensor = first_tensor(args)
         if tensor is not None and tensor.is_floating_point() and has_values(tensor):
             self._stats(FIRST_INPUT_NAMES, Site(path, phase="train", root=root.name), tensor)
@@ -83,7 +83,7 @@ def batch_size(tensor: Tensor) -> int:
 
 
 def content_hash(tensor: Tensor) -> float:
-    """48 bits of a batch's content, as a number that a float64 holds exactly."""
+    """48 bits of a batch's content, as a number that float64 represents exactly."""
     if not tensor.is_cpu or not has_values(tensor):
         return float("nan")
     flat = tensor.detach().resolve_conj().resolve_neg().reshape(-1)
@@ -102,7 +102,7 @@ def feature_spread(tensor: Tensor) -> float:
 
 
 def label_order(target: Tensor) -> tuple[float, float, float]:
-    """Classes in the batch, share of the most frequent, share of neighbours that differ."""
+    """Number of classes in the batch, share of the most frequent, share of neighbours that differ."""
     labels = target.detach().reshape(-1)[:LISTED]
     if labels.numel() < 2 or labels.device.type != "cpu":
         return float("nan"), float("nan"), float("nan")

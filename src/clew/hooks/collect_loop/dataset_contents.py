@@ -1,7 +1,7 @@
-"""What a loader's dataset holds, looked at from outside: no sample is drawn, no code of it is run.
+"""Contents of a loader's dataset, read from outside: draws no sample and runs none of its code.
 
-Arrays that the dataset keeps are compared between epochs, because a transform that works in
-place changes the data itself. Random generators that it keeps are copied into every worker.
+Arrays that the dataset keeps are compared between epochs, because an in-place transform changes the data
+itself. Random generators that it keeps are copied into every worker.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from clew.hooks.entry.sink import Sink
 from clew.measure.readable_tensors import has_values
 from clew.records.facts.step_facts import DatasetChangedFact, LoaderFact
 
-LOOKED_AT = 1 << 18  # elements of an array, evenly spaced
+LOOKED_AT = 1 << 18  # evenly spaced elements of an array
 MOST_ITEMS = 32  # of a list of arrays
-EPOCHS = 8  # in which arrays are compared; later those with a number that is a power of two
+EPOCHS = 8  # epochs in which arrays are compared; later those whose number is a power of two
 GENERATORS = (np.random.Generator, np.random.RandomState, random.Random, torch.Generator)
 RANDOM_CALLS = {
     "rand", "randn", "randint", "rand_like", "randn_like", "randperm", "normal", "uniform", "choice",
@@ -34,7 +34,7 @@ OWN_STATE = {"initial_seed", "get_worker_info", "seed_all", "SeedSequence", "ura
 
 
 class DatasetWatch:
-    """Describes datasets once, and compares their arrays whenever an epoch begins."""
+    """Describes datasets once, and compares their arrays at the start of every epoch."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -44,7 +44,7 @@ class DatasetWatch:
         self._changed: set[tuple[int, str]] = set()
 
     def describe(self, loader: DataLoader[Any]) -> dict[str, Any]:
-        """Further fields of the `loader` fact."""
+        """More fields of the `loader` fact."""
         dataset = innermost(loader.dataset)
         init = loader.worker_init_fn
         return {
@@ -55,9 +55,9 @@ class DatasetWatch:
         }
 
     def epoch_began(self, loader: DataLoader[Any], index: int, step: int) -> None:
-        """Compare the dataset's arrays with what they were when the epoch before began."""
+        """Compare the dataset's arrays with those at the start of the previous epoch."""
         dataset = innermost(loader.dataset)
-        # By the dataset: a program may make a new loader for every epoch.
+        # By the dataset: a program may create a new loader for every epoch.
         number = self._numbers.setdefault(id(loader.dataset), len(self._numbers))
         epoch = self._epochs[number] = self._epochs.get(number, -1) + 1
         if epoch >= EPOCHS and epoch & (epoch - 1):
@@ -83,7 +83,7 @@ def innermost(dataset: Any) -> Any:
 
 
 def arrays_of(dataset: Any) -> Iterator[tuple[str, Any]]:
-    """Arrays of floats that a dataset keeps as attributes, or in lists."""
+    """Float arrays that a dataset keeps as attributes, or in lists."""
     for name, value in list(vars(dataset).items()) if hasattr(dataset, "__dict__") else ():
         if is_array(value):
             yield name, value
@@ -103,7 +103,7 @@ def is_array(value: Any) -> bool:
 
 
 def is_per_sample(array: Any, dataset: Any) -> bool:
-    """One number for each sample: a weight or a target, which programs may rightly refine."""
+    """Whether there is one number per sample: a weight or a target, which programs may rightly refine."""
     try:
         return array.ndim == 1 and len(array) == len(dataset)
     except (TypeError, NotImplementedError):
@@ -111,7 +111,7 @@ def is_per_sample(array: Any, dataset: Any) -> bool:
 
 
 def summary(array: Any) -> tuple[int, float, float]:
-    """Identity, mean and standard deviation of an array: a new order of the samples changes none of them."""
+    """Id, mean and standard deviation of an array: reordering the samples changes none of them."""
     flat = array.detach().reshape(-1) if isinstance(array, Tensor) else array.reshape(-1)
     flat = flat[:: max(len(flat) // LOOKED_AT, 1)]
     values = flat.double().numpy() if isinstance(flat, Tensor) else flat.astype(np.float64)
@@ -122,13 +122,13 @@ def summary(array: Any) -> tuple[int, float, float]:
 
 
 def differs(before: tuple[int, float, float], now: tuple[int, float, float]) -> bool:
-    """More than rounding or a new order would."""
+    """Whether the difference is larger than rounding or reordering would cause."""
     scale = max(abs(before[1]), before[2], 1e-12)
     return abs(now[1] - before[1]) > 0.01 * scale or abs(now[2] - before[2]) > 0.01 * scale
 
 
 def names_used(dataset: Any) -> set[str]:
-    """What `__getitem__` of a dataset speaks of, and the methods that it calls."""
+    """Names that a dataset's `__getitem__` uses, including the methods that it calls."""
     found: set[str] = set()
     queue = ["__getitem__"]
     while queue and len(found) < 500:
@@ -142,7 +142,7 @@ def names_used(dataset: Any) -> set[str]:
 
 
 def held_generator(dataset: Any) -> str | None:
-    """The attribute of a dataset that holds a random generator which `__getitem__` uses."""
+    """The attribute of a dataset with a random generator that `__getitem__` uses."""
     if not hasattr(dataset, "__dict__"):
         return None
     used = names_used(dataset)
@@ -151,7 +151,7 @@ def held_generator(dataset: Any) -> str | None:
 
 
 def draws(dataset: Any) -> bool:
-    """Whether `__getitem__` draws random numbers, with nothing that it reads switched off."""
+    """Whether `__getitem__` draws random numbers, and nothing that it reads is switched off."""
     if not hasattr(dataset, "__dict__"):
         return False
     used = names_used(dataset)
@@ -164,7 +164,7 @@ def is_off(value: Any) -> bool:
 
 
 def seeds_alike(init: Any) -> bool:
-    """Whether a `worker_init_fn` sets a seed without looking at which worker it is."""
+    """Whether a `worker_init_fn` sets a seed that does not depend on the worker."""
     code = getattr(init, "__code__", None)
     if not isinstance(code, types.CodeType) or not code.co_argcount:
         return False

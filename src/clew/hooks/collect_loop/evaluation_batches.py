@@ -1,7 +1,7 @@
-"""What is fed to a model in evaluation, and what it makes of it: the first batches of a section.
+"""Evaluation batches: inputs, labels and predictions of the first batches of a section.
 
-A section is what is evaluated between two steps. Whole validation sets are not measured: a few
-batches tell how they were prepared, and whether training has seen them.
+A section is what is evaluated between two steps. Whole validation sets are not measured: a few batches show
+how they were prepared, and whether training has seen them.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from clew.records.site import Site
 if TYPE_CHECKING:
     from clew.hooks.collect_loop.fed_samples import Feeding
 
-MOST_BATCHES = 8  # of a section that are measured
-MOST_AT_FIRST = 64  # of the first three: a part of the set may be known from training, and the rest not
-EVERY_SECTION = 16  # of the first ones; later those with a number that is a power of two
+MOST_BATCHES = 8  # batches of a section that are measured
+MOST_AT_FIRST = 64  # in the first three: a part of the set may be known from training, and the rest not
+EVERY_SECTION = 16  # sections that are all measured at first; later those whose number is a power of two
 MOST_CLASSES = 64  # of a confusion matrix
-INPUTS = 2  # of the model's arguments that are measured
+INPUTS = 2  # arguments of the model that are measured
 EVAL_INPUT_SIGNALS = signals.EVAL_INPUT.names
 EVAL_SIGNALS = names(
     signals.EVAL_SOURCE,
@@ -62,14 +62,14 @@ class EvaluationBatches:
         self._tables: dict[tuple[str, Site], int] = {}
         self._sources: dict[Any, int] = {}
         self._sections = 0
-        self._batches = 0  # of this section
+        self._batches = 0  # in this section
         self._confusion: dict[tuple[str, int], dict[tuple[int, int], int]] = {}
         self._paired = False  # the last output was compared with the loader's labels
         self._last: tuple[Root, int] | None = None
 
     @property
     def wanted(self) -> bool:
-        """Whether a further batch of this section would be measured."""
+        """Whether another batch of this section would be measured."""
         number = self._sections
         few = number < EVERY_SECTION or number & (number - 1) == 0
         return few and self._batches < (MOST_AT_FIRST if number < 3 else MOST_BATCHES)
@@ -100,7 +100,7 @@ class EvaluationBatches:
             self._add(*self._last, labels, predicted_labels(prediction, len(labels)))
 
     def end_of_section(self) -> None:
-        """Training goes on: say how the labels of the section and the predictions met."""
+        """Training continues: record how the labels of the section compare with the predictions."""
         self._sections += 1
         self._batches = 0
         self._feeding.batch = None
@@ -115,7 +115,7 @@ class EvaluationBatches:
         return self._batches > 0
 
     def _source(self, root: Root, tensor: Tensor) -> int:
-        """The loader's number; without a loader a number for what the program calls the input."""
+        """The loader's number; without a loader, a number for the program's name of the input."""
         batch = self._feeding.batch
         delivered = any(shape_of(t)[:1] == shape_of(tensor)[:1] for t in data_tensors(batch))
         loader = self._feeding.loader if delivered else None
@@ -139,7 +139,7 @@ class EvaluationBatches:
                 self._write(EVAL_INPUT_SIGNALS, site, row)
 
     def _samples(self, root: Root, tensors: list[Tensor], source: int) -> None:
-        """How many of the samples training has seen before."""
+        """Record how many of the samples training has seen before."""
         known = self._feeding.fed_to(root).labels
         found = joint_hashes(tensors) if known else None
         if found is None:
@@ -176,7 +176,7 @@ class EvaluationBatches:
         return True
 
     def _write(self, recorded: tuple[str, ...], site: Site, row: Any) -> None:
-        step, write = self._step() - 1, self._sink.row  # of the step that it follows
+        step, write = self._step() - 1, self._sink.row  # the step that it follows
         if step < 0:
             return
         key = (recorded[0], site)

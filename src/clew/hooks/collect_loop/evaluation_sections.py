@@ -1,4 +1,4 @@
-"""Forwards without gradient: in which mode the model was, section by section.
+"""Evaluation sections: forwards without gradients between two steps, and the mode of the model.
 
 A section is what runs without gradients between two training steps: usually a validation.
 """
@@ -23,7 +23,7 @@ SIGNALS = names(
     signals.EVALUATION_FORWARDS,
     signals.EVALUATION_BATCHES,
 )
-DEEPEST = 12  # frames looked through for a torch function that wants training mode
+DEEPEST = 12  # frames searched for a torch function that needs training mode
 
 
 @dataclass
@@ -31,11 +31,11 @@ class EvaluationSection:
     site: Site
     training: bool
     forwards: int = 0
-    batches: int = 0  # from a loader, one right after the other
+    batches: int = 0  # from a loader, one directly after the other
 
 
 class EvaluationSections:
-    """Counts the forwards of the open section and writes it when a step ends."""
+    """Counts the forwards of the open section, and writes it when a step ends."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -47,7 +47,7 @@ class EvaluationSections:
         return bool(self._by_root)
 
     def forward(self, root: Root, module: nn.Module, from_loader: bool) -> None:
-        """A root ran without gradients."""
+        """A root module ran without gradients."""
         section = self._by_root.get(root.index)
         if section is None:
             if module.training and _statistics_are_wanted():
@@ -72,7 +72,7 @@ class EvaluationSections:
 
 
 def _statistics_are_wanted() -> bool:
-    """Inside `torch.optim.swa_utils.update_bn`, which runs in training mode on purpose."""
+    """Whether we are inside `torch.optim.swa_utils.update_bn`, which uses training mode on purpose."""
     frame: FrameType | None = sys._getframe(1)
     for _ in range(DEEPEST):
         if frame is None:

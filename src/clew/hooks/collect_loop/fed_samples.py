@@ -1,7 +1,8 @@
-"""What a program feeds its models, sample by sample: in training on sampled steps, in evaluation a little.
+"""Samples that models are fed: repeats, copies, label conflicts, and training samples in evaluation.
 
-Samples are known by a hash of their content. That tells copies within a batch, a sample that
-comes again (with the same label?), and training samples that turn up in evaluation.
+Samples are identified by a hash of their content. That shows copies within a batch, a sample that comes again
+(with the same label?), and training samples that appear in evaluation. Training is read on sampled steps,
+evaluation only a little.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ TARGET_SIGNALS = names(
     signals.TARGET_CALLS,
 )
 CLASSIFYING = {"cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"}
-MOST_KNOWN = 1 << 17  # samples of a model that are remembered, a few megabytes
-MOST_CLASSES = 256  # counted one by one; more are words, not classes
+MOST_KNOWN = 1 << 17  # samples of a model that are remembered: a few megabytes
+MOST_CLASSES = 256  # counted one by one; more than this are words, not classes
 UNKNOWN = -1  # label of a sample that came without one
 
 Safely = Callable[..., None]
@@ -82,18 +83,18 @@ class Fed:
 
 @dataclass
 class FedLot:
-    """The samples of the training forward that ran last."""
+    """The samples of the last training forward."""
 
     fed: Fed
     rows: Tensor
     hashes: Hashes
-    row: Any  # of SAMPLE_SIGNALS, written at the end of the step
+    row: Any  # values of SAMPLE_SIGNALS, written at the end of the step
     alone: bool  # the model has no other argument
     labels: Tensor | None = None
 
 
 class Feeding:
-    """Every method here is called under its own guard: what fails goes off and leaves the rest alone."""
+    """Each method is called under its own guard: one that fails is switched off, the rest go on."""
 
     def __init__(self, sink: Sink, late: Late, guard: Guard, step: Callable[[], int]) -> None:
         self._sink = sink
@@ -106,12 +107,12 @@ class Feeding:
         self._counted: dict[Site, int] = {}
         self._announced: set[Any] = set()
         self._last_input: int = 0
-        self.source = 0  # identity of the loader's iterator that delivered last
-        self.batch: Any = None  # what it delivered, while somebody may want to compare
-        self.loaders: dict[int, int] = {}  # identity of an iterator -> number of its loader
-        self.names: dict[int, list[str]] = {}  # of a loader, as the program calls it
+        self.source = 0  # id of the loader iterator that delivered last
+        self.batch: Any = None  # its last batch, while something may compare with it
+        self.loaders: dict[int, int] = {}  # id of an iterator -> number of its loader
+        self.names: dict[int, list[str]] = {}  # number of a loader -> the program's names for it
         self.objects: dict[int, weakref.ref[Any]] = {}  # a loader's number -> the loader
-        self.held: dict[int, Any] | None = None  # the same, kept alive while experiments may want them
+        self.held: dict[int, Any] | None = None  # the same, kept alive while experiments may need them
         self.evaluations = EvaluationBatches(self, sink, late, step)
         safely = partial(guard.inner, "feeding")
         self.training: Safely = safely(self._training)
@@ -126,15 +127,15 @@ class Feeding:
 
     @property
     def loader(self) -> int | None:
-        """The loader that delivered last, by its number."""
+        """Number of the loader that delivered last."""
         return self.loaders.get(self.source)
 
     def phases(self) -> dict[int, str]:
-        """What each loader was seen to feed, by its number: "train" or another phase."""
+        """What each loader fed, by its number: "train" or another phase."""
         return {loader: phase for phase, _, loader, *_ in self._announced if loader is not None}
 
     def announce(self, phase: str, root: Root, names: list[str]) -> int:
-        """The `fed` fact, once for every source; its number."""
+        """Write the `fed` fact, once per source. Returns its number."""
         loader = self.loader
         key = (phase, root.name, loader, *([] if loader is not None else names))
         known = self._announced
@@ -176,7 +177,7 @@ class Feeding:
         self._pending.put(SAMPLE_SIGNALS, Site("", "input[0]", phase="train", root=root.name), row)
 
     def _sliced(self, tensor: Tensor) -> float:
-        """Rows of the tensor that the batch was cut from just now; 0 if it was not."""
+        """Rows of the tensor that the batch was just sliced from; 0 if it was not sliced."""
         again, self._last_input = id(tensor) == self._last_input, id(tensor)
         base = tensor._base
         if again or base is None or base.dim() != tensor.dim() or base.shape[1:] != tensor.shape[1:]:
@@ -203,7 +204,7 @@ class Feeding:
         self._count(site, labels, prediction)
 
     def _came_from_loader(self, target: Tensor) -> float:
-        """1 if the loader's batch holds this target, 0 if not; NaN if there is no such batch."""
+        """1 if the loader's batch contains this target, 0 if not; NaN if there is no such batch."""
         if self.batch is None:
             return float("nan")
         flat = target.detach().reshape(-1)[:MOST_SAMPLES]
@@ -215,7 +216,7 @@ class Feeding:
         return 0.0
 
     def _compare(self, lot: FedLot, labels: Tensor) -> None:
-        """Whether samples that came before have the label that they had then."""
+        """Check whether samples seen before have the same label as then."""
         before = [lot.fed.labels.get(int(h), UNKNOWN) for h in lot.hashes]
         pairs = [(old, int(new)) for old, new in zip(before, labels, strict=True) if old != UNKNOWN]
         if pairs:
@@ -264,7 +265,7 @@ class Feeding:
                         judged.write(self._sink, step)
 
     def _announce_counts(self, step: int) -> None:
-        """The `labels` fact at every doubling: late ones tell how the model does on each class."""
+        """Write the `labels` fact at every doubling: late ones show how the model does on each class."""
         for site in {site for site, _, labels in self._targets if labels is not None}:
             times = self._counted[site] = self._counted.get(site, 0) + 1
             if times >= 8 and times & (times - 1) == 0:
@@ -273,7 +274,7 @@ class Feeding:
                 LabelsFact(site.op, site.file, site.line, counts).write(self._sink, step)
 
     def discard(self) -> None:
-        """What was measured belongs to an evaluation."""
+        """Drop what was measured: it belongs to an evaluation."""
         self._pending.discard()
         self._forget()
 

@@ -1,6 +1,6 @@
-"""What becomes of the gradients of each backward: used by an optimizer, or cleared before.
+"""Gradient use: whether an optimizer used the gradients of each backward, or they were cleared before.
 
-Looked at on sampled steps, through one small parameter of each optimizer.
+Read on sampled steps, through one small parameter of each optimizer.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Witness:
     """One parameter of an optimizer, as the last backward left it."""
 
     parameter: Tensor
-    identity: int  # of its gradient
+    identity: int  # id of its gradient
     version: int
     own_version: int  # of the parameter itself
-    before: Tensor | None  # a copy of the parameter's values, where that is cheap
+    before: Tensor | None  # a copy of the parameter's values, if that is cheap
 
     def moved(self) -> bool:
         """Whether the parameter was changed since, by hand."""
@@ -41,25 +41,25 @@ class Witness:
 
 @dataclass
 class Backward:
-    """A backward of which nobody has used the gradients yet."""
+    """A backward whose gradients have not been used yet."""
 
     touched: set[int]  # optimizers that could still use it
-    for_inputs: bool  # gradients of the inputs were wanted: an attack, a penalty
+    for_inputs: bool  # gradients of the inputs were requested: an attack, a penalty
 
 
 @dataclass
 class GradientTally:
-    """What became of one optimizer's gradients since its last step."""
+    """What happened to one optimizer's gradients since its last step."""
 
     witness: Witness | None = None
-    fresh: bool = False  # a backward has filled them, and nobody has used them
+    fresh: bool = False  # a backward has filled them, and they are not used yet
     lost: int = 0
     moved: bool = False  # weights changed between backward and clearing: the gradients were used by hand
 
 
 @dataclass
 class UsedGradients:
-    """Counts, for each step of an optimizer, the backwards whose gradients nobody used."""
+    """Counts, for each optimizer step, the backwards whose gradients were not used."""
 
     sink: Sink
     optimizers: OptimizerBook
@@ -68,12 +68,12 @@ class UsedGradients:
     _tables: dict[int, int] = field(default_factory=dict)
 
     def restart(self, _step: int) -> None:
-        """A step begins; what is still open belongs to the one before."""
+        """A step begins; what is still open belongs to the previous one."""
         self._open = []
         self._tallies = {state.index: GradientTally(_witness(state)) for state in self.optimizers.states}
 
     def after_backward(self, for_inputs: bool) -> None:
-        """A backward has filled gradients: of which optimizers?"""
+        """A backward has filled gradients: find out of which optimizers."""
         touched = set()
         for state in self.optimizers.states:
             tally = self._tallies.setdefault(state.index, GradientTally())
@@ -85,7 +85,7 @@ class UsedGradients:
             self._open.append(Backward(touched, for_inputs))
 
     def look_for_clearing(self) -> None:
-        """Was a gradient cleared that no step has used?"""
+        """Check whether a gradient was cleared that no step has used."""
         for index, tally in self._tallies.items():
             seen = tally.witness
             if seen is None or not was_cleared(seen.parameter, seen.identity, seen.version):
@@ -104,7 +104,7 @@ class UsedGradients:
         self._open = [backward for backward in self._open if backward.touched]
 
     def stepped(self, state: OptimizerState, step: int) -> None:
-        """The optimizer stepped, and has used what it found."""
+        """The optimizer stepped, and has used the gradients that existed."""
         self.look_for_clearing()
         tally = self._tallies.get(state.index, GradientTally())
         self._open = [backward for backward in self._open if state.index not in backward.touched]
@@ -122,7 +122,7 @@ class UsedGradients:
 
     @staticmethod
     def _set_by_hand(tally: GradientTally) -> bool:
-        """Whether the gradient that was used is not the one that the last backward left."""
+        """Whether the used gradient is not the one that the last backward left."""
         seen = tally.witness
         if seen is None:
             return False
@@ -131,7 +131,7 @@ class UsedGradients:
 
 
 def _witness(state: OptimizerState, before: Witness | None = None) -> Witness | None:
-    """The smallest parameter that has a gradient, the cheapest one to look at; or the one from before."""
+    """The smallest parameter with a gradient, which is cheapest to read; or the previous one."""
     if before is not None:
         parameter: Tensor | None = before.parameter
     else:

@@ -1,7 +1,7 @@
-"""Do the labels have anything to do with the inputs? Two cheap looks at the first samples of a run.
+"""Label signal: whether the labels depend on the inputs, from two cheap tests on the first samples.
 
-Neither needs a model: how far the class means lie apart, and how often a sample's nearest
-neighbour has its label. Labels that were shuffled away from their inputs show chance in both.
+Neither needs a model: how far apart the class means are, and how often a sample's nearest neighbour has the
+same label. Labels that were shuffled relative to their inputs give chance in both.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from torch import Tensor
 from clew.records.facts.loss_facts import LabelSignalFact
 
 MOST = 512  # samples kept; their distances are one matrix product
-FEWEST = 200  # below which chance itself varies too much
-FEATURES = 256  # of each sample, evenly spaced
+FEWEST = 200  # with fewer samples chance itself varies too much
+FEATURES = 256  # evenly spaced features of each sample
 
 
 class LabelSignal:
@@ -28,7 +28,7 @@ class LabelSignal:
         self.done = False
 
     def add(self, rows: Tensor, labels: Tensor) -> None:
-        """Samples with their labels; they are copied, since the program may go on to change them."""
+        """Add samples with their labels; copies them, since the program may change them later."""
         if self.done or not rows.is_floating_point():
             return
         thin = rows[:, :: max(rows.shape[1] // FEATURES, 1)].float()[: MOST - self.samples]
@@ -72,7 +72,7 @@ def standardised(inputs: Tensor) -> Tensor:
 
 
 def distinct(inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Without copies of the same sample: a second epoch would find each its own neighbour."""
+    """Drop copies of the same sample: in a second epoch each would be its own neighbour."""
     rounded = (inputs * 1e4).round().sum(1) if inputs.shape[1] else torch.zeros(len(inputs))
     _, inverse = rounded.unique(return_inverse=True)
     first = torch.full((int(inverse.max()) + 1,), len(inputs), dtype=torch.int64)
@@ -82,7 +82,7 @@ def distinct(inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def class_separation(inputs: Tensor, labels: Tensor) -> float:
-    """Variance between the classes over what chance gives, mean over the features: 1 without a signal."""
+    """Variance between the classes relative to chance, averaged over the features: 1 without a signal."""
     classes = int(labels.max()) + 1
     if inputs.shape[1] == 0 or classes < 2:
         return 1.0

@@ -1,4 +1,4 @@
-"""What goes into the loss: the calls of torch's loss functions, and losses written by hand."""
+"""Calls of torch's loss functions: their arguments and results; and losses written by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from clew.records import signals
 from clew.records.facts.loss_facts import BroadcastFact, LossFact, LossFailedFact
 from clew.records.site import Site
 
-MOST = 5  # failures told: a program may catch them and go on
+MOST = 5  # failures reported: a program may catch them and go on
 
 LOSSES = (
     "cross_entropy",
@@ -47,11 +47,11 @@ LOSSES = (
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
 )
-ELEMENTWISE = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}  # they broadcast silently
+ELEMENTWISE = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"}  # these broadcast silently
 INPUT_NAMES = (*signals.LOSS_INPUT.names, signals.LOSS_INPUT_SIMPLEX.name)
 MOST_FACTS = 20  # per loss call: ragged batches change the shape every time
-WALKED = 200  # autograd nodes between loss and model looked at for a broadcast
-WALKS = 8  # sampled steps in which that is done: the shapes of a program don't change their kind
+WALKED = 200  # autograd nodes between loss and model that are searched for a broadcast
+WALKS = 8  # sampled steps in which that is done: the kinds of shapes in a program don't change
 
 
 class Losses:
@@ -74,7 +74,7 @@ class Losses:
         self.failures = LossFailures(sink, step)
 
     def called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any, sampled: bool) -> None:
-        """A loss function returned; on light steps only the first few calls are looked at."""
+        """A loss function returned; on light steps only the first few calls are read."""
         if not sampled:
             return
         given = self._bind(kind, function, args, kwargs)
@@ -96,7 +96,7 @@ class Losses:
         self.failures.failed(kind, self._bind(kind, function, args, kwargs), error)
 
     def evaluated(self, kind: str, result: Any) -> float:
-        """A loss outside training: its mean over the section is written at the next step. Gives it, or 0."""
+        """A loss outside training; the section's mean is written at the next step. Returns the loss, or 0."""
         if isinstance(result, Tensor) and result.is_cpu and has_values(result) and result.numel() == 1:
             file, line = user_line()
             site = Site(op=kind, file=file, line=line, phase="eval")
@@ -128,7 +128,7 @@ class Losses:
         self.terms.discard()
 
     def look_for_broadcast(self, loss: Tensor, outputs: list[Any]) -> None:
-        """Find (N, 1) against (N,) in a loss written by hand, in the graph below the loss."""
+        """Find (N, 1) against (N,) in a hand-written loss, in the graph below the loss."""
         if self._walks >= WALKS or loss.grad_fn is None:
             return
         self._walks += 1
@@ -192,7 +192,7 @@ class Losses:
 
 
 def grows(prediction: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether broadcasting makes more elements than either side has: never meant in a loss."""
+    """Whether broadcasting creates more elements than either side has: never intended in a loss."""
     try:
         result = torch.broadcast_shapes(prediction, target)
     except RuntimeError:
@@ -217,11 +217,11 @@ def simplex_share(prediction: Tensor) -> float | Tensor:
 
 
 def hand_broadcasts(node: Any, outputs: list[Any]) -> Iterator[tuple[str, tuple[int, ...], tuple[int, ...]]]:
-    """Element-wise ops of the model's (N, 1) or (N,) output with a constant that give (N, N)."""
+    """Element-wise ops of the model's (N, 1) or (N,) output with a constant that return (N, N)."""
     heads = {fn: shape for fn, shape in outputs if is_column(shape)}
     if not heads:
         return
-    # Not into the model: looking at what its nodes saved could recompute a checkpoint.
+    # Not into the model: reading what its nodes saved could recompute a checkpoint.
     seen, queue = {fn for fn, _ in outputs}, [node]
     while queue and len(seen) < WALKED + len(outputs):
         node = queue.pop()
@@ -242,9 +242,10 @@ def hand_broadcasts(node: Any, outputs: list[Any]) -> Iterator[tuple[str, tuple[
 
 
 def other_side(shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """What (N, 1) or (N,) met to make (N, N): autograd keeps nothing of a constant that is subtracted.
+    """The other operand with which (N, 1) or (N,) gave (N, N).
 
-    Labels come as (N,) rather than as (1, N), which gives the same.
+    Autograd saves nothing of a subtracted constant. Labels come as (N,) rather than as (1, N), which gives
+    the same result.
     """
     if len(shape) == 1:
         return (shape[0], 1)
@@ -256,7 +257,7 @@ def is_column(shape: tuple[int, ...]) -> bool:
 
 
 def constant_operand(node: Any) -> str | None:
-    """The name of an element-wise binary op of which only one side is differentiable."""
+    """The name of an element-wise binary op with only one differentiable side."""
     name = type(node).__name__.removesuffix("Backward0").lower() if node is not None else ""
     if name not in ("sub", "rsub", "add", "mul", "div"):
         return None
@@ -264,7 +265,7 @@ def constant_operand(node: Any) -> str | None:
 
 
 def saved_shape(node: Any) -> tuple[int, ...] | None:
-    """The shape of what an autograd node was applied to, where it kept it."""
+    """The shape of an autograd node's input, if the node saved it."""
     sizes = getattr(node, "_saved_self_sym_sizes", None)
     if sizes is not None:
         return tuple(int(s) for s in sizes)
@@ -276,7 +277,7 @@ def saved_shape(node: Any) -> tuple[int, ...] | None:
 
 
 class LossFailures:
-    """Writes a `loss_failed` fact for an exception out of a loss function."""
+    """Writes a `loss_failed` fact when a loss function raises."""
 
     def __init__(self, sink: Sink, step: Callable[[], int]) -> None:
         self._sink = sink
@@ -294,7 +295,7 @@ class LossFailures:
 
 
 def described(name: str, value: Any) -> dict[str, Any]:
-    """Shape, type and range of a tensor; a device that has just failed is not asked for values."""
+    """Shape, dtype and range of a tensor; values are not read from a device that has just failed."""
     if not isinstance(value, Tensor):
         return {}
     data: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""What each loss call contributes to the loss that `backward()` is called on.
+"""Loss terms: the share of each loss call in the loss that `backward()` is called on.
 
-A node of the graph is recognised by its number, never held: holding one would keep a whole graph
-alive. The weight of a term is the gradient that arrives at its node in the user's own backward.
+A graph node is recognised by its number; keeping a reference to it would keep a whole graph alive. The weight
+of a term is the gradient that arrives at its node in the user's own backward.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ TERM_SIGNALS = names(
     signals.TERM_SHARE,
     signals.TERM_VALUE,
 )
-WALKED = 200  # nodes between the loss and its terms
-MOST = 16  # loss calls of a step
+WALKED = 200  # most nodes between the loss and its terms
+MOST = 16  # most loss calls per step
 
-# What adds terms up, weighs them or averages over them.
+# Ops that add terms up, weight them or average them.
 _ARITHMETIC = {
     "Add",
     "Sub",
@@ -46,7 +46,7 @@ _ARITHMETIC = {
 
 
 class Terms:
-    """Notes the results of loss calls and looks them up in the graph of the whole loss."""
+    """Notes the results of loss calls, and finds them in the graph of the whole loss."""
 
     def __init__(self, sink: Sink, late: Late) -> None:
         self._pending = Pending(sink, late)
@@ -56,14 +56,14 @@ class Terms:
         self._total = 0.0
 
     def note(self, site: Site, result: Any) -> None:
-        """A loss function gave this."""
+        """A loss function returned this result."""
         if not isinstance(result, Tensor) or result.grad_fn is None or len(self._calls) >= MOST:
             return
         if result.is_cpu and result.numel() == 1 and has_values(result):
             self._calls[result.grad_fn._sequence_nr()] = (site, result.item())
 
     def before_backward(self, loss: Tensor) -> None:
-        """Ask for the gradient at the known terms of a sum."""
+        """Request the gradient at the known terms of a sum."""
         self._drop_hooks()
         if len(self._calls) == 0 or not loss.is_cpu or loss.numel() != 1 or loss.grad_fn is None:
             return
@@ -82,7 +82,7 @@ class Terms:
             self._weights[number] = self._weights.get(number, 0.0) + gradient.detach().item()
 
     def after_backward(self) -> None:
-        """The gradients have arrived: write down what share of the loss each call had."""
+        """The gradients have arrived: record the share of each call in the loss."""
         parts = {n: weight * self._calls[n][1] for n, weight in self._weights.items() if n in self._calls}
         if parts:
             rest = self._total - sum(parts.values())
@@ -109,7 +109,7 @@ class Terms:
 
 
 def addends(node: Any, known: set[int]) -> Iterator[Any]:
-    """The nodes that a loss is put together from, as far down as arithmetic goes."""
+    """The nodes that a loss is composed of, as far down as arithmetic goes."""
     queue, seen = [node], 0
     while queue and seen < WALKED:
         node = queue.pop()

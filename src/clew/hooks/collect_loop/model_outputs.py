@@ -1,7 +1,7 @@
-"""What a model's outputs look like where they meet the loss, on sampled steps.
+"""Model outputs as they go into the loss, on sampled steps: their spread, range and accuracy.
 
-Everything is worked out as one small tensor without asking for a single number, so that an
-accelerator is not made to wait.
+Everything is computed as one small tensor without reading a single number, so that an accelerator need not
+wait.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ OUTPUT_NAMES = names(
 CLASSES = ("cross_entropy", "nll_loss")
 BINARY = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
 REGRESSION = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
-MOST = 1 << 18  # elements of an output that are looked at: whole samples, as many as fit
+MOST = 1 << 18  # elements of an output that are read: as many whole samples as fit
 LISTED = 1 << 14  # labels that are counted
-MARGIN = 0.02  # of an activation's range, by which a target must leave it to count as outside
+MARGIN = 0.02  # share of an activation's range by which a target must exceed it to count as outside
 NAN = float("nan")
 
 
@@ -60,7 +60,7 @@ class Outputs:
     def look(
         self, site: Site, kind: str, prediction: Tensor, target: Any, given: dict[str, Any], result: Any
     ) -> None:
-        """A loss function was called with these and gave that."""
+        """A loss function was called with these arguments and returned this result."""
         origin = origin_of(prediction)
         self._fact(site, kind, prediction, origin)
         if not isinstance(target, Tensor) or not has_values(target) or not has_values(prediction):
@@ -77,7 +77,7 @@ class Outputs:
         self._pending.put(OUTPUT_NAMES, site, row)
 
     def _fact(self, site: Site, kind: str, prediction: Tensor, origin: Origin) -> None:
-        """Once for each place and activation."""
+        """Once per place and activation."""
         key = (site, origin)
         if key in self._origins or len(self._origins) > 200:
             return
@@ -136,7 +136,7 @@ def _number(value: Any, device: torch.device) -> Tensor:
 
 
 def mean_value(kind: str, result: Any, target: Tensor, given: dict[str, Any]) -> Any:
-    """What the loss call gave, for one element (of a classification: one label)."""
+    """The result of the loss call per element (in a classification: per label)."""
     if not isinstance(result, Tensor) or not has_values(result) or not result.numel():
         return NAN
     value = result.detach().float()
@@ -152,7 +152,7 @@ def mean_value(kind: str, result: Any, target: Tensor, given: dict[str, Any]) ->
 
 
 def chance(kind: str, prediction: Tensor, target: Tensor, given: dict[str, Any]) -> Any:
-    """The loss of a model that knows nothing and answers evenly, or zero to every question."""
+    """The loss of a model that knows nothing: it predicts evenly, or always zero."""
     weighted = given.get("weight") is not None or given.get("pos_weight") is not None
     if kind in CLASSES:
         return float(np.log(max(prediction.shape[class_axis(prediction)], 1))) if prediction.dim() else NAN
@@ -170,7 +170,7 @@ def class_axis(prediction: Tensor) -> int:
 
 
 def normalised_axis(values: Tensor) -> Tensor:
-    """The axis along which (the exponentials of) the values sum to one: the class axis if it is that.
+    """The axis along which (the exponentials of) the values sum to one: preferably the class axis.
 
     -1 if there is none.
     """
@@ -188,7 +188,7 @@ def normalised_axis(values: Tensor) -> Tensor:
 
 
 def class_numbers(kind: str, scores: Tensor, target: Tensor, given: dict[str, Any]) -> dict[str, Any]:
-    """How the scores of classes are spread, and how often the highest one is right."""
+    """How the class scores are spread, and how often the highest one is right."""
     axis = class_axis(scores)
     numbers: dict[str, Any] = {}
     if kind == "nll_loss":
@@ -208,7 +208,7 @@ def class_numbers(kind: str, scores: Tensor, target: Tensor, given: dict[str, An
 
 
 def spread_over_classes(labels: Tensor) -> dict[str, Any]:
-    """Share of the most frequent label, and how many different ones there are."""
+    """Share of the most frequent label, and the number of different labels."""
     ordered = labels.reshape(-1)[:LISTED].sort().values
     if ordered.numel() < 2:
         return {signals.PREDICTION_TOP_SHARE.name: NAN, signals.PREDICTION_CLASSES.name: NAN}
@@ -224,7 +224,7 @@ def _top_share(labels: Tensor) -> Any:
 
 
 def binary_numbers(kind: str, values: Tensor, target: Tensor) -> dict[str, Any]:
-    """The same for yes-or-no questions; targets outside 0…1 are none."""
+    """Same as `class_numbers` for binary targets; targets outside 0…1 are not binary."""
     middle = 0.5 if kind == "binary_cross_entropy" else 0.0
     guess, truth = (values > middle).long(), (target > 0.5).long()
     numbers = spread_over_classes(guess)
@@ -236,7 +236,7 @@ def binary_numbers(kind: str, values: Tensor, target: Tensor) -> dict[str, Any]:
 
 
 def regression_numbers(values: Tensor, target: Tensor, origin: Origin) -> dict[str, Any]:
-    """How much the predictions of a batch differ from each other, and targets out of their reach."""
+    """How much the predictions of a batch differ from each other, and the targets out of their range."""
     low, high = origin.limits()
     margin = MARGIN * ((high - low) if np.isfinite(high - low) else target.abs().mean())
     numbers: dict[str, Any] = {

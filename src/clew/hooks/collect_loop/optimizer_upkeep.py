@@ -1,4 +1,4 @@
-"""Which optimizers do their work: how often each stepped, and whose parameters they hold."""
+"""Optimizer use: how often each optimizer stepped, and which models' parameters it has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clew.measure.readable_tensors import has_values
 from clew.records.facts.step_facts import OptimizerUseFact
 
 SMALL = 4096  # elements of a parameter that is copied to see whether anything changes it
-WITNESSES = 8  # such parameters of each optimizer
+WITNESSES = 8  # such parameters per optimizer
 RECENT = 3  # sampled steps within which a model in use has run
 
 
@@ -28,13 +28,13 @@ class Upkeep:
         self._optimizers = optimizers
         self._sent: dict[int, Any] = {}
         self._witnesses: dict[int, list[tuple[Tensor, Tensor]]] = {}
-        self._ran: dict[int, int] = {}  # root -> number of the sampled step in which it was last trained
+        self._ran: dict[int, int] = {}  # root module -> sampled step in which it was last trained
         self._steps = 0
         self.backwards = 0
-        self.unscaled = 0  # times that a GradScaler was about to step: it may have left out the step
+        self.unscaled = 0  # times that a GradScaler was about to step: it may have skipped the step
 
     def trained(self, roots: list[int]) -> None:
-        """A backward follows forwards of these roots."""
+        """A backward follows forwards of these root modules."""
         self.backwards += 1
         for index in roots:
             self._ran[index] = self._steps
@@ -46,7 +46,7 @@ class Upkeep:
         self._steps += 1
 
     def _witness(self, optimizer: Optimizer) -> list[tuple[Tensor, Tensor]]:
-        """A few small parameters and what they were at the first backward."""
+        """A few small parameters with their values at the first backward."""
         known = self._witnesses.get(id(optimizer))
         if known is None:
             held = (p for group in optimizer.param_groups for p in group["params"] if p.requires_grad)
@@ -60,7 +60,7 @@ class Upkeep:
         return list({id(o): o for o in (*states, *made) if o is not None}.values())
 
     def report(self, step: int) -> None:
-        """Send the facts that have changed."""
+        """Write the facts that have changed."""
         in_use = self._parameters_in_use()
         for optimizer in self._alive():
             fact = self._fact(optimizer, in_use)
@@ -99,7 +99,7 @@ class Upkeep:
         )
 
     def _shared(self, optimizer: Optimizer, held: list[Tensor]) -> bool:
-        """Whether an optimizer that did step holds some of the same parameters."""
+        """Whether an optimizer that did step has some of the same parameters."""
         own = {id(p) for p in held}
         return any(
             id(p) in own for s in self._optimizers.states if s.optimizer() is not optimizer for p in s.params

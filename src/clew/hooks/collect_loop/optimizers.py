@@ -1,4 +1,4 @@
-"""The optimizers of a program: what they update, and whether the gradients they use are sound."""
+"""The optimizers of a program: what they update, and whether their gradients are clean and finite."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ class OptimizerState:
     weights: Addresses
     steps: int = 0
     backwards: int = 0  # since its last step
-    dirty: bool = False  # gradients of the last step are still there
+    dirty: bool = False  # gradients of the last step still exist
     witness: tuple[Tensor, int, int] | None = None  # a parameter, its gradient's id and version
     table: int | None = None
-    rates: int | None = None  # the table of steps whose gradients can't be read
+    rates: int | None = None  # table for steps whose gradients cannot be read
     soundness: int | None = None
     site: Site | None = None
     uses_closure: bool = False
 
     @property
     def place(self) -> Site:
-        """The `step()` call."""
+        """The line of the `step()` call."""
         return self.site or Site(op="step", phase="train")
 
 
 class OptimizerBook:
-    """All optimizers seen, and the signals that each of their steps gives."""
+    """All optimizers seen, and the signals of each of their steps."""
 
     def __init__(self, sink: Sink, models: ModelBook) -> None:
         self._sink = sink
@@ -64,14 +64,14 @@ class OptimizerBook:
         self.by_id: dict[int, OptimizerState] = {}
         self._counts = (0, 0)
         self._unused = 0
-        self._unclaimed = 0  # backwards since any step: what an optimizer finds at its first
+        self._unclaimed = 0  # backwards since any step: what an optimizer finds at its first step
 
     def note_created(self, optimizer: Optimizer) -> None:
         self.created = [ref for ref in self.created if ref() is not None]
         self.created.append(weakref.ref(optimizer))
 
     def without_a_step(self) -> int:
-        """How many optimizers have been made and not been used yet."""
+        """How many optimizers have been created and not used yet."""
         counts = (len(self.created), len(self.states))
         if counts != self._counts:
             stepped = {id(state.optimizer()) for state in self.states}
@@ -80,7 +80,7 @@ class OptimizerBook:
         return self._unused
 
     def find_existing(self) -> None:
-        """Optimizers that were made before anyone attached."""
+        """Find optimizers that were created before Clew was attached."""
         if not self.created:
             # By type: an object's `__class__` may be a property with side effects.
             for thing in gc.get_objects():
@@ -115,12 +115,12 @@ class OptimizerBook:
         return self.states[index].optimizer() is not None
 
     def rename(self) -> None:
-        """A new root may have given names to parameters that had none."""
+        """A new root module may have named parameters that had no name."""
         for state in self.states:
             state.named = [(p, self._models.name_of(p) or name) for p, name in state.named]
 
     def fact(self, state: OptimizerState) -> OptimizerFact | None:
-        """What the optimizer is set up to do."""
+        """The optimizer's configuration."""
         optimizer = state.optimizer()
         if optimizer is None:
             return None
@@ -145,19 +145,19 @@ class OptimizerBook:
         )
 
     def write(self, state: OptimizerState, rates: Sequence[Any], step: int, norm: float) -> None:
-        """What is recorded of every step of an optimizer."""
+        """Write what is recorded of every optimizer step."""
         table, groups = self.table_of(state)
         self._sink.row(table, step, (norm, *map(float, rates[:groups])))
 
     def table_of(self, state: OptimizerState) -> tuple[int, int]:
-        """Where that is written: the norm, and the rate of so many groups."""
+        """The table of the gradient norm and the rate of each group, and the number of groups in it."""
         groups = min(state.groups, MOST_GROUPS)
         if state.table is None:
             state.table = self._table(state, [signals.GRAD_NORM.name, *_rate_names(groups)])
         return state.table, groups
 
     def write_rates(self, state: OptimizerState, rates: Sequence[Any], step: int) -> None:
-        """The same of a step whose gradients can't be read: their norm is left out, it is not NaN."""
+        """Same as `write` for a step whose gradients cannot be read: the norm is left out, not NaN."""
         rates = rates[:MOST_GROUPS]
         if state.rates is None:
             state.rates = self._table(state, _rate_names(len(rates)))
@@ -167,14 +167,14 @@ class OptimizerBook:
         return self._sink.table(recorded, [self._sink.site(state.place)])
 
     def write_soundness(self, state: OptimizerState, step: int) -> None:
-        """What is recorded on sampled steps: are there old gradients among those used?"""
+        """Write what is recorded on sampled steps: whether old gradients are among those used."""
         stale = state.dirty and state.backwards > 0 and state.steps > 0
         if state.soundness is None:
             site = self._sink.site(state.place)
             state.soundness = self._sink.table(SOUNDNESS_SIGNALS, [site])
         self._sink.row(state.soundness, step, (float(stale), float(state.backwards)))
 
-    # -- is there an old gradient in what backward() adds to? --
+    # -- does backward() add to an old gradient? --
 
     def after_step(self, state: OptimizerState) -> None:
         """Remember one non-zero gradient that must be gone before the next backward."""
@@ -197,14 +197,14 @@ class OptimizerBook:
         return None
 
     def look_for_zeroing(self) -> None:
-        """Were the old gradients cleared, by whatever means: `zero_grad()`, or by hand?"""
+        """Check whether the old gradients were cleared, by `zero_grad()` or by hand."""
         for state in self.states:
             if state.dirty and state.witness is not None and was_cleared(*state.witness):
                 self._clean(state, state.witness[0])
 
     @staticmethod
     def _clean(state: OptimizerState, parameter: Tensor) -> None:
-        """Forget the old gradient's identity too: a new one may be made at the same address."""
+        """Forget the old gradient's id, too: a new one may be allocated at the same address."""
         state.dirty = False
         state.backwards = 0
         state.witness = (parameter, 0, 0)
@@ -234,13 +234,13 @@ def _rate_names(groups: int) -> list[str]:
 
 
 def was_cleared(parameter: Tensor, identity: int, version: int) -> bool:
-    """Whether a parameter's gradient is no longer the one of this identity and version, but zero."""
+    """Whether a parameter's gradient is no longer the one with this id and version, but zero."""
     gradient = parameter.grad
     if gradient is None or id(gradient) != identity:
         return True
     if gradient._version == version:
         return False
-    # Written to since. Reading it on an accelerator would make the host wait: take it for cleared.
+    # Written to since. Reading it on an accelerator would make the host wait, so assume that it was cleared.
     return gradient.device.type != "cpu" or not bool((gradient != 0).any())
 
 
@@ -249,13 +249,13 @@ def is_finite(value: float) -> bool:
 
 
 def implementation(optimizer: Optimizer) -> str:
-    """How it goes through its parameters: `fused`, `foreach`, `for-loop`, or `own` code."""
+    """How it iterates over its parameters: `fused`, `foreach`, `for-loop`, or `own` code."""
     group: dict[str, Any] = optimizer.param_groups[0] if optimizer.param_groups else {}
     if not type(optimizer).__module__.startswith("torch."):
         return "own"
     if group.get("fused"):
         return "fused"
     asked, params = group.get("foreach"), group.get("params") or [torch.empty(0)]
-    if asked is None:  # torch's own choice: several at once, but not on a CPU
+    if asked is None:  # torch's own choice: foreach, but not on a CPU
         asked = "foreach" in group and not params[0].is_cpu
     return "foreach" if asked else "for-loop"

@@ -1,4 +1,4 @@
-"""Which parameters are trained, by whom, and which are still as they were initialised."""
+"""Parameter inventory: which parameters are trained, by which optimizer, and which are still at init."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from clew.records.facts.model_facts import ParameterRow, ParametersFact
 
 UNIFORM_STD = 1 / math.sqrt(3)  # of a uniform distribution on (-1, 1)
 TOLERANCE = 0.05  # relative error of a standard deviation over a few hundred elements
-FEWEST = 256  # elements below which a distribution can't be recognised
+FEWEST = 256  # with fewer elements a distribution cannot be recognised
 
 
 def parameters_fact(root: Root, models: ModelBook, optimizers: OptimizerBook) -> ParametersFact | None:
-    """The `parameters` fact of a root (docs/signals.md)."""
+    """The `parameters` fact of a root module (docs/signals.md)."""
     outer = root.module()
     if outer is None:
         return None
@@ -53,7 +53,7 @@ def parameters_fact(root: Root, models: ModelBook, optimizers: OptimizerBook) ->
 
 
 def owners_of(optimizers: OptimizerBook) -> dict[int, int]:
-    """Parameter identity -> number of the optimizer that has it, also those that never stepped."""
+    """Parameter id -> number of its optimizer, including optimizers that never stepped."""
     owners = {id(p): state.index for state in optimizers.states for p in state.params}
     for number, reference in enumerate(optimizers.created):
         optimizer = reference()
@@ -64,10 +64,10 @@ def owners_of(optimizers: OptimizerBook) -> dict[int, int]:
 
 
 def init_like(module: nn.Module | None, leaf: str, parameter: Tensor) -> bool | None:
-    """Whether a weight is still distributed as its layer's default initialisation draws it.
+    """Whether a weight still has the distribution of its layer's default initialisation.
 
-    Linear and convolution layers draw from U(-b, b) with b = 1/sqrt(fan_in), embeddings from
-    N(0, 1). Trained weights leave those bounds. None where it can't be told.
+    Linear and convolution layers draw from U(-b, b) with b = 1/sqrt(fan_in), embeddings from N(0, 1). Trained
+    weights leave those bounds. None if it cannot be determined.
     """
     if leaf != "weight" or parameter.numel() < FEWEST or parameter.is_meta:
         return None

@@ -1,4 +1,4 @@
-"""Learning-rate schedulers: whose they are, how often they were stepped, and whether too early."""
+"""Learning-rate schedulers: their optimizers, how often they were stepped, and whether too early."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ class Known:
     line: int | None
     step_file: str | None = None
     step_line: int | None = None
-    early: int = 0  # steps before the first one of its optimizer
+    early: int = 0  # steps before the first step of its optimizer
     inner: bool = False  # stepped by another scheduler
-    steps: int | None = None  # by hand, when it was last asked
-    since: int = 0  # steps on light steps of the program since then
+    steps: int | None = None  # steps by hand, when last read
+    since: int = 0  # light steps counted since then
     owner: int | None = None  # number of its optimizer
-    last: SchedulerFact | None = None  # what was sent
+    last: SchedulerFact | None = None  # the last fact written
 
     def look(self, scheduler: Any, owner: int | None) -> None:
-        """Take down what only the living can tell: a fold's scheduler dies with the fold."""
+        """Read what only a live scheduler can tell: a fold's scheduler is freed with the fold."""
         self.steps, self.since = steps_of(scheduler), 0
         self.owner = owner if owner is not None else self.owner
 
     def bury(self) -> None:
-        """It can't be asked any more: what was counted since must do, if it is known whose it was."""
+        """It is freed: use what was counted since, if its optimizer is known."""
         self.steps = self.steps + self.since if self.steps is not None and self.owner is not None else None
         self.since = 0
 
 
 class Schedulers:
-    """All schedulers that were made, with a fact of each."""
+    """All schedulers that were created, with a fact for each."""
 
     def __init__(self, sink: Sink, optimizers: OptimizerBook) -> None:
         self._sink = sink
@@ -50,7 +50,7 @@ class Schedulers:
         self._order: list[Known] = []
 
     def made(self, scheduler: Any) -> None:
-        """A scheduler's `__init__` returned; that of its base class may have before."""
+        """A scheduler's `__init__` returned; its base class's may have returned before."""
         known = self._find(scheduler)
         if known is None:
             file, line = line_of_creation(scheduler)
@@ -63,7 +63,7 @@ class Schedulers:
                 part.inner = True
 
     def stepped(self, scheduler: Any) -> None:
-        """`scheduler.step()` returned: noticed at least until its optimizer has stepped."""
+        """`scheduler.step()` returned; recorded at least until its optimizer has stepped."""
         known = self._find(scheduler)
         if known is None:
             return
@@ -75,7 +75,7 @@ class Schedulers:
         known.look(scheduler, self._number_of(optimizer))
 
     def count(self, scheduler: Any) -> None:
-        """The same on a light step, where nothing else is looked at."""
+        """Same as `stepped` on a light step, where only the count is kept."""
         known = self._known.get(id(scheduler))
         if known is not None:
             known.since += 1
@@ -91,7 +91,7 @@ class Schedulers:
         return next((s.index for s in self._optimizers.states if s.optimizer() is optimizer), None)
 
     def report(self, step: int) -> None:
-        """Send the facts that have changed, also of schedulers that are gone by now."""
+        """Write the facts that have changed, also of schedulers that no longer exist."""
         for index, known in enumerate(self._order):
             scheduler = known.scheduler()
             if scheduler is not None:

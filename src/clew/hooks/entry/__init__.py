@@ -1,16 +1,16 @@
 """The way in: launching a script, waiting for torch, patching it, guarding every probe.
 
-Enter at `launcher.py` for scripts, `probes.py` for wrapped functions. May import: records.
+Enter at `launcher.py` for scripts, `after_import.py` for torch. May import: records.
 
-- `after_import`: run a callback once a module has been imported by somebody else
-- `guard`: no failure of ours may reach the user's training: every probe runs under a guard
-- `launcher`: run the user's program in this process, so that it sees what it would see under plain
-  `python`
-- `patches`: replacing a function in someone else's module, invisibly and reversibly
-- `sink`: where attached code puts what it saw. The store's writer has this shape; tests use a list
-- `tracebacks`: take Clew's own frames out of an uncaught exception, so that it reads as it would without
-  us
-- `user_line`: which line of the user's own source are we in?
-- `variable_names`: what a program calls an object: the variables that hold it, from the innermost
-  function outwards
+- `after_import`: import hook that runs a callback once the program has imported a module
+- `guard`: the guard around every probe: no failure of Clew's may reach the user's training
+- `launcher`: script launcher: runs the user's program in this process, as plain `python` would
+- `patches`: patches of functions in other modules: invisible in tracebacks and warnings, and reversible
+- `sink`: interface to which hooks write what they record. The store's log writer implements it; tests use
+  a list
+- `tracebacks`: remove Clew's own frames from tracebacks, so that an uncaught exception reads as it would
+  without Clew
+- `user_line`: file and line of the user's own code that is running now
+- `variable_names`: names that the program's variables give an object, from the innermost function
+  outwards
 """

@@ -1,6 +1,6 @@
-"""Run a callback once a module has been imported by somebody else.
+"""Import hook that runs a callback once the program has imported a module.
 
-`clew run` must not import torch for a script that doesn't; so it waits for the script to.
+`clew run` must not import torch for a script that doesn't import it, so it waits until the script does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _AfterLoader(Loader):
         return self._inner.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        # The module must look as if it had been loaded without us, also to code that it runs.
+        # The module must look as if it had been loaded without us, even to code that runs during its import.
         module.__loader__ = self._inner
         if module.__spec__ is not None:
             module.__spec__.loader = self._inner
@@ -30,15 +30,15 @@ class _AfterLoader(Loader):
 
 
 class AfterImport(MetaPathFinder):
-    """Calls back after `name` was imported, then takes itself off `sys.meta_path`."""
+    """Calls back after `name` has been imported, then removes itself from `sys.meta_path`."""
 
     def __init__(self, name: str, callback: Callable[[], None]) -> None:
         self._name = name
         self._callback = callback
-        self.not_found = False  # someone asked for it in vain
+        self.not_found = False  # an import of it was attempted and failed
 
     def install(self) -> None:
-        """Wait for the import; if it has happened already, call back at once."""
+        """Wait for the import; call back at once if the module has already been imported."""
         if self._name in sys.modules:
             self._callback()
         else:
@@ -52,7 +52,7 @@ class AfterImport(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Let the other finders find it, and wrap the loader that they chose."""
+        """Let the other finders find the module, and wrap the loader that they return."""
         if fullname != self._name:
             return None
         self.remove()

@@ -1,7 +1,7 @@
-"""No failure of ours may reach the user's training: every probe runs under a guard.
+"""The guard around every probe: no failure of Clew's may reach the user's training.
 
-A probe that raises is recorded once as an incident and switched off for the rest of the
-run; all others go on.
+A probe that raises is recorded once as an incident and switched off for the rest of the run. All others keep
+running.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-INJECT = "CLEW_FAULT_INJECTION"  # a probe's name makes its third call raise: tests use it
+INJECT = "CLEW_FAULT_INJECTION"  # name of a probe whose third call should raise; used by tests
 
 
 class InjectedFaultError(RuntimeError):
@@ -21,7 +21,7 @@ class InjectedFaultError(RuntimeError):
 
 
 class Guard:
-    """Knows which probes exist, which are off, and whom to tell."""
+    """Knows which probes exist, which are switched off, and where to report failures."""
 
     def __init__(self, report: Callable[[str, BaseException], None]) -> None:
         self._report = report
@@ -29,15 +29,15 @@ class Guard:
         self.names: list[str] = []
         self._inject = os.environ.get(INJECT)
         self._calls = 0
-        self.seconds = 0.0  # that probes took on the training thread
-        # Whether torch records gradients, and how that is set; a program without torch has no such mode.
+        self.seconds = 0.0  # spent in probes on the training thread
+        # How to get and set torch's gradient mode; a program without torch has no such mode.
         self.grad_enabled: Callable[[], bool] = bool
         self.set_grad_enabled: Callable[[bool], object] = bool
 
     def probe(
         self, name: str, function: Callable[..., None], on_fail: Callable[[], None] | None = None
     ) -> Callable[..., None]:
-        """`function` made harmless: it returns None, never raises, and its time is booked."""
+        """Wrap `function` so that it returns None, never raises, and its time is counted."""
         self.names.append(name)
         off = self.off
 
@@ -53,7 +53,8 @@ class Guard:
                 if on_fail is not None:
                     on_fail()
             except BaseException:
-                # A signal's, at any moment: also between the two halves of entering `torch.no_grad()`.
+                # Raised by a signal handler, which can run at any moment, even halfway into
+                # `torch.no_grad()`.
                 self.set_grad_enabled(recording)
                 raise
             self.seconds += perf_counter() - began
@@ -61,7 +62,7 @@ class Guard:
         return guarded if self._inject != name else self._failing(name, guarded, on_fail)
 
     def bare(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """`function` as it is, for a caller who catches what it raises and calls `fail`: no layer between."""
+        """Return `function` unwrapped, for a caller that catches exceptions itself and calls `fail`."""
         self.names.append(name)
         if self._inject != name:
             return function
@@ -75,7 +76,7 @@ class Guard:
         return injected
 
     def inner(self, name: str, function: Callable[..., None]) -> Callable[..., None]:
-        """`function` made harmless within a probe, which books the time and goes on when it fails."""
+        """Wrap a function called within a probe: the probe counts its time, and goes on if it fails."""
         bare, off = self.bare(name, function), self.off
 
         def safe(*args: Any) -> None:
@@ -83,7 +84,7 @@ class Guard:
                 return
             try:
                 bare(*args)
-            except Exception as error:  # noqa: BLE001 - what looks on must not take the probe along
+            except Exception as error:  # noqa: BLE001 - an observer must not break the probe
                 self.fail(name, error)
 
         return safe
@@ -102,13 +103,13 @@ class Guard:
         return injected
 
     def fail(self, name: str, error: BaseException) -> None:
-        """Switch a probe off and say so once; what the program itself raised goes on to it."""
+        """Switch a probe off and report it once. Exceptions that the program itself raised are re-raised."""
         if _from_signal_handler(error):
             raise error
         self.note(name, error)
 
     def note(self, name: str, error: BaseException) -> None:
-        """Switch a probe off and say so once, whatever it was: for the end of a run, which must not fail."""
+        """Switch a probe off and report it once, whatever was raised: the end of a run must not fail."""
         if name in self.off:
             return
         self.off.add(name)
@@ -119,9 +120,9 @@ class Guard:
 
 
 def _from_signal_handler(error: BaseException) -> bool:
-    """Whether a handler of the program's raised it, which runs in whatever frame is there: perhaps in ours.
+    """Whether a signal handler of the program raised this. It runs in the current frame, possibly ours.
 
-    A time limit by `SIGALRM` is one, and torch's word that a loader's worker died.
+    Examples: a time limit with `SIGALRM`, and torch's report that a loader worker died.
     """
     codes = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
     traceback = error.__traceback__
@@ -133,7 +134,7 @@ def _from_signal_handler(error: BaseException) -> bool:
 
 
 def _code_of(handler: Any) -> Any:
-    if not callable(handler):  # none, or the system's own
+    if not callable(handler):  # no handler, or the system's default
         return None
     while isinstance(handler, functools.partial):
         handler = handler.func

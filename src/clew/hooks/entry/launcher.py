@@ -1,11 +1,11 @@
-"""Run the user's program in this process, so that it sees what it would see under plain `python`.
+"""Script launcher: runs the user's program in this process, as plain `python` would.
 
-Python's own order at the end of a program is kept: an uncaught exception is printed at once,
-then non-daemon threads are waited for, then the process ends and `atexit` handlers run.
-`run_script` and `run_module` return after the threads, so the caller can do its work between
-the last training step and the `atexit` handlers; `leave` does the rest.
+Python's own order at the end of a program is kept: an uncaught exception is printed at once, then Python
+waits for non-daemon threads, then the process ends and `atexit` handlers run. `run_script` and `run_module`
+return after the threads have ended, so the caller can work between the last training step and the `atexit`
+handlers; `leave` does the rest.
 
-What can't be imitated: frames below the script's own, which `sys._getframe` shows.
+One thing cannot be imitated: `sys._getframe` shows frames below the script's own.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from clew.hooks.entry.tracebacks import clean
 
 FileLoader = SourceFileLoader | SourcelessFileLoader
 
-CANNOT_OPEN = 2  # Python's exit code for a script that it can't open
-INTERRUPTED = 128 + signal.SIGINT  # what a shell makes of a death by SIGINT
+CANNOT_OPEN = 2  # Python's exit code for a script that it cannot open
+INTERRUPTED = 128 + signal.SIGINT  # the exit code that a shell reports for a process killed by SIGINT
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def run_script(path: str, args: Sequence[str] = ()) -> Outcome:
     if _holds_main(path):
         return _run_importable(path)
     main = _fresh_main()
-    full = os.path.join(os.getcwd(), path)  # not normalised: Python does not either
+    full = os.path.join(os.getcwd(), path)  # not normalised, because Python does not normalise it either
     try:
         loader = _loader(full)
         content = loader.get_data(full)
@@ -56,7 +56,7 @@ def run_script(path: str, args: Sequence[str] = ()) -> Outcome:
 
 def run_module(name: str, args: Sequence[str] = ()) -> Outcome:
     """Run a module like `python -m name args…`."""
-    sys.argv = ["-m", *args]  # runpy puts the file's path there once it has found it
+    sys.argv = ["-m", *args]  # runpy replaces this by the file's path once it has found it
     _fresh_main()
     _replace_first_path(os.getcwd())
     return _run(lambda: _run_as_main(name, alter_argv=True))
@@ -67,7 +67,7 @@ def leave(outcome: Outcome, code: int | None = None) -> NoReturn:
     if code is not None and code != outcome.exit_code:
         sys.exit(code)
     if outcome.signal == signal.SIGINT:
-        # Only an uncaught KeyboardInterrupt makes Python die of the signal after a normal shutdown.
+        # Python kills itself with SIGINT after a normal shutdown only for an uncaught KeyboardInterrupt.
         _silence_next_traceback()
         raise KeyboardInterrupt
     sys.exit(outcome.exit_code)
@@ -80,7 +80,7 @@ def _run_importable(path: str) -> Outcome:
 
 
 def _run_as_main(name: str, *, alter_argv: bool) -> None:
-    """What the interpreter itself calls for `-m`, so that even its frames in a traceback are the same."""
+    """Call what the interpreter calls for `-m`, so that its frames in a traceback are the same."""
     import runpy
 
     runpy._run_module_as_main(name, alter_argv)  # type: ignore[attr-defined]
@@ -100,7 +100,7 @@ def _holds_main(path: str) -> bool:
 
 def _fresh_main() -> ModuleType:
     main = ModuleType("__main__")
-    if sys.version_info < (3, 14):  # from then on they are made when asked for
+    if sys.version_info < (3, 14):  # from 3.14 on they are created on demand
         main.__annotations__ = {}
     main.__dict__["__builtins__"] = builtins
     sys.modules["__main__"] = main
@@ -118,9 +118,9 @@ def _loader(full: str) -> FileLoader:
 def _code(loader: FileLoader, full: str, content: bytes) -> CodeType:
     if isinstance(loader, SourcelessFileLoader):
         code = loader.get_code("__main__")
-        assert code is not None  # a compiled file has its code, or reading it has raised
+        assert code is not None  # a compiled file contains its code; otherwise reading it has already raised
         return code
-    # Bytes, not text: the compiler then honours a byte-order mark and an encoding line.
+    # Pass bytes, not text: the compiler then honours a byte-order mark and an encoding line.
     return compile(content, full, "exec", dont_inherit=True)
 
 
@@ -132,7 +132,7 @@ def _cannot_open(full: str, error: OSError) -> Outcome:
 
 
 def _replace_first_path(entry: str, *, even_if_safe: bool = False) -> None:
-    """Python put Clew's own folder first; the program's belongs there, and nothing under `-P` or `-I`."""
+    """Replace Clew's own folder at `sys.path[0]` by the program's, or by nothing under `-P` or `-I`."""
     if getattr(sys.flags, "safe_path", False) or sys.flags.isolated:
         if even_if_safe:
             sys.path.insert(0, entry)
@@ -144,21 +144,21 @@ def _run(program: Callable[[], None]) -> Outcome:
     raised: BaseException | None = None
     try:
         program()
-    except BaseException as error:  # noqa: BLE001 - whatever ends the program is what we report
+    except BaseException as error:  # noqa: BLE001 - we report any exception that ends the program
         raised = error
-    # Outside the handler: the user's excepthook must not find an exception being handled.
+    # Outside the handler, so that the user's excepthook sees no exception being handled.
     outcome = Outcome(0) if raised is None else _report(raised)
     _wait_for_threads()
     return outcome
 
 
 def _report(error: BaseException) -> Outcome:
-    """Say what Python says about an uncaught exception, when Python says it."""
+    """Print what Python prints for an uncaught exception, at the moment when Python prints it."""
     if isinstance(error, SystemExit):
         return Outcome(_exit_code(error))
     clean(error)
     code = _call_excepthook(error)
-    if type(error) is KeyboardInterrupt:  # Python too asks for exactly this type
+    if type(error) is KeyboardInterrupt:  # Python, too, checks for exactly this type
         return Outcome(INTERRUPTED, error, signal.SIGINT)
     return Outcome(code, error)
 
@@ -175,7 +175,7 @@ def _exit_code(stop: SystemExit) -> int:
 
 
 def _call_excepthook(error: BaseException) -> int:
-    """`sys.excepthook` may be the user's, may be missing, may fail, and may exit: see `PyErr_PrintEx`."""
+    """Call `sys.excepthook`, which may be the user's, be missing, fail, or exit: see `PyErr_PrintEx`."""
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     if sys.version_info >= (3, 12):
         sys.last_exc = error
@@ -211,7 +211,10 @@ def _tell(text: str) -> None:
 
 
 def _wait_for_threads() -> None:
-    """Training may run in a thread. `threading._shutdown` is what Python calls here; it works only once."""
+    """Wait for threads: training may run in one.
+
+    Python calls `threading._shutdown` here; it works only once.
+    """
     threading = sys.modules.get("threading")
     shutdown = getattr(threading, "_shutdown", None)
     if shutdown is None:
@@ -219,7 +222,7 @@ def _wait_for_threads() -> None:
     raised: BaseException | None = None
     try:
         shutdown()
-    except BaseException as error:  # noqa: BLE001 - an interrupt while waiting is ignored by Python too
+    except BaseException as error:  # noqa: BLE001 - Python, too, ignores an interrupt while waiting
         raised = error
     if raised is not None:
         clean(raised)

@@ -1,4 +1,4 @@
-"""Where attached code puts what it saw. The store's writer has this shape; tests use a list."""
+"""Interface to which hooks write what they record. The store's log writer implements it; tests use a list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 
 
 class Sink(Protocol):
-    """Every call is cheap: it queues, and never raises for want of a disk."""
+    """Every call is cheap: it only queues, and never raises because of a disk problem."""
 
     def site(self, site: Site) -> int: ...
 
@@ -28,4 +28,4 @@ class Sink(Protocol):
     def event(self, kind: str, step: int, data: dict[str, Any]) -> None: ...
 
     def nudge(self) -> None:
-        """Nothing more is to be expected for a while: what is queued may be written now."""
+        """Nothing more will come for a while: what is queued may be written now."""

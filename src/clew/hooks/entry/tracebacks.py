@@ -1,4 +1,4 @@
-"""Take Clew's own frames out of an uncaught exception, so that it reads as it would without us."""
+"""Remove Clew's own frames from tracebacks, so that an uncaught exception reads as it would without Clew."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _IMPORT_MACHINERY = "<frozen importlib._bootstrap"
 
 
 def clean(error: BaseException) -> None:
-    """Strip our frames from the exception and from all that it carries: causes, contexts, group members."""
+    """Remove our frames from the exception and from its causes, contexts and group members."""
     for part in _carried(error):
         part.__traceback__ = without_our_frames(part.__traceback__)
 
@@ -33,7 +33,7 @@ def _carried(error: BaseException) -> Iterator[BaseException]:
 
 
 def without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """The same chain of frames, relinked around ours."""
+    """Return the same chain of frames, relinked without ours."""
     links = list(_links(traceback))
     hidden = _hidden(links)
     kept = [link for link, hide in zip(links, hidden, strict=True) if not hide]
@@ -46,7 +46,10 @@ def without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _hidden(links: list[TracebackType]) -> list[bool]:
-    """Ours, and the import machinery beside ours: Python trims it only if no loader of ours is in between."""
+    """Mark our frames, and the import machinery next to them.
+
+    Python trims that machinery only if no loader of ours is in between.
+    """
     hidden = [is_ours(link.tb_frame.f_code.co_filename) for link in links]
     machinery = [link.tb_frame.f_code.co_filename.startswith(_IMPORT_MACHINERY) for link in links]
     for order in (range(1, len(links)), range(len(links) - 2, -1, -1)):
@@ -63,7 +66,7 @@ def _links(traceback: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def is_ours(filename: str) -> bool:
-    """Code of the package, or code that it compiled at run time."""
+    """Whether this is code of the package, or code that the package compiled at run time."""
     if filename.startswith("<clew"):
         return True
     return filename.startswith(PACKAGE) and not filename.startswith(DEMO)

@@ -1,8 +1,8 @@
-"""Which line of the user's own source are we in?
+"""File and line of the user's own code that is running now.
 
-A frame counts as the user's when its file is neither ours, nor torch's, nor the standard
-library's, nor installed as a package. Where all of a program is installed (a training
-command of a library), the nearest frame outside torch and Clew is the best answer.
+A frame counts as the user's if its file does not belong to Clew, torch, the standard library or an installed
+package. If the whole program is installed (a library's training command), the nearest frame outside torch and
+Clew is the best answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _kinds: dict[str, int] = {}
 
 
 def kind_of(filename: str) -> int:
-    """USER, LIBRARY (installed, but not torch) or HIDDEN (torch, Clew, interpreter)."""
+    """Return USER, LIBRARY (installed, but not torch) or HIDDEN (torch, Clew, interpreter)."""
     known = _kinds.get(filename)
     if known is None:
         known = _kinds[filename] = _classify(filename)
@@ -44,7 +44,7 @@ def _classify(filename: str) -> int:
     if path.startswith(DEMO):
         return USER
     if os.path.basename(path) in _COMMANDS and os.path.basename(os.path.dirname(path)) in ("bin", "Scripts"):
-        return HIDDEN  # the script that pip made of our entry point
+        return HIDDEN  # the script that pip generated for our entry point
     if path.startswith(PACKAGE) or (f"{os.sep}torch{os.sep}" in path and any(p in path for p in _PACKAGES)):
         return HIDDEN
     if any(p in path for p in _PACKAGES):
@@ -55,14 +55,14 @@ def _classify(filename: str) -> int:
 def user_line() -> tuple[str | None, int | None]:
     """File and line of the innermost user frame.
 
-    May be asked from any depth: frames of Clew's own are passed over by their file, so nobody counts them.
-    Each takes less than 0.1 microseconds.
+    Can be called from any depth: Clew's own frames are skipped by their file, so callers need not count them.
+    Each frame takes less than 0.1 microseconds.
     """
     frame: FrameType | None = sys._getframe(1)
     fallback: FrameType | None = None
     while frame is not None:
         filename = frame.f_code.co_filename
-        kind = _kinds.get(filename)  # asked at every backward: a call less for each frame
+        kind = _kinds.get(filename)  # runs at every backward: this saves a call per frame
         if kind is None:
             kind = kind_of(filename)
         if kind == USER:
@@ -96,7 +96,7 @@ def user_frame(traceback: TracebackType | None) -> tuple[str | None, int | None]
 
 
 def line_of_creation(instance: object) -> tuple[str | None, int | None]:
-    """Where `instance`, whose `__init__` is running, is being made: outside its own `__init__` chain."""
+    """Where `instance`, whose `__init__` is running, is being created: outside its own `__init__` chain."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -114,7 +114,7 @@ def _is_own_init(frame: FrameType, instance: object) -> bool:
 
 
 def name_in_caller(value: object) -> str | None:
-    """What the user calls this object: a variable of the calling frames, or an attribute of its `self`."""
+    """The user's name for this object: a variable in the calling frames, or an attribute of their `self`."""
     frame: FrameType | None = sys._getframe(1)
     seen = 0
     while frame is not None and seen < 3:

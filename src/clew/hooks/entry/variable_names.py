@@ -1,4 +1,4 @@
-"""What a program calls an object: the variables that hold it, from the innermost function outwards."""
+"""Names that the program's variables give an object, from the innermost function outwards."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from types import FrameType
 
 from clew.hooks.entry.user_line import USER, kind_of
 
-FRAMES = 6  # of the user's that are looked through
+FRAMES = 6  # user frames that are searched
 
 
 def names_in_callers(value: object) -> list[str]:
-    """All names of the object, without repeats."""
+    """Return all names of the object, without repeats."""
     found: list[str] = []
     frame: FrameType | None = sys._getframe(1)
     seen = 0

@@ -2,17 +2,16 @@
 
 Enter at `torch_hooks.py`. May import: records, measure, hooks.entry, hooks.steps, the collectors.
 
-- `loader_seam`: the seams around training: loaders, checkpoints, and compilers that must not meet us
-- `loss_backward_seam`: the seams of losses and of `backward()`
-- `module_seam`: the seams of modules: their calls, where they are made, and their modes
-- `optimizer_seam`: the seams of optimizers: steps, zeroing, schedulers, clipping, scaling
-- `probes`: how seams are made: wrapped functions and hooks that call the watcher, in order and under
-  guard
-- `root_forward`: following known models between samples, without a hook on every layer
-- `sample_indices`: which samples are in which batch: the indices that a loader's iterator draws,
-  remembered for a while
-- `scheduler_seam`: the seams of what surrounds the loop: schedulers, shared weights, partly loaded
-  checkpoints
-- `torch_hooks`: where Clew gets into torch: global hooks, and wrappers around the functions that have
-  none
+- `checkpoint_seam`: the seams of checkpoints: saving, loading, and weights that are loaded into modules
+- `compiler_seam`: the seams of compilers, which must not meet our wrappers: Clew steps out while they run
+- `loader_seam`: the seams of loaders: batches, and how long the program waits for them
+- `loss_backward_seam`: wrappers around torch's loss functions and `backward()`
+- `module_seam`: global module hooks and wrappers: module calls, where modules are created, and train/eval
+  modes
+- `optimizer_seam`: wrappers and hooks for optimizers: steps, zeroing, schedulers, gradient clipping, loss
+  scaling
+- `probes`: base for all wrappers and hooks on torch: they call the watcher in order and under a guard
+- `root_forward`: wrapper around a model's `forward`, so that light steps need no hook on every layer
+- `sample_indices`: sample indices of recent batches, recorded when a loader's iterator draws them
+- `torch_hooks`: installs and removes all of Clew's hooks and wrappers on torch
 """

@@ -1,4 +1,4 @@
-"""The seams around training: loaders, checkpoints, and compilers that must not meet us."""
+"""The seams of loaders: batches, and how long the program waits for them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-import torch
-from torch import nn
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
@@ -18,7 +16,7 @@ from clew.hooks.collect_loop import dataset_contents
 from clew.hooks.collect_loop.dataset_contents import DatasetWatch
 from clew.hooks.entry.user_line import line_of_creation, user_line
 from clew.hooks.entry.variable_names import names_in_callers
-from clew.hooks.seams.probes import Probe, Probes
+from clew.hooks.seams.probes import Probes
 
 
 def watch_data(probes: Probes) -> None:
@@ -41,7 +39,7 @@ def watch_data(probes: Probes) -> None:
         feeding.loaders[id(iterator)] = index
         feeding.objects[index] = weakref.ref(loader)
         if feeding.held is not None:
-            feeding.held[index] = loader  # `for x in DataLoader(…)` lets go of it at once
+            feeding.held[index] = loader  # `for x in DataLoader(…)` releases it at once
         datasets.epoch_began(loader, index, watcher.clock.step)
 
     machine = probes.machine
@@ -69,49 +67,3 @@ def watch_data(probes: Probes) -> None:
     probes.around(DataLoader, "__init__", probes.probe("loader-made", made))
     probes.around(DataLoader, "__iter__", probes.probe("loader", iterated))
     probes.patches.wrap(_BaseDataLoaderIter, "__next__", wrap)
-
-
-def watch_checkpoints(probes: Probes) -> None:
-    watcher = probes.watcher
-
-    def event(kind: str) -> Probe:
-        def happened(*_: Any, **__: Any) -> None:
-            file, line = user_line()
-            watcher.sink.event(kind, watcher.clock.step, {"file": file, "line": line})
-
-        return happened
-
-    def loaded(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
-        watcher.models.note_loaded(module)
-
-    probes.around(torch, "save", probes.probe("save", event("checkpoint-save")))
-    probes.around(torch, "load", probes.probe("load", event("checkpoint-load")))
-    probes.around(nn.Module, "load_state_dict", probes.probe("load-state", loaded))
-
-
-def watch_compilers(probes: Probes, detach: Callable[[], None], attach: Callable[[], None]) -> None:
-    models = probes.watcher.models
-
-    def compiling(_: Any, module: Any = None, *__: Any, **___: Any) -> None:
-        models.compile_used = True
-
-    def compiled_in_place(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
-        models.compile_used = True
-        models.root_of(module)  # its calls will not be seen from outside
-
-    probes.around(torch, "compile", probes.probe("compile", compiling))
-    probes.around(nn.Module, "compile", probes.probe("compile", compiled_in_place))
-
-    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            # TorchScript compiles from source, or records every op: it must not meet us.
-            detach()
-            try:
-                return original(*args, **kwargs)
-            finally:
-                attach()
-
-        return wrapper
-
-    for name in ("script", "trace", "trace_module"):
-        probes.patches.wrap(torch.jit, name, wrap)

@@ -1,4 +1,4 @@
-"""The seams of losses and of `backward()`."""
+"""Wrappers around torch's loss functions and `backward()`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seams of modules: their calls, where they are made, and their modes."""
+"""Global module hooks and wrappers: module calls, where modules are created, and train/eval modes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clew.hooks.seams.root_forward import Following
 
 
 class ModuleSeams:
-    """Global module hooks, which hang only when they are needed: see `following`."""
+    """Global module hooks, installed only while they are needed: see `root_forward`."""
 
     def __init__(self, probes: Probes) -> None:
         self._probes = probes
@@ -30,7 +30,7 @@ class ModuleSeams:
         watch_modes(probes)
 
     def remove(self) -> None:
-        """Take the hooks off; the wrappers come off with all others."""
+        """Remove the hooks; the wrappers are removed together with all others."""
         self._take_hooks()
 
     def _watch_calls(self) -> None:
@@ -57,14 +57,14 @@ class ModuleSeams:
             elif forwards.depth > 1 and not machine.sampling:
                 forwards.depth -= 1
             else:
-                # After an exception torch passes no keyword arguments, and no result.
+                # After an exception torch passes no keyword arguments and no result.
                 leave(module, args, rest[0] if len(rest) > 1 else {}, rest[-1])
 
         self._hooks = (before, after)
         self._hang_hooks()
 
     def _short(self, function: Callable[[nn.Module, Any], None]) -> Callable[[nn.Module, Any], None]:
-        """The same as a probe on a shorter way: nothing was noted before, and no mode of torch's is set."""
+        """Same as a probe, but faster: no notes to write first, and no torch mode to set."""
         guard, halt = self._probes.guard, self._probes.machine.halt
         bare = guard.bare("forward", function)
 
@@ -90,14 +90,14 @@ class ModuleSeams:
     def _take_hooks(self) -> None:
         for handle in self._handles:
             handle.remove()
-            # torch forgets these two, and torch.compile would go on to warn of hooks.
+            # torch does not clear these two itself, and torch.compile would keep warning about hooks.
             hooks._global_forward_hooks_with_kwargs.pop(handle.id, None)
             hooks._global_forward_hooks_always_called.pop(handle.id, None)
         self._handles = []
         self._probes.machine.full.hooks_hang = False
 
     def hang_or_rest(self) -> bool:
-        """Hang the hooks up for a sampled step, and take them down for a light one: whether they rest."""
+        """Install the hooks for a sampled step, remove them for a light one. Returns whether they are off."""
         rest = self._following.hooks_can_rest()
         if rest and self._handles:
             self._take_hooks()
@@ -106,7 +106,7 @@ class ModuleSeams:
         return rest
 
     def _hide_hooks(self) -> None:
-        """torch.compile warns of global hooks; ours step aside for it, so there is nothing to warn of."""
+        """Hide our global hooks from torch.compile, which would warn about them."""
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             def wrapper() -> Any:
@@ -122,7 +122,7 @@ class ModuleSeams:
 
 
 def watch_construction(probes: Probes) -> None:
-    models = probes.watcher.models
+    models, loop = probes.watcher.models, probes.watcher.loop
 
     def note_module(_: Any, module: nn.Module, *__: Any, **___: Any) -> None:
         models.note_made(module, *line_of_creation(module))
@@ -131,7 +131,13 @@ def watch_construction(probes: Probes) -> None:
         probes.watcher.optimizers.note_created(optimizer)
         models.note_made(optimizer, *line_of_creation(optimizer))
 
+    def note_parameter(
+        _: Any, module: nn.Module, name: str, parameter: Any = None, *__: Any, **more: Any
+    ) -> None:
+        loop.tell(loop.ties.registered, module, name, more.get("param", parameter))
+
     probes.around(nn.Module, "__init__", probes.probe("module-made", note_module))
+    probes.around(nn.Module, "register_parameter", probes.probe("module-made", note_parameter))
     probes.around(Optimizer, "__init__", probes.probe("optimizer-made", note_optimizer))
 
 

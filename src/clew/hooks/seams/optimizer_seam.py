@@ -1,4 +1,4 @@
-"""The seams of optimizers: steps, zeroing, schedulers, clipping, scaling."""
+"""Wrappers and hooks for optimizers: steps, zeroing, schedulers, gradient clipping, loss scaling."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from clew.records.signal_types import names
 from clew.records.site import Site
 
 CLIP_SIGNALS = names(signals.CLIP_NORM, signals.CLIP_LIMIT)
+
+_SCHEDULER_BASES = ("LRScheduler", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler")
 
 
 def watch_optimizers(probes: Probes) -> None:
@@ -74,7 +76,10 @@ def watch_zeroing(probes: Probes) -> None:
 
 
 def watch_schedulers(probes: Probes) -> None:
-    machine = probes.machine
+    machine, loop = probes.machine, probes.watcher.loop
+
+    def made(_: Any, scheduler: Any, *__: Any, **___: Any) -> None:
+        loop.tell(loop.schedulers.made, scheduler)
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -92,6 +97,9 @@ def watch_schedulers(probes: Probes) -> None:
     for kind in vars(lr_scheduler).values():
         if isinstance(kind, type) and "step" in vars(kind):
             probes.patches.wrap(kind, "step", wrap)
+    note = probes.probe("scheduler", made)
+    for name in _SCHEDULER_BASES:
+        probes.around(getattr(lr_scheduler, name), "__init__", note)
 
 
 def watch_clipping(probes: Probes) -> None:
@@ -101,7 +109,7 @@ def watch_clipping(probes: Probes) -> None:
     def clipped(norm: Any, parameters: Any, limit: Any = float("nan"), *_: Any, **kwargs: Any) -> None:
         limit = kwargs.get("max_norm", kwargs.get("clip_value", limit))
         watcher.pattern.add("c")
-        if norm is not None:  # clipping by value gives none
+        if norm is not None:  # clipping by value returns no norm
             watcher.clip_norm = float(limit)
         file, line = user_line()
         site = Site(op="clip", file=file, line=line, phase="train")

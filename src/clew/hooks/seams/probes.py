@@ -1,4 +1,4 @@
-"""How seams are made: wrapped functions and hooks that call the watcher, in order and under guard."""
+"""Base for all wrappers and hooks on torch: they call the watcher in order and under a guard."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ Probe = Callable[..., None]
 
 
 class Probes:
-    """What every seam needs. Wrappers let a compiler through first: dynamo traces `is_compiling()`
-    to a constant, and what follows it disappears."""
+    """What every seam needs.
+
+    Wrappers first check whether a compiler is tracing: dynamo traces `is_compiling()` to a constant, so the
+    code after it disappears.
+    """
 
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self.watcher = watcher
@@ -29,18 +32,18 @@ class Probes:
         self.handles: list[Any] = []
 
     def remove(self) -> None:
-        """Take everything off again."""
+        """Remove all wrappers and hooks."""
         for handle in self.handles:
             handle.remove()
         self.handles.clear()
         self.patches.remove()
 
     def probe(self, name: str, function: Callable[..., None]) -> Probe:
-        """What is told besides the events of a step, guarded and in order: see `StepMachine.probe`."""
+        """Guard a callback that is not an event of a step: see `StepMachine.probe`."""
         return self.machine.probe(name, function)
 
     def around(self, owner: Any, name: str, after: Probe) -> None:
-        """Call `after(result, *args, **kwargs)`, which is guarded, when a function of torch's returned."""
+        """Call the guarded `after(result, *args, **kwargs)` when a torch function has returned."""
         machine, get_ident = self.machine, threading.get_ident
 
         def wrap(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,8 +1,8 @@
-"""Following known models between samples, without a hook on every layer.
+"""Wrapper around a model's `forward`, so that light steps need no hook on every layer.
 
-Global module hooks make torch take a slower path for every module call: microseconds each, and a
-large model has thousands. They are needed to find models and on sampled steps only. In between,
-a known root is followed through a wrapper around the `forward` of its class.
+Global module hooks make torch take a slower path for every module call: microseconds each, and a large model
+makes thousands. They are needed only to find models and on sampled steps. In between, a known root module is
+followed through a wrapper around the `forward` of its class.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from clew.hooks.entry.patches import Patches
 from clew.hooks.steps.step_machine import StepMachine
 from clew.hooks.steps.watcher import Watcher
 
-SETTLED_AFTER = 3  # steps in which the models and optimizers of a usual program have all appeared
+SETTLED_AFTER = 3  # steps in which all models and optimizers of a typical program have appeared
 
-# Of torch's own classes only containers: wrapping `Linear.forward` would cost every layer again.
+# Of torch's own classes wrap containers only: wrapping `Linear.forward` would slow down every layer again.
 _CONTAINERS = {"Sequential", "DistributedDataParallel", "DataParallel"}
 
 
 class ModelFollower:
-    """What the wrappers report to. Pickled, it forgets that: someone may send a class to another process."""
+    """What the wrappers report to.
+
+    Pickling drops that link, since a program may send a class to another process.
+    """
 
     def __init__(self, machine: StepMachine | None = None) -> None:
         self.machine = machine
@@ -36,7 +39,7 @@ class ModelFollower:
 
 
 class Following:
-    """Decides whether the global hooks can rest, and wraps the classes of the roots."""
+    """Decides whether the global hooks can be removed, and wraps the classes of the root modules."""
 
     def __init__(self, watcher: Watcher, patches: Patches) -> None:
         self._watcher = watcher
@@ -47,12 +50,12 @@ class Following:
         self._follower = ModelFollower(watcher.machine)
 
     def hooks_can_rest(self) -> bool:
-        """Between samples, once every model is followed and every optimizer has stepped."""
+        """Whether it is between samples, every model is followed and every optimizer has stepped."""
         watcher = self._watcher
         if watcher.machine.sampling or watcher.models.compile_used or watcher.clock.step < SETTLED_AFTER:
-            return False  # dynamo compiles anew when global hooks come and go
+            return False  # dynamo recompiles when global hooks come and go
         if watcher.cycle.lead is None:
-            return False  # the program updates by hand: its steps end with backward()
+            return False  # the program updates parameters by hand: its steps end with backward()
         known = (len(watcher.models.roots), watcher.optimizers.without_a_step())
         if known != self._known:
             self._known = known
@@ -79,7 +82,7 @@ class Following:
 
 
 def reporting_to(follower: ModelFollower) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A wrapper of `forward` that holds nothing but the original and the follower."""
+    """Return a wrapper for `forward` that keeps a reference only to the original and the follower."""
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:

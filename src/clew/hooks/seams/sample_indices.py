@@ -1,7 +1,7 @@
-"""Which samples are in which batch: the indices that a loader's iterator draws, remembered for a while.
+"""Sample indices of recent batches, recorded when a loader's iterator draws them.
 
-A worker's exception names no sample, and a batch does not know its own; the iterator did, when it asked
-its sampler. One short entry per batch, for the batches that are on their way.
+A worker's exception names no sample, and a batch does not know its own indices. The iterator knew them when
+it asked its sampler. One short entry is kept per batch in flight.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from clew.hooks.seams.probes import Probes
 
-MOST = 4096  # batches on their way; no loader prefetches more
-OUTLIVING = 4  # iterators with workers that are known for a while after their end
+MOST = 4096  # batches in flight; no loader prefetches more
+OUTLIVING = 4  # iterators with workers that are remembered for a while after their end
 
 
 @dataclass
 class Crew:
-    """An iterator's workers. It outlives the iterator, which a worker's death takes along: the error is
-    raised by a signal anywhere in the program, and the loop that held the iterator is left."""
+    """The workers of an iterator.
+
+    It outlives the iterator, which is gone after a worker dies: a signal raises the error anywhere in the
+    program, and the loop that kept the iterator is left.
+    """
 
     pids: tuple[int, ...]
-    dataset: int  # ids, to know the loader by
+    dataset: int  # ids, to identify the loader
     sampler: int
-    ahead: int  # batches that are on their way at most
+    ahead: int  # most batches in flight
     drawn: dict[int, Any] = field(repr=False)
 
     def waiting(self) -> list[int]:
-        """The samples of the batches that may be on their way."""
+        """The samples of the batches that may be in flight."""
         return [index for number in sorted(self.drawn)[-self.ahead :] for index in self.of(number)]
 
     def of(self, number: int) -> list[int]:
@@ -40,14 +43,14 @@ class Crew:
 
 
 class Indices:
-    """By iterator and number of the batch."""
+    """Sample indices by iterator and batch number."""
 
     def __init__(self) -> None:
         self._drawn: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
         self._crews: deque[Crew] = deque(maxlen=OUTLIVING)
 
     def note(self, iterator: Any, index: Any) -> None:
-        """An iterator drew the indices of its next batch."""
+        """Record that an iterator drew the indices of its next batch."""
         drawn = self._drawn.get(iterator)
         if drawn is None:
             drawn = self._drawn[iterator] = {}
@@ -60,12 +63,12 @@ class Indices:
 
     @staticmethod
     def _number(iterator: Any) -> int:
-        """Of the batch that is being drawn for."""
+        """Number of the batch that is being drawn."""
         number = getattr(iterator, "_send_idx", None)
         return int(iterator._num_yielded if number is None else number)
 
     def of(self, iterator: Any, number: int) -> list[int] | None:
-        """The indices of that batch."""
+        """The indices of this batch."""
         return _plain(self._drawn.get(iterator, {}).get(number))
 
     def _note_workers(self, iterator: Any, drawn: dict[int, Any]) -> None:
@@ -76,11 +79,11 @@ class Indices:
             self._crews.append(Crew(pids, id(iterator._dataset), id(iterator._index_sampler), ahead, drawn))
 
     def crew_of(self, pids: set[int]) -> Crew | None:
-        """The iterator's that one of these processes worked for."""
+        """The workers of the iterator that one of these processes worked for."""
         return next((crew for crew in reversed(self._crews) if pids & set(crew.pids)), None)
 
     def last(self, iterator_id: int) -> list[int] | None:
-        """Of the batch that this iterator delivered last."""
+        """The indices of the batch that this iterator delivered last."""
         for iterator, drawn in list(self._drawn.items()):
             if id(iterator) == iterator_id:
                 number = getattr(iterator, "_rcvd_idx", None)
@@ -99,7 +102,7 @@ def _plain(drawn: Any) -> list[int] | None:
 
 
 def watch_indices(probes: Probes, indices: Indices) -> None:
-    """The seam: what fails here costs only this."""
+    """Install the wrapper; if it fails, only the indices are lost."""
     noted = probes.guard.inner("indices", indices.note)
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:

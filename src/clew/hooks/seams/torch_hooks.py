@@ -1,20 +1,21 @@
-"""Where Clew gets into torch: global hooks, and wrappers around the functions that have none.
+"""Installs and removes all of Clew's hooks and wrappers on torch.
 
 Each seam reports the events of a step to the recorder that is in charge (`step_machine`), or tells a
 collector of something else under a guard, and comes off again without a trace. The seams themselves are in
-`module_seam`, `loss_backward_seam`, `optimizer_seam` and `loader_seam`.
+files of this package called `…_seam`.
 """
 
 from __future__ import annotations
 
 from clew.hooks.entry.guard import Guard
-from clew.hooks.seams.loader_seam import watch_checkpoints, watch_compilers, watch_data
+from clew.hooks.seams.checkpoint_seam import watch_checkpoints
+from clew.hooks.seams.compiler_seam import watch_compilers
+from clew.hooks.seams.loader_seam import watch_data
 from clew.hooks.seams.loss_backward_seam import watch_backward, watch_losses
 from clew.hooks.seams.module_seam import ModuleSeams
 from clew.hooks.seams.optimizer_seam import watch_optimizers
 from clew.hooks.seams.probes import Probes
 from clew.hooks.seams.sample_indices import Indices, watch_indices
-from clew.hooks.seams.scheduler_seam import watch_loop
 from clew.hooks.steps.watcher import Watcher
 
 
@@ -40,11 +41,10 @@ class Seams:
         watch_data(self._probes)
         watch_indices(self._probes, self.indices)
         watch_checkpoints(self._probes)
-        watch_loop(self._probes)
         watch_compilers(self._probes, self.remove, self.install)
 
     def remove(self) -> None:
-        """Detach: torch is as it was."""
+        """Detach: restores torch to its original state."""
         if self._modules is None:
             return
         self._watcher.machine.detach()

@@ -1,4 +1,4 @@
-"""Forwards of models: which are training, which of them are measured, and what runs inside them."""
+"""Forward calls of models: which are training, which are measured, and which modules run inside them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
 tracing, transforming = torch._C._get_tracing_state, torch._C._functorch.peek_interpreter_stack
-MOST_FORWARDS = 8  # before a backward that are measured: more of them are an evaluation
+MOST_FORWARDS = 8  # forwards before a backward that are measured: more than this is an evaluation
 
 
 class Forwards:
-    """Told when any module is entered and left, on the training thread."""
+    """Called when any module is entered and left, on the training thread."""
 
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self._watcher = watcher
@@ -32,24 +32,24 @@ class Forwards:
         self._look_at_call = guard.probe("functions", self._other_called)
         self._look_at_dropout = guard.probe("functions", self._dropout_called)
         self.depth = 0
-        self.root: Root | None = None  # of the forward that is running
-        self.number = 0  # since the last backward
-        self.awaiting: dict[int, tuple[Root, bool]] = {}  # ran since the last backward; mode
+        self.root: Root | None = None  # of the running forward
+        self.number = 0  # forwards since the last backward
+        self.awaiting: dict[int, tuple[Root, bool]] = {}  # ran since the last backward, with mode
         self.heads: list[tuple[Any, tuple[int, ...]]] = []  # where the outputs come from, and their shapes
-        self.stack: list[nn.Module] = []  # modules that are running in it
-        self._measuring = False  # this very forward
-        self.layers_only = False  # and of it nothing but the statistics of layers
-        self._evaluating: Root | None = None  # ran without gradients and has not returned
+        self.stack: list[nn.Module] = []  # modules that are running in this forward
+        self._measuring = False  # this forward is being measured
+        self.layers_only = False  # and only the statistics of its layers
+        self._evaluating: Root | None = None  # runs without gradients and has not returned
         self._first_layer_due = False
         self._began = 0.0
 
     def take_awaiting(self) -> dict[int, tuple[Root, bool]]:
-        """Those that ran since the last backward, now that there is one, or the step is over."""
+        """Take the models that ran since the last backward: now it has come, or the step is over."""
         awaited, self.awaiting, self.number = self.awaiting, {}, 0
         return awaited
 
     def enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        """A module is about to run; only outermost ones and sampled steps are of interest."""
+        """A module is about to run; only outermost modules and sampled steps matter."""
         watcher = self._watcher
         self.depth += 1
         if self.depth > 1:
@@ -130,14 +130,14 @@ class Forwards:
         return ActivationMode(seen, self._look_at_dropout, self._look_at_call, self._cut_called)
 
     def enter_layer(self, module: nn.Module, _: Any) -> None:
-        """A layer is about to run in a step of which nothing but its statistics is wanted."""
+        """A layer is about to run in a step that records only layer statistics."""
         self.depth += 1
         self.stack.append(module)
         if self._calls.mode is not None and self.root is not None:
             self._calls.step_aside(self.root, module)
 
     def leave_layer(self, module: nn.Module, output: Any) -> None:
-        """The layer returned."""
+        """The layer has returned."""
         self.depth -= 1
         if self.stack and self.root is not None:
             self.stack.pop()
@@ -152,7 +152,7 @@ class Forwards:
             part.discard()
 
     def leave(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any) -> None:
-        """A module returned (or raised: then the output is None)."""
+        """A module has returned, or raised (then the output is None)."""
         watcher = self._watcher
         if self.depth > 1:
             self.depth -= 1
@@ -201,7 +201,7 @@ class Forwards:
 
     def _may_trace(self, root: Root, module: nn.Module) -> bool:
         if self._watcher.models.compile_used:
-            return False  # a mode would make dynamo compile anew
+            return False  # a mode would make dynamo recompile
         return root.tracing_is_safe or all(m.training for m in module.modules())
 
     def _function_called(self, name: str, output: Any) -> None:
@@ -221,12 +221,12 @@ class Forwards:
         watcher = self._watcher
         if self.stack and self.root is not None and watcher.structure.flow is not None:
             if "Dropout" in type(self.stack[-1]).__name__:
-                return  # a layer, seen when it returns
+                return  # a layer: handled when it returns
             path = watcher.models.path_of(self.root, self.stack[-1]) or ""
             watcher.structure.dropped(path, args, kwargs, output)
 
     def reset(self) -> None:
-        """Between steps nothing is running: an exception may have left the count behind."""
+        """Between steps nothing is running, but an exception may have left the count too high."""
         if self.depth:
             self.depth = 0
             self.root = None
@@ -239,5 +239,5 @@ class Forwards:
 
 
 def being_transformed() -> bool:
-    """Whether tensors stand for something else now: a trace being recorded, vmap, torch.func.grad."""
+    """Whether tensors stand for something else now: tracing, vmap, torch.func.grad."""
     return tracing() is not None or transforming() is not None

@@ -1,8 +1,8 @@
-"""The full recorder: measures sampled steps, and understands every kind of program.
+"""The full recorder: measures sampled steps, and handles every kind of program.
 
-It is in charge of the first steps, of every sampled one, and of programs for which hooks can't rest. What it
-does about an event is a probe: it never raises, its time is booked, and a failure switches it off. This file
-decides what an event means; measuring is done in layers, batches, losses and optimizers.
+It records the first steps, every sampled step, and programs for which the hooks must stay installed. Each of
+its handlers is a probe: it never raises, its time is counted, and a failure switches it off. This file
+decides what an event means; the collectors for layers, batches, losses and optimizers do the measuring.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from clew.hooks.steps.step_machine import StepMachine
     from clew.hooks.steps.watcher import Watcher
 
-PATIENCE = 50  # backwards without any optimizer step after which each of them counts as a step
+PATIENCE = 50  # backwards without any optimizer step, after which each backward counts as a step
 
 
 class FullRecorder(Recorder):
-    """Tells each event to everyone whom it concerns."""
+    """Passes each event on to everyone it concerns."""
 
     def __init__(self, watcher: Watcher, machine: StepMachine) -> None:
         self._watcher = watcher
         self._machine = machine
-        self.batch: tuple[Any, Any] | None = None  # what the last model was given
-        self.hooks_hang = False  # the hooks on modules tell of forwards, and not the wrappers of models
+        self.batch: tuple[Any, Any] | None = None  # the last model's arguments
+        self.hooks_hang = False  # forwards are reported by hooks on modules, not by wrappers of models
         self._backward_began = 0.0
         self._backwards_without_step = 0
         forwards = watcher.forwards
@@ -58,7 +58,7 @@ class FullRecorder(Recorder):
     # -- data and gradients --
 
     def batch_delivered(self, seconds: float, batch: Any) -> None:
-        """What a loader gave is held until the step is over."""
+        """Keep a reference to the loader's batch until the step is over."""
         if torch.is_grad_enabled():
             self._watcher.holding.delivered = batch
         self._note_batch(seconds, batch)
@@ -71,7 +71,7 @@ class FullRecorder(Recorder):
         watcher.forwards.reset()
 
     def gradients_zeroed(self) -> None:
-        """Who clears gradients, and when, is looked at on sampled steps."""
+        """Who clears gradients, and when, is recorded on sampled steps."""
         if get_ident() == self._machine.thread:
             self._note_zeroing()
 
@@ -83,7 +83,7 @@ class FullRecorder(Recorder):
             watcher.loop.tell(watcher.loop.gradients.look_for_clearing)
 
     def scheduler_stepped(self, scheduler: Any) -> None:
-        """The step that a scheduler makes when it is created does not count."""
+        """The step that a scheduler takes when it is created does not count."""
         if get_ident() == self._machine.thread:
             self._note_scheduler(scheduler)
 
@@ -95,7 +95,7 @@ class FullRecorder(Recorder):
     # -- forward --
 
     def forward_entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Of a model that is followed, while no hooks hang that would tell of it."""
+        """A followed model is entered, while no hooks are installed that would report it."""
         machine = self._machine
         if self.hooks_hang or id(module) not in machine.followed or self._watcher.forwards.depth:
             return False
@@ -107,26 +107,26 @@ class FullRecorder(Recorder):
     def forward_left(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
     ) -> None:
-        """As a hook would tell it."""
+        """Same as what a hook would report."""
         self.module_left(module, args, kwargs, output)
 
     def forward_raised(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        """As a hook would tell it: there is no output."""
+        """Same as what a hook would report: there is no output."""
         self.module_left(module, args, {}, None)
 
     # -- losses --
 
     def loss_entered(self) -> bool:
-        """In training on sampled steps, in evaluation always."""
+        """On sampled steps in training; always in evaluation."""
         return self._machine.sampling or not torch.is_grad_enabled()
 
     def loss_called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
-        """What went into a loss, and came out."""
+        """Record what went into a loss and what came out."""
         self._note_loss(kind, function, args, kwargs, result)
 
     def _loss(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
         if being_transformed():
-            return  # what it was given stands for something else
+            return  # the arguments stand for something else
         watcher, everything = self._watcher, self._machine.sampling_all
         if torch.is_grad_enabled():
             for observer in watcher.observers:
@@ -143,13 +143,13 @@ class FullRecorder(Recorder):
             watcher.feeding.eval_loss(kind, args, kwargs)
 
     def loss_raised(self, kind: str, function: Any, args: Any, kwargs: Any, error: BaseException) -> None:
-        """What went into it explains the error."""
+        """Record what went into it: that explains the error."""
         self._note_failed_loss(kind, function, args, kwargs, error)
 
     # -- backward --
 
     def backward_entered(self, tensors: Any) -> bool:
-        """The loss is read before the gradients are there."""
+        """Read the loss before gradients are computed."""
         if self._machine.in_backward or not self._machine.follows_this_thread():
             return False
         self._before_backward_probe(tensors)
@@ -157,12 +157,12 @@ class FullRecorder(Recorder):
         return True
 
     def backward_left(self) -> None:
-        """A program that updates its parameters by hand ends its step with this."""
+        """In a program that updates its parameters by hand, this ends the step."""
         self.backward_raised()
         self._after_backward_probe()
 
     def backward_raised(self) -> None:
-        """Its time counts all the same."""
+        """Count its time all the same."""
         self._machine.in_backward = False
         self._watcher.clock.backward += perf_counter() - self._backward_began
 
@@ -238,19 +238,19 @@ class FullRecorder(Recorder):
     # -- optimizer --
 
     def update_entered(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """A step that an optimizer's own step calls is a part of it."""
+        """A step called by an optimizer's own step is part of it."""
         if get_ident() == self._machine.thread and not self._machine.updates.is_inner(optimizer):
             self.begin_update(optimizer, args, kwargs)
 
     def begin_update(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Gradients are there, and parameters still as they were."""
+        """Gradients are ready, and parameters not yet updated."""
         self._before_update_probe(optimizer, args, kwargs)
-        # What a closure adds to the other parts of the step is not the optimizer's.
+        # Time that a closure adds to other parts of the step does not count as the optimizer's.
         began = perf_counter() - self._watcher.clock.others()
         self._machine.updates.add(Update(id(optimizer), began=began))
 
     def update_left(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """It may have been entered when the light recorder was in charge."""
+        """The light recorder may have been in charge when it was entered."""
         if get_ident() != self._machine.thread:
             return
         update = self._machine.updates.take(optimizer)
@@ -262,7 +262,7 @@ class FullRecorder(Recorder):
     def end_update(
         self, update: Update | None, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        """Parameters are updated; None: nobody has told when it began."""
+        """Parameters are updated. None means that its start was not reported."""
         clock = self._watcher.clock
         if update is not None:
             clock.optimizer += max(perf_counter() - clock.others() - update.began, 0.0)
@@ -295,7 +295,7 @@ class FullRecorder(Recorder):
             norm = watcher.parameters.gradients(state.named, state.norm.at)
         if norm is None:
             norm = state.norm()
-        if norm is None:  # gradients of a kind that nobody can read
+        if norm is None:  # gradients of a type that cannot be read
             watcher.optimizers.write_rates(state, rates_of(optimizer), watcher.clock.step)
         else:
             scale = fused_scale(optimizer)
@@ -305,7 +305,7 @@ class FullRecorder(Recorder):
         self, state: OptimizerState, optimizer: Optimizer, step: int, norm: float, scale: Any
     ) -> None:
         watcher = self._watcher
-        if scale is not None and not is_finite(norm):  # it will not use them
+        if scale is not None and not is_finite(norm):  # they will not be used
             watcher.optimizers.write_rates(state, rates_of(optimizer), step)
             watcher.scaling.skipped(scale, optimizer, (state.place.file, state.place.line))
             return
@@ -350,7 +350,7 @@ class FullRecorder(Recorder):
         machine.begin_step()
 
     def prepare(self, step: int) -> None:
-        """Forget the last step's batch, and make room for what is measured if the next step is sampled."""
+        """Drop the last step's batch, and prepare for measuring if the next step is sampled."""
         watcher, machine = self._watcher, self._machine
         self.batch = None
         watcher.holding.clear()

@@ -1,8 +1,7 @@
-"""Steps that a `GradScaler` skips.
+"""Steps that a `GradScaler` skips, and when there are too many of them.
 
-It tries scales from above: a few skipped steps at the start, and one now and then, are how it
-works. A scale that has come down to 1 multiplies nothing any more, and what is not finite then is not so
-because of it.
+It tries scales from above: a few skipped steps at the start, and one now and then, are how it works. Once the
+scale has come down to 1 it no longer multiplies anything, so non-finite gradients are not its doing.
 """
 
 from __future__ import annotations
@@ -19,26 +18,26 @@ from clew.measure.plain_values import readable
 
 # torch's documentation of `update`: "if the scale falls below 1, something is likely wrong".
 EXHAUSTED = 1.0
-MOST_IN_A_ROW = 20  # a millionth of the scale it began with, wherever that was
-MOST_AT_THE_END = 8  # of a run that made no update at all: a 256th of the scale
+MOST_IN_A_ROW = 20  # a millionth of the initial scale, whatever that was
+MOST_AT_THE_END = 8  # for a run that made no update at all: a 256th of the initial scale
 
 Line = tuple[str | None, int | None]
 Collapse = Callable[[Optimizer, Line, dict[str, Any]], None]
 
 
 class Scaling:
-    """Counts the steps skipped in a row, and tells when that has gone too far."""
+    """Counts the steps skipped in a row, and reports when there are too many."""
 
     def __init__(self, holding: Holding, step: Callable[[], int], collapsed: Collapse) -> None:
         self._holding = holding
         self._step = step
         self._collapsed = collapsed
         self._in_a_row = 0
-        self._updates = False  # there were any
+        self._updates = False  # whether there was any update
         self._last: tuple[int, Optimizer, Line, float | None] | None = None
 
     def deciding(self, scaler: Any, optimizer: Optimizer, found: dict[str, Any]) -> None:
-        """The scaler is about to look at its flags, which waits for the device: now so do we."""
+        """The scaler is about to read its flags, which waits for the device, so now we may read them too."""
         flags = found.get("found_inf_per_device", {}).values()
         if any(flag.item() for flag in flags):
             self.skipped(getattr(scaler, "_scale", None), optimizer, user_line())
@@ -46,23 +45,23 @@ class Scaling:
             self._updated()
 
     def skipped(self, scale: Any, optimizer: Optimizer, line: Line) -> None:
-        """An update is left out because of its gradients, which are still there."""
+        """An update is skipped because of its gradients, which still exist."""
         step = self._step()
         if step > (self._last[0] if self._last else 0) + 1:
-            self._updated()  # by a fused optimizer, which is only heard of when it skips
+            self._updated()  # by a fused optimizer, which is reported only when it skips
         self._in_a_row += 1
         self._last = (step, optimizer, line, _at_hand(scale))
         exhausted = self._last[3] is not None and self._last[3] <= EXHAUSTED
         if exhausted or self._in_a_row >= MOST_IN_A_ROW:
             self._tell()
-        self._holding.stepped()  # the next backward adds to nothing
+        self._holding.stepped()  # the next backward does not accumulate
 
     def _updated(self) -> None:
         self._in_a_row = 0
         self._updates = True
 
     def finish(self) -> None:
-        """The run is over, and it may have been too short for the scale to come down."""
+        """The run is over; it may have been too short for the scale to come down."""
         if not self._updates and self._in_a_row >= MOST_AT_THE_END:
             self._tell()
 
@@ -74,7 +73,7 @@ class Scaling:
 
 
 def fused_scale(optimizer: Optimizer) -> Any:
-    """The scale, if a scaler has left it to the optimizer, a fused one, to skip this very step; else None."""
+    """The scale, if a scaler has left it to a fused optimizer to skip this step; otherwise None."""
     skips = getattr(optimizer, "found_inf", None) is not None
     return getattr(optimizer, "grad_scale", 1.0) if skips else None
 
@@ -86,5 +85,5 @@ def _kind(optimizer: Optimizer) -> str:
 
 
 def _at_hand(scale: Any) -> float | None:
-    """The scale, if reading it makes nobody wait."""
+    """The scale, if it can be read without waiting for the device."""
     return float(scale) if isinstance(scale, Tensor) and scale.is_cpu else None

@@ -1,10 +1,10 @@
-"""The light recorder: light steps, those between samples, noted in a few words and written many at once.
+"""The light recorder: notes the steps between samples in a few tuples, and writes many steps at once.
 
-Python that runs once a step is slow: torch has pushed it out of the processor's caches by then. So an event
-of a light step becomes a tuple, and what the tuples mean is worked out for many steps at once
-(`light_rows`). Steps that are like the ones before do not even come here: functions of the library stand in
-front of these methods and note them (`native_steps`). What can't be said in a few words, as an evaluation or
-a loss that is not finite, is passed on to the full recorder, event by event.
+Python code that runs once per step is slow, because torch has pushed it out of the processor's caches by
+then. So an event of a light step becomes a tuple, and the tuples of many steps are worked out at once
+(`light_rows`). Steps like the ones before do not even reach this code: functions of the compiled library run
+in front of these methods and note them (`native_steps`). What does not fit in a tuple, such as an evaluation
+or a non-finite loss, is passed on to the full recorder, event by event.
 """
 
 from __future__ import annotations
@@ -38,47 +38,47 @@ if TYPE_CHECKING:
     from clew.hooks.steps.step_machine import StepMachine
     from clew.hooks.steps.watcher import Watcher
 
-LIGHT = "light"  # its name among the probes that may fail
-WAIT = 0.4  # seconds that notes wait to be written: what a killed process loses, and a live view lags behind
-MOST_EVENTS = 4_096  # that wait, however quick the steps
+LIGHT = "light"  # its name among the probes
+WAIT = 0.4  # seconds that notes wait to be written: lost if the process is killed, and the lag of a live view
+MOST_EVENTS = 4_096  # most events that wait, however fast the steps are
 WORTH = (
-    16  # steps in a row that the library noted: then what came between them, as an evaluation, is soon over,
+    16  # steps in a row that the library noted: then an interruption, such as an evaluation, is soon over,
 )
-AGAIN = 0.02  # seconds after which it may note again
+AGAIN = 0.02  # seconds after which the library may note again
 
 Line = tuple[str | None, int | None]
 
 _METHOD = Tensor.backward.__code__
-_OURS = (INVISIBLE, sys._getframe().f_code.co_filename)  # files of the frames between that and us
+_OURS = (INVISIBLE, sys._getframe().f_code.co_filename)  # files of the frames between the caller and here
 
 
 class LightRecorder(Recorder):
-    """Notes the events of light steps and writes them out later.
+    """Notes the events of light steps and writes them later.
 
-    First come the rows of steps that the library noted, then the events of others: the library notes again
-    only when both have been written, at the beginning of a step.
+    The rows of steps that the library noted come first, then the events of other steps: the library notes
+    again only when both have been written, at the beginning of a step.
     """
 
     def __init__(self, watcher: Watcher, machine: StepMachine, guard: Guard) -> None:
         self._watcher = watcher
         self._machine = machine
-        self._rows: Array | None = None  # that the library noted, taken over
+        self._rows: Array | None = None  # taken over from the library
         self._root: Root | None = None  # of the last forward
         self._noting: tuple[Root, OptimizerState, Line] | None = None  # whose steps the library notes
-        self._inside = False  # a forward is running: others in it are its parts
-        self._forward = (0, 0.0, 0)  # the model's number, when it began, size of the batch
-        self._backward = (0.0, 0.0)  # loss, when it began
-        self._forward_passed_on = self._backward_passed_on = False  # what is running is the full recorder's
+        self._inside = False  # a forward is running: forwards inside it are part of it
+        self._forward = (0, 0.0, 0)  # number of the model, start time, batch size
+        self._backward = (0.0, 0.0)  # loss, start time
+        self._forward_passed_on = self._backward_passed_on = False  # the full recorder handles this call
         self.events: list[tuple[Any, ...]] = []
         self.note = self.events.append
-        self._steps = 0  # that have ended and are neither written nor the library's
-        self._until = 0  # before this step somebody must be told,
-        self._latest = 0.0  # and at this time what was noted must be written,
-        self._again = 0.0  # or may be, as the library may note again
+        self._steps = 0  # finished steps that are not written and not noted by the library
+        self._until = 0  # listeners must be called before this step,
+        self._latest = 0.0  # notes must be written by this time,
+        self._again = 0.0  # or may be written from this time on, when the library may note again
         self._caller: CodeType | None = None  # of the last backward,
         self._at = -1  # where in it,
         self._line: Line = (None, None)  # and its line
-        self.telling = False  # listeners are told of a step from here, where nobody books their time
+        self.telling = False  # listeners are being called from here, where their time is not counted
         methods = {name: guard.bare(LIGHT, getattr(self, name)) for name in METHODS}
         count = watcher.loop.schedulers.count
         self.native = NativeSteps(watcher.holding, methods, self.round_off, count)
@@ -88,8 +88,8 @@ class LightRecorder(Recorder):
     # -- data and gradients --
 
     def batch_delivered(self, seconds: float, batch: Any) -> None:
-        """What a loader gave is held until the step is over."""
-        if not grad_enabled():  # for an evaluation
+        """Keep a reference to the loader's batch until the step is over."""
+        if not grad_enabled():  # in an evaluation
             self._machine.full.batch_delivered(seconds, batch)
             return
         self._watcher.holding.delivered = batch
@@ -97,13 +97,13 @@ class LightRecorder(Recorder):
         self.note((DATA, seconds))
 
     def gradients_zeroed(self) -> None:
-        """A letter of the pattern."""
+        """Add a letter to the pattern."""
         if get_ident() == self._machine.thread:
             self.settle()
             self.note((OTHER, "z"))
 
     def scheduler_stepped(self, scheduler: Any) -> None:
-        """A letter of the pattern, and one more step of this scheduler."""
+        """Add a letter to the pattern, and count a step of this scheduler."""
         if get_ident() == self._machine.thread:
             self.settle()
             self.note((OTHER, "h"))
@@ -112,7 +112,7 @@ class LightRecorder(Recorder):
     # -- forward --
 
     def forward_entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """What the model is given is held, in case that the step has to be run again."""
+        """Keep a reference to the model's arguments, in case the step has to be run again."""
         machine, watcher = self._machine, self._watcher
         root = machine.followed.get(id(module))
         if root is None or self._inside or watcher.forwards.depth or machine.in_backward:
@@ -139,7 +139,7 @@ class LightRecorder(Recorder):
                 holding.rng, holding.fresh = NO_STATES, False
                 try:
                     holding.first = (module, args, first._version)
-                except RuntimeError:  # an inference tensor does not count
+                except RuntimeError:  # an inference tensor has no version counter
                     holding.first = (module, args, -1)
             else:
                 holding.forward(module, args, kwargs)
@@ -151,7 +151,7 @@ class LightRecorder(Recorder):
     def forward_left(
         self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
     ) -> None:
-        """Also of one that the library has told to have begun."""
+        """The model has returned; the library may have noted its start."""
         self._inside = False
         if self._forward_passed_on:
             self._machine.full.forward_left(module, args, kwargs, output)
@@ -160,7 +160,7 @@ class LightRecorder(Recorder):
         self.note((FORWARD, index, perf_counter() - began, size))
 
     def forward_raised(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        """It is not noted, but what it was given stays held."""
+        """Not noted, but the reference to its arguments stays."""
         self.native.drop()
         self._inside = False
         if self._forward_passed_on:
@@ -169,7 +169,7 @@ class LightRecorder(Recorder):
     # -- losses --
 
     def loss_entered(self) -> bool:
-        """In evaluation only."""
+        """Only in evaluation."""
         return not grad_enabled()
 
     def loss_called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
@@ -183,7 +183,7 @@ class LightRecorder(Recorder):
     # -- backward --
 
     def backward_entered(self, tensors: Any) -> bool:
-        """The loss is noted if it is a finite number."""
+        """Note the loss if it is a finite number."""
         machine = self._machine
         if machine.in_backward or get_ident() != machine.thread:
             return False
@@ -197,7 +197,7 @@ class LightRecorder(Recorder):
         return True
 
     def backward_left(self) -> None:
-        """Also of one that the library has told to have begun."""
+        """`backward()` has returned; the library may have noted its start."""
         machine, now = self._machine, perf_counter()
         if self._backward_passed_on:
             machine.full.backward_left()
@@ -212,14 +212,14 @@ class LightRecorder(Recorder):
             self._watcher.alarms.look_for_bad_micro_batch()
 
     def backward_raised(self) -> None:
-        """It is not noted."""
+        """Not noted."""
         self.native.drop()
         self._machine.in_backward = False
         if self._backward_passed_on:
             self._machine.full.backward_raised()
 
     def _find_line(self) -> Line:
-        """Where the program calls `backward()`: not searched for if that is where it was the last time."""
+        """Find where the program calls `backward()`; no search if it is the same place as last time."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename in _OURS:
             frame = frame.f_back
@@ -234,7 +234,7 @@ class LightRecorder(Recorder):
     # -- optimizer --
 
     def update_entered(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """The norm of its gradients is noted if it is finite."""
+        """Note the norm of the gradients if it is finite."""
         machine = self._machine
         if get_ident() != machine.thread:
             return
@@ -264,7 +264,7 @@ class LightRecorder(Recorder):
         machine.updates.add(Update(id(optimizer), False, state, norm, asked, perf_counter()))
 
     def update_left(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """It may have been entered when the full recorder was in charge."""
+        """The full recorder may have been in charge when it was entered."""
         machine = self._machine
         if get_ident() != machine.thread:
             return
@@ -278,7 +278,7 @@ class LightRecorder(Recorder):
             machine.full.end_update(update, optimizer, args, kwargs)
 
     def end_update(self, update: Update, optimizer: Optimizer) -> None:
-        """Note a step of an optimizer."""
+        """Note an optimizer step."""
         now, state, cycle = perf_counter(), update.noted, self._watcher.cycle
         if state is None:
             return
@@ -307,7 +307,7 @@ class LightRecorder(Recorder):
             self.round_off()
 
     def round_off(self) -> None:
-        """A step has ended, and what was noted is due."""
+        """A step has ended and the notes are due to be written."""
         waited = perf_counter() >= self._latest
         self.write()
         self._again = math.inf
@@ -321,17 +321,17 @@ class LightRecorder(Recorder):
 
     @property
     def steps(self) -> int:
-        """That have ended and are not written yet."""
+        """Number of finished steps that are not written yet."""
         return self._steps + self.native.steps
 
     @property
     def waits(self) -> bool:
-        """Whether anything is noted and not written."""
+        """Whether there are notes that are not written."""
         return bool(self.events) or self.native.active or self._rows is not None
 
     @property
     def has_begun(self) -> bool | None:
-        """Whether the open step has come to a forward, a backward or an update; None: nothing is noted."""
+        """Whether the open step has had a forward, a backward or an update; None if nothing is noted."""
         if self.native.active:
             return self.native.has_begun
         for event in reversed(self.events):
@@ -342,7 +342,7 @@ class LightRecorder(Recorder):
         return None if self._rows is None else False
 
     def prepare(self) -> None:
-        """A step begins: may the library note it?"""
+        """A step begins: decide whether the library may note it."""
         self._plan()
         watcher, caller, native = self._watcher, self._caller, self.native
         index, root = watcher.cycle.only, self._root
@@ -355,21 +355,21 @@ class LightRecorder(Recorder):
         state = watcher.optimizers.states[index]
         if state.norm.at_once is None or state.groups != 1 or state.site is None:
             return
-        first = watcher.clock.step  # all is counted at the first of the steps that are written, if at all
+        first = watcher.clock.step  # everything is counted at the first of the written steps, if at all
         most = min(self._until, watcher.next_inventory(first + 1)) - first
         self._noting = (root, state, self._line)
         place, until = (caller, self._at), (self._latest, most)
         native.begin(root.module, state.optimizer, state.norm.at.request, place, until)
 
     def _plan(self) -> None:
-        """Up to which step nothing but noting needs to be done, as things stand: until the next writing."""
+        """Compute up to which step only noting is needed, as of now: until the next write."""
         watcher = self._watcher
         step = watcher.clock.step + 1
         limit = sys.maxsize if watcher.limit is None or watcher.limit < step else watcher.limit
         self._until = min(limit, watcher.due, watcher.sampler.next_wanted(step))
 
     def write(self) -> None:
-        """Work out and write what was noted."""
+        """Work out what was noted and write it."""
         began = perf_counter()
         self.settle()
         rows, events, steps = self._rows, self.events[:], max(self._steps, 1)
@@ -383,7 +383,7 @@ class LightRecorder(Recorder):
             stepped[self._noting[1].index] = self._noting[1]
         stepped |= {state.index: state for state in work_out(self._watcher, events)}
         for state in stepped.values():
-            self._watcher.optimizers.after_step(state)  # from here on its gradients are looked at again
+            self._watcher.optimizers.after_step(state)  # from here on its gradients are checked again
         now = perf_counter()
         self._watcher.sampler.light_cost = (now - began) / steps
         self._latest = now + WAIT
@@ -392,7 +392,7 @@ class LightRecorder(Recorder):
     # -- taking over from the library --
 
     def settle(self) -> None:
-        """Take over what the library has noted: from here on, until all is written, it notes no more."""
+        """Take over what the library has noted: it notes nothing more until everything is written."""
         if not self.native.active:
             return
         rows, found = self.native.take()
@@ -412,7 +412,7 @@ class LightRecorder(Recorder):
         for event in found.events:
             if event == "d":
                 self.note((DATA, waited))
-                waited = 0.0  # of several batches it is known together
+                waited = 0.0  # for several batches only the total is known
             elif event == "f":
                 self.note((FORWARD, root.index, found.ran, found.batch))
             elif event == "b":

@@ -1,4 +1,4 @@
-"""What the notes of light steps mean: worked out for many steps at once, in the words of sampled ones."""
+"""Turns the notes of light steps into rows, many steps at once, with the same signals as sampled steps."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from clew.hooks.entry.sink import Array
     from clew.hooks.steps.watcher import Watcher
 
-# The kinds of notes, and what follows in each:
-FORWARD = 0  # number of the model, seconds, size of the batch
+# The kinds of notes, and the fields of each:
+FORWARD = 0  # number of the model, seconds, batch size
 BACKWARD = 1  # loss, line, seconds
-STEP = 2  # optimizer, gradient norm, rates, seconds that asking took, and the update; now; ends a step
+STEP = 2  # optimizer, gradient norm, rates, seconds for reading them, and the update; now; ends a step
 OTHER = 3  # a letter of the pattern
-DATA = 4  # seconds that a batch was waited for
+DATA = 4  # seconds spent waiting for a batch
 
 
 class _Rows:
-    """Of one table: numbers, row after row."""
+    """Numbers of one table, row after row."""
 
     def __init__(self, table: int, columns: int) -> None:
         self.table, self.columns = table, columns
@@ -33,16 +33,16 @@ class _Rows:
 
 
 def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerState]:
-    """Write what was noted; gives the optimizers that stepped. A loop with few calls: it sees every step."""
+    """Write what was noted; returns the optimizers that stepped. The loop sees every step: keep calls few."""
     clock, pattern, token = watcher.clock, watcher.pattern, watcher.pattern.token
     roots, note_training = watcher.models.roots, watcher.modes.note_training
     losses: dict[Any, _Rows] = {}  # by line
     updates: dict[int, tuple[OptimizerState, _Rows]] = {}  # by number of the optimizer
     tokens: list[str] = []
-    raw: list[float] = []  # of the steps that are over
+    raw: list[float] = []  # of the finished steps
     first = clock.step
-    counting = watcher.next_inventory(first + 1)  # at the first step all is looked at anyway
-    share = watcher.sampler.light_cost  # of this writing, a step's: known from the last time
+    counting = watcher.next_inventory(first + 1)  # everything is counted at the first step anyway
+    share = watcher.sampler.light_cost  # a step's share of this write, estimated from the last one
     spent = memory = 0.0
     for event in events:
         kind = event[0]
@@ -95,21 +95,23 @@ def work_out(watcher: Watcher, events: list[tuple[Any, ...]]) -> list[OptimizerS
     if raw:
         steps = clock.step - first
         watcher.sampler.account_light(steps, spent, clock.write(first, raw, memory))
-        clock.late.resolve()  # of a step before these, if anything
+        clock.late.resolve()  # values of an earlier step, if any
     return [state for state, _ in updates.values()]
 
 
 def write_rows(
     watcher: Watcher, root: Root, state: OptimizerState, line: tuple[str | None, int | None], rows: Array
 ) -> None:
-    """Write the rows of steps that the library noted: the first eight columns are those of `StepClock.write`,
-    then come loss, norm of the gradients and rate."""
+    """Write the rows of steps that the library noted.
+
+    The first eight columns are those of `StepClock.write`, followed by loss, gradient norm and learning rate.
+    """
     clock, sink = watcher.clock, watcher.sink
     first, codes = clock.step, rows[:, 7].copy()
     steps = np.arange(first, first + len(rows))
     memory = clock.memory.read(rows[0, 0])
     watcher.end_sections(first)
-    rows[:, 1] += watcher.sampler.light_cost  # of this writing, a step's: known from the last time
+    rows[:, 1] += watcher.sampler.light_cost  # a step's share of this write, estimated from the last one
     rows[0, 1] += clock.newly_booked()
     rows[0, 2:7] += clock.begun()
     numbered = {"f": root.index, "s": state.index}
@@ -118,7 +120,7 @@ def write_rows(
         tokens = [watcher.pattern.token(event, numbered.get(event, 0)) for event in events_of(code)]
         return watcher.pattern.close(tokens)
 
-    rows[0, 7] = pattern(codes[0])  # with what came before these steps
+    rows[0, 7] = pattern(codes[0])  # together with what came before these steps
     for code in set(codes[1:]):
         rows[1:, 7][codes[1:] == code] = pattern(code)
     sink.rows(watcher.loss_table(line), steps, rows[:, 8:9])
@@ -127,4 +129,4 @@ def write_rows(
     seconds = clock.write(first, rows[:, :8], memory)
     clock.step += len(rows)
     watcher.sampler.account_light(len(rows), float(rows[:, 1].sum()), seconds)
-    clock.late.resolve()  # of a step before these, if anything
+    clock.late.resolve()  # values of an earlier step, if any

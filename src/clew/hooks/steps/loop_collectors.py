@@ -1,6 +1,6 @@
-"""What is collected about the training loop as a whole: one object that the watcher tells.
+"""Collectors for the training loop as a whole, in one object that the watcher calls.
 
-Its failures are its own: it is switched off, and the watcher goes on.
+If it fails, only this object is switched off; the watcher goes on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "loop"
 
 
 class LoopCollectors:
-    """Graph, ties, schedulers, evaluations and the use of gradients and optimizers."""
+    """Loss graph, weight ties, schedulers, evaluations, and the use of gradients and optimizers."""
 
     def __init__(self, sink: Sink, guard: Guard, models: ModelBook, optimizers: OptimizerBook) -> None:
         self._optimizers = optimizers
@@ -39,16 +39,16 @@ class LoopCollectors:
         self.gradients = UsedGradients(sink, optimizers)
 
     def tell(self, part: Callable[..., None], *args: Any) -> None:
-        """Call a method of one of the parts; from a probe, so that its time is booked."""
+        """Call a method of one of the parts. Called from a probe, which counts the time."""
         self._call(part, *args)
 
     def entered(self, root: Root, stack: list[nn.Module], args: tuple[Any, ...]) -> None:
-        """A module inside a root is about to run on a sampled step; it is the last of the stack."""
+        """A module inside a root module is about to run on a sampled step; it is the last on the stack."""
         if self.graph.looking:
             self.graph.entered(root, stack[-1], stack[-2] if len(stack) > 1 else None, args)
 
     def before_backward(self, loss: Tensor, roots: list[Root], step: int) -> None:
-        """On a sampled step."""
+        """Called on sampled steps."""
         for root in roots:
             self.ties.first_look(root, step)
         self.upkeep.trained([root.index for root in roots])
@@ -56,23 +56,23 @@ class LoopCollectors:
         self.graph.backward(loss, roots, step)
 
     def after_backward(self, batch: Any) -> None:
-        """On a sampled step; `batch` holds the arguments of the last root that ran."""
+        """Called on sampled steps; `batch` holds the arguments of the last root module that ran."""
         wanted = self.graph.wants_input_gradients
         if wanted is None:
             wanted = any(t.requires_grad for t in data_tensors(batch))
         self.gradients.after_backward(wanted)
 
     def stepped(self, state: OptimizerState, step: int) -> None:
-        """On a sampled step."""
+        """Called on sampled steps."""
         self.gradients.stepped(state, step)
 
     def step_begins(self, step: int) -> None:
-        """One that is looked at."""
+        """A sampled step begins."""
         self.upkeep.step_begins(step)
         self.gradients.restart(step)
 
     def report(self, step: int, held: dict[int, int]) -> None:
-        """Send the facts that have changed."""
+        """Write the facts that have changed."""
         self.graph.report(step, held)
         self.ties.report(step)
         self.schedulers.report(step)
@@ -80,5 +80,5 @@ class LoopCollectors:
 
     def finish(self, step: int, held: dict[int, int]) -> None:
         """The run is over."""
-        self.evaluations.close(max(step - 1, 0))  # no step follows that it could belong to
+        self.evaluations.close(max(step - 1, 0))  # no later step exists that it could belong to
         self.report(step, held)

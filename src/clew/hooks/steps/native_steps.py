@@ -1,13 +1,13 @@
-"""Light steps that the library notes: one model on one batch, one loss, one optimizer.
+"""Light steps noted by the compiled library: one model on one batch, one loss, one optimizer.
 
-Most programs train in such steps, and where a step takes a millisecond what Python does about its events
-costs several hundredths of it, nearly all of it waiting for memory: torch has pushed it out of the caches. So
-functions of the library (measure/kernel/steps.c) stand in front of the light recorder's methods. They note a
-step that is like those before in a row of numbers, and pass all else on to the recorder, which takes over
-what was noted of that step (`take`) and goes on in Python until its notes are next written.
+Most programs train in such steps. In a step of one millisecond, handling its events in Python costs several
+hundredths of it, nearly all of it waiting for memory, because torch has pushed our code and data out of the
+caches. So functions of the library (measure/kernel/steps.c) run in front of the light recorder's methods.
+They note a step like those before in a row of numbers. They pass everything else on to the recorder, which
+takes over what was noted of that step (`take`) and continues in Python until its notes are next written.
 
-The rows are bounded where they are written: the library knows how many there is room for, and passes on what
-does not fit.
+The rows are bounded where they are written: the library knows how many rows there is room for, and passes on
+what does not fit.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from clew.measure import stats
 from clew.measure.kernel.native_functions import Natives
 
 COLUMNS = 11  # see `light_rows.write_rows`
-ROOM = 1_024  # steps that may wait to be written, however quick they are
-EVENTS = {1: "d", 2: "f", 3: "b", 4: "s", 5: "z", 6: "h"}  # digits of a step's events
+ROOM = 1_024  # steps that may wait to be written, however fast they are
+EVENTS = {1: "d", 2: "f", 3: "b", 4: "s", 5: "z", 6: "h"}  # the digits of a step's code, one per event
 _BASE = 16
 
-# The methods of a recorder that functions of the library stand in front of; all but `loss_entered`, which is
-# answered without them, pass on.
+# The recorder methods that functions of the library run in front of. All of them pass on, except
+# `loss_entered`, which the library answers itself.
 METHODS = (
     "batch_delivered",
     "forward_entered",
@@ -69,7 +69,7 @@ _ASKED: dict[str, Any] = {
 
 
 class Steps(ctypes.Structure):
-    """As steps.c has it."""
+    """Same layout as in steps.c."""
 
     _fields_ = [
         ("model", ctypes.c_void_p),
@@ -101,10 +101,10 @@ class Steps(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Open:
-    """A step that turned out to be unlike those before, as far as it has come."""
+    """An open step that differs from those before, as far as it has come."""
 
     events: tuple[str, ...]
-    doing: str  # "f", "b" or "s" while a model, a backward or an optimizer runs
+    doing: str  # "f", "b" or "s" while a model, a backward or an optimizer is running
     began: float
     asked: float
     waited: float  # seconds,
@@ -113,17 +113,17 @@ class Open:
     batch: int
     loss: float
     norm: float
-    args: tuple[Any, ...] | None  # that the model was called with
+    args: tuple[Any, ...] | None  # the model's arguments
     version: int
 
 
 def natives() -> Natives | None:
-    """The functions of the library; None where it is not there or can't ask torch."""
+    """The functions of the library, or None if it is missing or cannot read torch's state."""
     return stats.KERNEL.natives if stats.KERNEL is not None else None
 
 
 class NativeSteps:
-    """The library's notes, and its functions: see steps.c."""
+    """The library's notes and functions: see steps.c."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class NativeSteps:
     ) -> None:
         """`methods` are the recorder's own, by the names in `METHODS`."""
         self.active = False  # rows are being noted, or wait to be taken
-        self.functions = dict(methods)  # what is called instead of them
+        self.functions = dict(methods)  # called instead of the methods
         self._forget: Callable[[], None] = nothing
         found = natives()
         self.available = found is not None
@@ -142,7 +142,7 @@ class NativeSteps:
             return
         self._rows = np.zeros((ROOM, COLUMNS))
         borrowed = {**_ASKED, **methods, "round_off": round_off, "count_scheduler": count_scheduler}
-        self._kept: tuple[Any, ...] = (holding, borrowed)  # the library only borrows
+        self._kept: tuple[Any, ...] = (holding, borrowed)  # the library only borrows references
         asked = {name: id(thing) for name, thing in borrowed.items()}
         self._steps = Steps(rows=self._rows.ctypes.data, room=ROOM, holding=id(holding), **asked)
         for name in (*METHODS, "loss_entered"):
@@ -157,7 +157,10 @@ class NativeSteps:
         caller: tuple[Any, int],
         until: tuple[float, int],
     ) -> None:
-        """Note steps of these two, whose backward is called there, until that time and for so many."""
+        """Note steps of this model and optimizer, up to the given time and number of steps.
+
+        `caller` is where the program calls `backward()`.
+        """
         steps = self._steps
         self._kept = (*self._kept[:2], model, optimizer, caller[0])
         steps.model, steps.optimizer, steps.gradients = id(model), id(optimizer), gradients
@@ -169,38 +172,38 @@ class NativeSteps:
 
     @property
     def steps(self) -> int:
-        """That are over and have not been taken."""
+        """Number of finished steps that have not been taken."""
         return int(self._steps.steps) if self.active else 0
 
     @property
     def has_begun(self) -> bool | None:
-        """As `LightRecorder.has_begun`."""
+        """Same as `LightRecorder.has_begun`."""
         if self._steps.forwards or self._steps.backwards:
             return True
         return False if self._steps.steps else None
 
     @property
     def is_updating(self) -> bool:
-        """Whether an optimizer's step is running, as far as it is known here."""
+        """Whether an optimizer step is running, as far as the library knows."""
         return self.active and EVENTS.get(self._steps.doing) == "s"
 
     def set_inner(self, inner: bool) -> None:
-        """Whether an optimizer's step is running that its own step has called."""
+        """Set whether an optimizer step is running that the optimizer's own step has called."""
         if self.available:
             self._steps.inner = inner
 
     def stop(self) -> None:
-        """Note no more steps; what is noted waits to be taken."""
+        """Stop noting steps; the noted ones wait to be taken."""
         if self.available:
             self._steps.active = 0
 
     def drop(self) -> None:
-        """What was entered has raised: it is not noted, but what it was given stays held."""
+        """The running call raised: it is not noted, but the references to its arguments stay."""
         if self.available:
             self._steps.doing = 0
 
     def take(self) -> tuple[Array, Open]:
-        """The rows of the steps that are over, and the one that is not; from here on none are noted."""
+        """Return the rows of the finished steps, and the open one. No more steps are noted after this."""
         steps = self._steps
         steps.active, self.active = 0, False
         row, args = list(steps.row), steps.args
@@ -224,7 +227,7 @@ class NativeSteps:
 
 
 def events_of(code: float) -> tuple[str, ...]:
-    """What happened in a step, in order."""
+    """Events of a step, in order."""
     digits, left = [], int(code)
     while left:
         left, digit = divmod(left, _BASE)
@@ -233,4 +236,4 @@ def events_of(code: float) -> tuple[str, ...]:
 
 
 def nothing(*_: Any) -> None:
-    """Nothing has been noted where the library is not there."""
+    """Does nothing: without the library there are no notes."""

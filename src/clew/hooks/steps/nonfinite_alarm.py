@@ -1,6 +1,6 @@
-"""The alarm: a loss or gradient is not finite. What else is not, while everything is still there?
+"""Alarm for a non-finite loss or gradient: records what else is not finite while it can still be read.
 
-Each place (loss, gradient, evaluation) gives the alarm once in a run.
+Each place (loss, gradient, evaluation) raises the alarm once per run.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
 MOST_NAMES = 20
-MOST_ROWS = 64  # samples of an evaluation that are listed
+MOST_ROWS = 64  # most samples of an evaluation that are listed
 
 Line = tuple[str | None, int | None]
 Named = list[tuple[Tensor, ParameterName]]
 
 
 class Alarms:
-    """Writes the fact `nonfinite` and tells whoever runs the step again."""
+    """Writes the fact `nonfinite` and notifies the replay."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._given: set[str] = set()
 
     def give(self, where: str, step: int, line: Line, state: OptimizerState | None, **told: Any) -> None:
-        """A non-finite loss or gradient was seen."""
+        """A non-finite loss or gradient was found."""
         if where in self._given:
             return
         self._given.add(where)
@@ -48,22 +48,22 @@ class Alarms:
             pair for s in ([state] if state is not None else watcher.optimizers.states) for pair in s.named
         ]
         late = watcher.late.is_waiting or (state is not None and state.uses_closure) or step != watcher.step
-        explain = watcher.on_alarm if not late else None  # else the parameters have changed
+        explain = watcher.on_alarm if not late else None  # if late, the parameters have already changed
         found = _found(where, line, named, watcher.holding)
         replace(found, **told, explained=explain is not None).write(watcher.sink, step)
         if explain is not None:
             try:
                 explain(where, step, state)
-            finally:  # who looks at the run meanwhile waits for it
+            finally:  # live viewers of the run are waiting for it
                 ExplainedFact(where).write(watcher.sink, step)
 
     def never_updated(self, optimizer: Optimizer, line: Line, told: dict[str, Any]) -> None:
-        """A GradScaler has skipped so many steps that it is not the scale."""
+        """A GradScaler has skipped more steps than its scale can explain."""
         watcher = self._watcher
         self.give("gradient", watcher.step, line, watcher.optimizers.state_of(optimizer), **told)
 
     def look_for_bad_micro_batch(self) -> None:
-        """Where gradients are added up over several backwards, each is looked at: which one was it?"""
+        """When gradients accumulate over several backwards, find which of them was non-finite."""
         watcher = self._watcher
         if not watcher.holding.accumulates or watcher.holding.scaled or "gradient" in self._given:
             return
@@ -74,9 +74,9 @@ class Alarms:
                 self.give("gradient", watcher.step, (site.file, site.line), state)
 
     def evaluated(self, loss: float, args: Any, kwargs: Any) -> None:
-        """The loss of an evaluation is not finite. Nothing is run again: nothing was held of it.
+        """The loss of an evaluation is not finite. There is no replay, since no inputs were kept.
 
-        NaN out of finite numbers is the mean of nothing (no targets, or all ignored): not a fault.
+        A NaN from finite numbers is the mean of nothing (no targets, or all ignored): not a fault.
         """
         prediction = args[0] if args else kwargs.get("input")
         target = args[1] if len(args) > 1 else kwargs.get("target")
@@ -101,7 +101,7 @@ class Alarms:
         fact.write(self._watcher.sink, self._watcher.step)
 
     def _bad_buffers(self) -> Iterator[str]:
-        """Running statistics that a single bad batch has spoilt are used in evaluation alone."""
+        """Running statistics that a single bad batch has corrupted; they are used only in evaluation."""
         modules = [top for root in self._watcher.models.roots if (top := root.module()) is not None]
         return (name for top in modules for name, buffer in top.named_buffers() if is_nonfinite(buffer))
 
@@ -119,13 +119,13 @@ def _found(where: str, line: Line, named: Named, holding: Holding) -> NonFiniteF
 
 
 def nonfinite_names(named: Named, *, gradients: bool) -> list[str]:
-    """Which parameters (or their gradients) hold a NaN or an infinity; asked only after an alarm."""
+    """Names of parameters (or gradients) that contain a NaN or an infinity; called only after an alarm."""
     tensors = [(p.grad if gradients else p.detach(), name) for p, name in named]
     return [name.full for tensor, name in tensors if tensor is not None and is_nonfinite(tensor)]
 
 
 def bad_samples(prediction: Any) -> list[int]:
-    """Rows of a batch that are not finite."""
+    """Indices of the rows of a batch that are not finite."""
     if not isinstance(prediction, Tensor) or not prediction.dim() or not is_nonfinite(prediction):
         return []
     if type(prediction) is not Tensor or prediction.layout is not torch.strided:

@@ -1,4 +1,4 @@
-"""When a step of the program ends, if it has several optimizers."""
+"""Which optimizer step ends a training step, in a program with several optimizers."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ from collections.abc import Callable
 class Cycle:
     """Learns the order in which optimizers step, by their numbers.
 
-    With one optimizer each of its steps ends a step. With several (a GAN) the step ends with the
-    last of them, as soon as the first has come round again and told which one is the last. An
-    optimizer that steps twice while the known ones rest, or when the first no longer exists, takes
-    over: a second fit has begun.
+    With one optimizer, each of its steps ends a training step. With several (a GAN), the last of them ends
+    it; which one is last is known as soon as the first has stepped again. An optimizer takes over when it
+    steps twice while the known ones don't, or when the first no longer exists: a second training has begun.
     """
 
     def __init__(self, exists: Callable[[int], bool] = lambda index: True) -> None:
         self._exists = exists
         self.lead: int | None = None
-        self.only: int | None = None  # the lead, as long as no other is known: each of its steps ends one
+        self.only: int | None = None  # the lead while no other is known: each of its steps ends a step
         self._closer: int | None = None
-        self._others: list[int] = []  # that stepped since the lead did, in order
-        self._lead_steps = 0  # since the closer's last
+        self._others: list[int] = []  # those that stepped since the lead did, in order
+        self._lead_steps = 0  # since the closer's last step
         self._most_lead_steps = 1
 
     def ends_with(self, index: int) -> bool:
-        """An optimizer stepped: does that end the program's step?"""
+        """An optimizer stepped: whether that ends the training step."""
         if self._closer is not None:
             return self._known_cycle(index, self._closer)
         if self.lead is None or index == self.lead:
-            if self._others:  # the lead came round: the last of the others closes from now on
+            if self._others:  # the lead stepped again: from now on the last of the others closes the step
                 self._closer = self._others[-1]
                 self._others = []
                 self._lead_steps = 1

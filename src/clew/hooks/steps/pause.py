@@ -1,4 +1,4 @@
-"""Looking away for a while: what runs then is not the user's training."""
+"""Pause recording while Clew itself runs the user's code."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def unwatched(watcher: Watcher) -> AbstractContextManager[None]:
-    """The seams look away: what runs now is not the user's step."""
+    """Record nothing: what runs now is not the user's training."""
     return watcher.machine.unwatched()
 
 
 def distributed() -> bool:
-    """Running a step again on one of several processes could leave the others waiting."""
+    """Whether training is distributed: replaying a step on one process could leave the others waiting."""
     there = torch.distributed.is_available() and torch.distributed.is_initialized()
     return there and torch.distributed.get_world_size() > 1

@@ -1,13 +1,13 @@
-"""What happens in a training step: the events that seams report, and whoever records them.
+"""The recorder interface: the events of a training step that seams report.
 
-A seam reports to `StepMachine.recorder` and does not know which one that is:
+A seam reports to `StepMachine.recorder` and does not know which recorder that is:
 
-    FullRecorder   measures sampled steps, and understands every program
-    LightRecorder  notes light steps, those between samples, in a few words and writes them later
-    SILENT         takes no notice: nothing is attached, or Clew itself runs the user's code
+    FullRecorder   measures sampled steps, and handles every program
+    LightRecorder  notes light steps, those between samples, and writes them later
+    SILENT         ignores everything: nothing is attached, or Clew itself runs the user's code
 
-The recorder is exchanged at the boundary of a step (`StepMachine`). A seam that reports the beginning of a
-call reports its end to the same recorder, even if they were exchanged in between.
+The recorder changes at the boundary of a step (`StepMachine`). A seam that reports the beginning of a call
+reports its end to the same recorder, even if the recorder changed in between.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from torch.optim import Optimizer
 
 
 class Recorder(ABC):
-    """The events of a step, in the order in which most programs come to them. Reported on any thread."""
+    """The events of a step, in the order of most programs. They may be reported on any thread."""
 
     @abstractmethod
     def batch_delivered(self, seconds: float, batch: Any) -> None:
-        """A loader gave a batch, which the program has waited for."""
+        """A loader delivered a batch that the program was waiting for."""
 
     @abstractmethod
     def gradients_zeroed(self) -> None:
@@ -32,7 +32,7 @@ class Recorder(ABC):
 
     @abstractmethod
     def forward_entered(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """A model is about to run. Whether `forward_left` or `forward_raised` is to follow."""
+        """A model is about to run. Returns whether `forward_left` or `forward_raised` must follow."""
 
     @abstractmethod
     def forward_left(
@@ -46,7 +46,7 @@ class Recorder(ABC):
 
     @abstractmethod
     def loss_entered(self) -> bool:
-        """One of torch's loss functions is about to run. Whether `loss_called` is to follow."""
+        """One of torch's loss functions is about to run. Returns whether `loss_called` must follow."""
 
     @abstractmethod
     def loss_called(self, kind: str, function: Any, args: Any, kwargs: Any, result: Any) -> None:
@@ -54,11 +54,11 @@ class Recorder(ABC):
 
     @abstractmethod
     def loss_raised(self, kind: str, function: Any, args: Any, kwargs: Any, error: BaseException) -> None:
-        """The loss function raised; reported in any case."""
+        """The loss function raised; always reported."""
 
     @abstractmethod
     def backward_entered(self, tensors: Any) -> bool:
-        """`backward()` is about to run. Whether `backward_left` or `backward_raised` is to follow."""
+        """`backward()` is about to run. Returns whether `backward_left` or `backward_raised` must follow."""
 
     @abstractmethod
     def backward_left(self) -> None:
@@ -70,11 +70,11 @@ class Recorder(ABC):
 
     @abstractmethod
     def update_entered(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """`optimizer.step()` is about to run: parameters are still intact."""
+        """`optimizer.step()` is about to run: parameters are not yet updated."""
 
     @abstractmethod
     def update_left(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """`optimizer.step()` returned, which ends the program's step, or one of several parts of it."""
+        """`optimizer.step()` returned, which ends the training step or one of its several parts."""
 
     @abstractmethod
     def scheduler_stepped(self, scheduler: Any) -> None:
@@ -82,7 +82,7 @@ class Recorder(ABC):
 
 
 class SilentRecorder(Recorder):
-    """Takes no notice."""
+    """Ignores all events."""
 
     def batch_delivered(self, seconds: float, batch: Any) -> None:
         """Not recorded."""

@@ -1,7 +1,7 @@
-"""What is held of the step that is running, so that it can be run again after an alarm.
+"""Inputs of the current step, kept so that the step can be replayed after an alarm.
 
-References only: arguments of the models, and the state of those random generators that forwards
-were seen to draw from. On a light step this is a few attributes set.
+Keeps references only: the models' arguments, and the state of those random generators that forwards were seen
+to use. On a light step this just sets a few attributes.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from clew.measure.nested_tensors import data_tensors
 from clew.measure.plain_values import is_nonfinite
 from clew.measure.rng import host_states
 
-MOST_CALLS = 4  # of models before one backward; with more of them (an evaluation) none are held
-LEARNING = 4  # steps in which it is learned which generators a step draws from
+MOST_CALLS = 4  # model calls before one backward; with more of them (an evaluation) none are kept
+LEARNING = 4  # steps in which we learn which generators a step uses
 
 Call = tuple[nn.Module, Any, Any]
 Versions = tuple[int, ...]
 
 
 class Derived:
-    """Stands for an argument that the program computed with gradients: holding it would hold its graph."""
+    """Stands for an argument computed with gradients: a reference to it would keep its graph alive."""
 
     def __repr__(self) -> str:
         return "<computed in the step>"
@@ -39,22 +39,22 @@ class Holding:
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
-        self._versions: list[Versions] = []  # of the tensors in each call: were they changed since?
+        self._versions: list[Versions] = []  # versions of the tensors in each call, to find changes
         # The common light step: one model, one tensor that comes from no computation, and its version. Set
-        # while `fresh` and from outside, since that is asked of every step; it is a call like others.
+        # from outside while `fresh`, since this runs at every step. It counts as a call like any other.
         self.first: tuple[nn.Module, tuple[torch.Tensor], int] | None = None
-        self.delivered: Any = None  # the batch that a loader gave last
-        self.rng: tuple[Any, Any, Any] = NO_STATES  # torch, numpy, python: before the first call
+        self.delivered: Any = None  # the loader's last batch
+        self.rng: tuple[Any, Any, Any] = NO_STATES  # torch, numpy, python: states before the first call
         self.autocast: tuple[bool, Any] = (False, None)
         self.loss = float("nan")
         self.line: tuple[str | None, int | None] = (None, None)  # of the last backward()
         self.backwards = 0  # since an optimizer last stepped
-        self.repeats = 0  # of them, how many in a row were called on the same line
-        self.accumulates = False  # there were steps with more than one backward
-        self._in_parts = False  # and on the same line: a batch that comes in parts
+        self.repeats = 0  # how many of them in a row were called on the same line
+        self.accumulates = False  # some step had more than one backward
+        self._in_parts = False  # and on the same line: a batch split into micro-batches
         self._full = False  # too many calls
-        self.fresh = False  # the step has come to no forward and no backward; no generator needs to be held
-        self.scaled = False  # a GradScaler is at work: infinite gradients are part of that
+        self.fresh = False  # no forward or backward yet in this step, and no generator state to keep
+        self.scaled = False  # a GradScaler is in use: infinite gradients are part of how it works
         self._closed = False  # a backward came after these calls
         self._draws = [False, False, False]
         self._looks = 0
@@ -62,7 +62,7 @@ class Holding:
 
     @property
     def calls(self) -> list[Call]:
-        """Of the models, in order."""
+        """The models' calls, in order."""
         if self.first is not None:
             module, args, version = self.first
             self.first = None
@@ -93,7 +93,7 @@ class Holding:
             self._in_parts = True
 
     def stepped(self) -> None:
-        """An optimizer has used the gradients, though others may follow in this step."""
+        """An optimizer has used the gradients; others may follow in this step."""
         self.backwards = self.repeats = 0
 
     def clear(self) -> None:
@@ -107,11 +107,11 @@ class Holding:
 
     @property
     def micro_batch(self) -> int | None:
-        """Which of several backwards on one line this is, that a single update follows."""
+        """Index of this backward among several on one line that belong to a single update."""
         return self.repeats if self._in_parts else None
 
     def changed(self) -> list[torch.Tensor]:
-        """What the models were given that has been written to since."""
+        """Arguments of the models that have been written to since."""
         found: list[torch.Tensor] = []
         for (_, args, kwargs), before in zip(self.calls, self._versions, strict=True):
             given = data_tensors((*args, *kwargs.values()))
@@ -120,7 +120,7 @@ class Holding:
         return found
 
     def nonfinite_inputs(self) -> list[str]:
-        """Which arguments of the models are NaN or infinite, and not computed with gradients."""
+        """Names of the models' arguments that are NaN or infinite and were not computed with gradients."""
         names: dict[str, None] = {}
         for _, args, kwargs in self.calls:
             for number, tensor in enumerate(data_tensors((*args, *kwargs.values()))):
@@ -143,7 +143,7 @@ class Holding:
     # -- other steps --
 
     def before_forward(self) -> None:
-        """A model is about to run: while learning, all generators are looked at."""
+        """A model is about to run: while learning, save the state of all generators."""
         if self._closed:
             self._open()
         if self.calls:
@@ -155,11 +155,11 @@ class Holding:
         self.autocast = (enabled, torch.get_autocast_dtype("cpu") if enabled else None)
 
     def after_forward(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """The model returned."""
+        """The model has returned."""
         self._append(module, args, kwargs if isinstance(kwargs, dict) else {})
 
     def before_backward(self) -> None:
-        """Which generators were drawn from since the first forward?"""
+        """Find which generators were used since the first forward."""
         if self._compare is None:
             return
         before, self._compare = self._compare, None
@@ -193,14 +193,14 @@ def versions_of(values: Iterable[Any]) -> Versions:
 def version_of(tensor: torch.Tensor) -> int:
     try:
         return tensor._version
-    except RuntimeError:  # an inference tensor does not count
+    except RuntimeError:  # an inference tensor has no version counter
         return -1
 
 
 def same_state(old: Any, new: Any) -> bool:
-    """Whether a random generator has not been drawn from."""
+    """Whether a random generator has not been used."""
     if isinstance(old, torch.Tensor):
         return torch.equal(old, new)
-    if isinstance(old, tuple) and len(old) == 5:  # numpy's: an array among numbers
+    if isinstance(old, tuple) and len(old) == 5:  # numpy's state: a tuple with an array in it
         return bool((old[1] == new[1]).all()) and old[2:] == new[2:]
     return bool(old == new)

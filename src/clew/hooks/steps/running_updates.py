@@ -1,4 +1,4 @@
-"""Steps of optimizers that are running now: one may call another, or itself, and one may have raised."""
+"""Stack of optimizer steps that are running now: one may call another or itself, and one may have raised."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 if TYPE_CHECKING:
     from clew.hooks.collect_loop.optimizers import OptimizerState
 
-MOST_BETWEEN = 12  # frames from a step to the one that it calls: decorators, and a function or two
+MOST_BETWEEN = 12  # most frames between a step and the step it calls: decorators, and a function or two
 
-_TORCH = register_optimizer_step_pre_hook.__code__.co_filename  # whose functions call the hooks of a step
+_TORCH = register_optimizer_step_pre_hook.__code__.co_filename  # its functions call the hooks of a step
 
 
 class Update(NamedTuple):
-    """A step of an optimizer."""
+    """One optimizer step."""
 
-    optimizer: int  # its identity
+    optimizer: int  # its id
     inner: bool = False  # called by its own step
-    noted: OptimizerState | None = None  # by the light recorder; None: it is the full recorder's
+    noted: OptimizerState | None = None  # set by the light recorder; None: it belongs to the full recorder
     norm: float = 0.0  # of the gradients
-    asked: float = 0.0  # when we were told,
+    asked: float = 0.0  # when the hook was called,
     began: float = 0.0  # and when it began
 
 
 class RunningUpdates:
-    """A stack of them, as torch tells only of those that return."""
+    """A stack of running steps; torch's hooks report only those that return."""
 
     def __init__(self) -> None:
         self._running: list[Update] = []
@@ -40,13 +40,14 @@ class RunningUpdates:
         return bool(self._running) and self._running[-1].inner
 
     def add(self, update: Update) -> None:
-        """It runs from now on."""
+        """Add a step that runs from now on."""
         self._running.append(update)
 
     def is_inner(self, optimizer: Optimizer, maybe: bool = False) -> bool:
-        """Whether this is the step of one that is at it already: then it is added as such.
+        """Whether this optimizer is already in a step: then this one is added as an inner step.
 
-        What has raised is forgotten. `maybe` is whether one that is not on the stack may be at it.
+        Steps that have raised are dropped. `maybe` says whether a step that is not on the stack may be
+        running.
         """
         identity = id(optimizer)
         if maybe or any(update.optimizer == identity for update in self._running):
@@ -57,7 +58,7 @@ class RunningUpdates:
         return False
 
     def take(self, optimizer: Optimizer) -> Update | None:
-        """The innermost step of this one, which is over; those inside it have raised."""
+        """Remove and return this optimizer's innermost step, which is over; steps inside it have raised."""
         while self._running:
             update = self._running.pop()
             if update.optimizer == id(optimizer):
@@ -66,9 +67,9 @@ class RunningUpdates:
 
 
 def calls_itself(optimizer: Optimizer) -> bool:
-    """Whether its `step` was called by its `step`: of a class of the program's, by `super().step()`.
+    """Whether its `step` was called by its own `step`: a class of the program's calls `super().step()`.
 
-    Torch calls hooks for both, from a function around each.
+    Torch calls the hooks for both, from a wrapper around each.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != _TORCH:

@@ -1,50 +1,50 @@
-"""When to look closely: sampling that keeps to a share of the step time.
+"""Sampling budget: decides which steps are sampled, within a share of the step time.
 
-Clew measures its own seconds on the training thread. A start credit lets the first steps be
-seen densely, because most faults show there, and a few more at growing distances, so that short
-runs are seen to their end; besides, a sampled step must have been earned by `budget` × elapsed
-time, less what the light steps cost.
+Clew measures its own seconds on the training thread. An initial credit allows sampling the first steps
+densely, because most faults show there, and a few more at growing intervals, so that short runs are sampled
+to their end. After that, a sampled step must be earned: `budget` × elapsed time, minus the cost of the light
+steps.
 """
 
 from __future__ import annotations
 
 import sys
 
-DENSE_STEPS = 32  # looked at one by one while the credit lasts: windows of 20 fill early
-CREDIT = 2.0  # seconds that these, and the spread ones after them, may cost together
-SPREAD = 1.25  # of each later step on credit over the one before: three in each doubling
-SPARSE_EVERY = 10  # steps between samples later on, at least: neighbours tell little new
-MOST_SAMPLES = 2_000  # the interval doubles each time this many were taken, to bound the log
+DENSE_STEPS = 32  # sampled one by one while the credit lasts: windows of 20 fill early
+CREDIT = 2.0  # seconds that these and the spread ones after them may cost together
+SPREAD = 1.25  # ratio of each later step on credit to the one before: three in each doubling
+SPARSE_EVERY = 10  # least number of steps between later samples: neighbouring steps tell little new
+MOST_SAMPLES = 2_000  # the interval doubles each time this many samples were taken, to bound the log
 FULL_EVERY = SPARSE_EVERY  # when every step is sampled: updates need copies, histograms change slowly
-AIM = 0.75  # of the budget is spent by our own clock: our thread, and torch's colder caches, are not on it
-LEAST_SHARE = 0.15  # of the budget that sampling gets where light steps need all of it (a step of 1 ms)
+AIM = 0.75  # share of the budget to spend by our own clock, which misses our thread and torch's colder caches
+LEAST_SHARE = 0.15  # share of the budget for sampling where light steps need all of it (a step of 1 ms)
 
 
 class SamplingBudget:
-    """Decides before each step whether its layers are measured."""
+    """Decides before each step whether it is sampled."""
 
     def __init__(self, budget: float = 0.02, every_step: bool = False) -> None:
         self._budget = budget
         self.every_step = every_step
         self._stopped = False
-        self.paused = False  # for a while: what is measured now must not be disturbed
-        self.also = range(0)  # steps that are looked at in any case
+        self.paused = False  # temporarily: a measurement is running that must not be disturbed
+        self.also = range(0)  # steps that are sampled in any case
         self._start = CREDIT
         self._next_on_start = 0
         self._credit = 0.0
-        self._cost = 0.0  # what a sampled step costs beyond a light one, smoothed
-        self._light = 0.0  # what a light step costs, smoothed
-        self._light_total = 0.0  # how long a light step takes, smoothed
+        self._cost = 0.0  # smoothed cost of a sampled step beyond a light one
+        self._light = 0.0  # smoothed cost of a light step
+        self._light_total = 0.0  # smoothed duration of a light step
         self._next = 0
         self._taken = 0
         self.interval = SPARSE_EVERY
-        self.excused = 0.0  # seconds of this step that the user asked for, beyond the budget
-        self.light_cost = 0.0  # seconds a step, of writing light steps
+        self.excused = 0.0  # seconds of this step that the user asked for, outside the budget
+        self.light_cost = 0.0  # seconds per step spent writing light steps
         self.spent = 0.0
         self.elapsed = 0.0
 
     def stop(self) -> None:
-        """No more samples in this run."""
+        """Take no more samples in this run."""
         self._stopped = True
 
     def wants(self, step: int) -> bool:
@@ -52,7 +52,7 @@ class SamplingBudget:
         return self.next_wanted(step) == step
 
     def next_wanted(self, step: int) -> int:
-        """The first step from this one on that `wants` is true of, unless something is booked before."""
+        """The first step from this one on that `wants` accepts, unless something is booked before."""
         if self._stopped or self.paused:
             return sys.maxsize
         found = [step] if self.every_step else []
@@ -65,25 +65,25 @@ class SamplingBudget:
         return min(found, default=sys.maxsize)
 
     def wants_all(self, step: int) -> bool:
-        """Whether a sampled step is measured for updates, histograms and what goes into the loss, too."""
+        """Whether a sampled step also measures updates, histograms and the inputs of the loss."""
         return not self.every_step or step < DENSE_STEPS or step % FULL_EVERY == 0
 
     def account(self, step: int, sampled: bool, own: float, total: float) -> None:
-        """Book what a step cost Clew out of the step's whole time."""
+        """Book Clew's own time in a step against the step's total time."""
         self.spent += own
         self.elapsed += total
         own, total, self.excused = own - self.excused, total - self.excused, 0.0
         self._earn(1, own, total)
         if sampled:
-            # Part of what a sample costs is not in our own time: torch's slower paths, cold caches.
+            # Part of the cost of a sample is not in our own time: torch's slower paths, cold caches.
             longer = min(total - self._light_total, 4 * own) if self._light_total else 0.0
             self._book_sample(step, max(own - self._light, longer, 0.0))
         else:
             self._book_light(own, total)
-        self._credit = min(self._credit, 2 * self._cost)  # no saving up for a burst
+        self._credit = min(self._credit, 2 * self._cost)  # credit cannot be saved up for a burst
 
     def account_light(self, steps: int, own: float, total: float) -> None:
-        """Book several light steps: what they cost together."""
+        """Book the total cost of several light steps."""
         self.spent += own
         self.elapsed += total
         self._earn(steps, own, total)
@@ -112,7 +112,7 @@ class SamplingBudget:
 
 
 def smoothed(before: float, now: float, times: int = 1) -> float:
-    """A running mean that a single slow step does not upset; `times` as many steps like it."""
+    """A running mean that a single slow step does not upset; `times` is the number of steps like this one."""
     if before == 0.0:
         return now
     while times and now > 3 * before:

@@ -1,4 +1,4 @@
-"""The clock of a run: which step it is, where its time went, and the row written at its end."""
+"""Step clock: the current step number, where its time went, and the row written at its end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Write = Callable[[int, float], None]
 
 
 class StepClock:
-    """Accumulates one step's times and counts; `close` writes them and begins the next."""
+    """Accumulates the times and counts of one step; `close` writes them and begins the next."""
 
     def __init__(self, sink: Sink, pattern: Pattern, guard: Guard, late: Late) -> None:
         self._sink = sink
@@ -46,16 +46,16 @@ class StepClock:
         self.table = sink.table(STEP_SIGNALS, [sink.site(Site())])
         self._began = self._ended = perf_counter()
         self.memory = MemoryReading()
-        self._booked = 0.0  # of the guard's seconds, to the steps before
+        self._booked = 0.0  # guard seconds already booked to earlier steps
         self._mode_tables: dict[str, int] = {}
         self.step = 0
         self.data = self.forward = self.backward = self.optimizer = 0.0
         self.batch = 0
-        self.pending_batch = 0  # of a forward whose backward has not come yet
+        self.pending_batch = 0  # batch size of a forward whose backward has not come yet
         self.modes: dict[str, float] = {}
 
     def defer(self, value: Any, write: Write) -> None:
-        """Write a number that may still be on an accelerator, as one of this step."""
+        """Write a number of this step that may still be on an accelerator."""
         step = self.step
         self.late.number(value, lambda number: write(step, number))
 
@@ -64,11 +64,11 @@ class StepClock:
         self._ended = perf_counter()
 
     def others(self) -> float:
-        """Seconds of this step booked so far, but for the optimizer's."""
+        """Seconds of this step booked so far, without the optimizer's."""
         return self.data + self.forward + self.backward + self._guard.seconds
 
     def close(self, now: float) -> tuple[float, float]:
-        """End the step at `now`: Clew's own seconds in it, and all of it."""
+        """End the step at `now`. Returns Clew's own seconds in it, and its total seconds."""
         self.late.end_of_step()
         step, own = self.step, self.newly_booked()
         raw: list[float] = []
@@ -76,26 +76,26 @@ class StepClock:
         return own, self.write(step, raw, self.memory.read(now))
 
     def newly_booked(self) -> float:
-        """Seconds that probes took since this was last asked."""
+        """Seconds spent in probes since the last call."""
         before, self._booked = self._booked, self._guard.seconds
         return self._booked - before
 
     def end(self, now: float, own: float, pattern: int, raw: list[float]) -> None:
-        """End the step: what is known of it goes to the end of `raw`, for `write`."""
+        """End the step, and append its numbers to `raw`, for `write`."""
         raw += (now, own, *self.begun(), pattern)
         if self.modes:
             self._write_modes()
         self.step += 1
 
     def begun(self) -> tuple[float, float, float, float, int]:
-        """Seconds and size of what is known of the open step so far; they are booked anew from here on."""
+        """Seconds and batch size of the open step so far; counting starts again from here."""
         found = (self.data, self.forward, self.backward, self.optimizer, self.batch)
         self.data = self.forward = self.backward = self.optimizer = 0.0
         self.batch = self.pending_batch = 0
         return found
 
     def write(self, first: int, raw: list[float] | Array, memory: float) -> float:
-        """Write the rows of steps that `end` was called for, `first` and those after it; their seconds."""
+        """Write the rows of the steps that `end` was called for, from `first` on. Returns their seconds."""
         known = np.array(raw, "<f8").reshape(-1, 8)
         rows = np.empty((len(known), len(STEP_SIGNALS)), "<f8")
         now, own = known[:, 0], known[:, 1]
@@ -112,7 +112,7 @@ class StepClock:
         return self._ended - began
 
     def note_modes(self, root: str, steps: Array) -> None:
-        """Steps from this one on in which a model has trained in training mode."""
+        """Record the steps, from this one on, in which a model trained in training mode."""
         self._write_modes()
         if len(steps):
             self._sink.rows(self._mode_table(root), steps, np.ones((len(steps), 1)))
@@ -131,7 +131,7 @@ class StepClock:
 
 
 class MemoryReading:
-    """The process's resident memory, read now and then."""
+    """The process's resident memory, read at intervals."""
 
     def __init__(self) -> None:
         self._page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
@@ -153,7 +153,7 @@ class MemoryReading:
 
 
 def _peak_memory() -> float:
-    """Where there is no /proc, the peak is the best that the standard library knows."""
+    """The peak: without /proc, the standard library offers nothing better."""
     try:
         import resource
         import sys

@@ -1,16 +1,16 @@
-"""The step machine: who records the step that is open, and how closely.
+"""The step machine: which recorder records the open step, and whether the step is sampled.
 
 One step, from the hook to the log:
 
     a seam (hooks on modules and optimizers, wrappers around `backward()`, `zero_grad()`, loaders, …)
       → `StepMachine.recorder`, which is the full or the light recorder
-      → when `optimizer.step()` has returned, that recorder ends the step: the full one commits what was
-        measured and writes the clock's row; the light one has noted it and writes many steps at once
-      → `StepMachine.begin_step` asks the budget about the next step, prepares what measures,
-        exchanges the recorder and tells everyone who listens
+      → when `optimizer.step()` has returned, that recorder ends the step: the full one writes what was
+        measured and the clock's row; the light one has noted it and writes many steps at once
+      → `StepMachine.begin_step` asks the budget about the next step, prepares the collectors,
+        changes the recorder and calls all listeners
 
-All that decides is here: the recorder, whether the step is sampled, the thread that is followed, and what of
-the program is running. Recorders and seams read it; only this file exchanges the recorder.
+All decisions are made here: the recorder, whether the step is sampled, the thread that is followed, and which
+part of the program is running. Recorders and seams read this state; only this file changes the recorder.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
 CENTRAL = ("forward", "backward", "step")  # probes without which the others make no sense
-NOBODY = -1  # no thread has this number
+NOBODY = -1  # not a valid thread id
 
 
 class ModuleHooks(Protocol):
     """The hooks on every module, which light steps do without."""
 
     def hang_or_rest(self) -> bool:
-        """Hang them up for the step that begins or take them down: whether they rest."""
+        """Install them for the step that begins, or remove them. Returns whether they are removed."""
 
 
 class StepMachine:
-    """Exchanges the recorder at the boundary of a step."""
+    """Changes the recorder at the boundary of a step."""
 
     def __init__(self, watcher: Watcher, guard: Guard) -> None:
         self._watcher = watcher
         self._guard = guard
         self._hooks: ModuleHooks | None = None  # while attached
         self._light_failed = False
-        self._looks_away = False  # Clew itself runs the user's code
-        self.thread = threading.get_ident()  # whose training is followed
-        self.sampling = self.sampling_all = watcher.sampler.wants(0)  # layers are measured; and all the rest
-        self.in_backward = False  # what runs in it is no forward of its own
-        self.followed: dict[int, Root] = {}  # models whose `forward` is wrapped, by identity
+        self._looks_away = False  # Clew itself is running the user's code
+        self.thread = threading.get_ident()  # the thread whose training is followed
+        self.sampling = self.sampling_all = watcher.sampler.wants(0)  # layers are measured; all the rest too
+        self.in_backward = False  # what runs in it is not a forward of its own
+        self.followed: dict[int, Root] = {}  # models whose `forward` is wrapped, by id
         self.updates = RunningUpdates()
         self.light = LightRecorder(watcher, self, guard)
         self.full = FullRecorder(watcher, self)
         self.recorder: Recorder = SILENT
 
     def probe(self, name: str, function: Callable[..., None]) -> Callable[..., None]:
-        """`function` made harmless; what the light recorder only noted before is written first."""
+        """Guard `function`, and write what the light recorder has noted before calling it."""
         light = self.light
 
         def in_order(*args: Any, **kwargs: Any) -> None:
@@ -73,7 +73,7 @@ class StepMachine:
     # -- who records --
 
     def _exchange(self, recorder: Recorder) -> None:
-        """The one place where the recorder changes."""
+        """Change the recorder; nothing else does."""
         self.recorder = recorder
 
     def attach(self, hooks: ModuleHooks) -> None:
@@ -84,7 +84,7 @@ class StepMachine:
             self._exchange(self.full)
 
     def detach(self) -> None:
-        """Nothing is reported any more."""
+        """Report nothing more."""
         try:
             self.light.write()
         except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user
@@ -95,7 +95,7 @@ class StepMachine:
         self._watcher.forwards.reset()
 
     def begin_step(self) -> None:
-        """A step ended: decide how closely the next one is looked at, and by whom it is recorded."""
+        """A step ended: decide whether the next one is sampled, and which recorder records it."""
         watcher, step = self._watcher, self._watcher.clock.step
         self.sampling = watcher.sampler.wants(step)
         self.sampling_all = self.sampling and watcher.sampler.wants_all(step)
@@ -108,7 +108,7 @@ class StepMachine:
         self.light.prepare()
 
     def follows_this_thread(self) -> bool:
-        """Training is followed in one thread; before the first step it may turn out to be another."""
+        """Training is followed in one thread; before the first step that may still change."""
         here = threading.get_ident()
         if here != self.thread and self._watcher.clock.step == 0 and self._watcher.cycle.lead is None:
             self.thread = here
@@ -116,7 +116,7 @@ class StepMachine:
 
     @contextmanager
     def unwatched(self) -> Iterator[None]:
-        """The seams look away: what runs now is not the user's step."""
+        """Record nothing: what runs now is not the user's training."""
         self.light.settle()
         recorder, hooks = self.recorder, self._hooks
         before = (self._looks_away, self.thread, self.in_backward)
@@ -132,16 +132,16 @@ class StepMachine:
     # -- failures --
 
     def failed(self, recorder: Recorder, error: BaseException) -> Recorder:
-        """A recorder raised. Another takes its place, which is told of the event anew."""
-        self._guard.fail(LIGHT, error)  # first: what a signal handler of the program raised goes on from here
+        """A recorder raised. Another takes its place and gets the same event again."""
+        self._guard.fail(LIGHT, error)  # first: re-raises what a signal handler of the program raised
         self._light_failed = True
         self.halt()
-        if recorder is self.full:  # which is guarded in all its parts: it should never come to this
+        if recorder is self.full:  # all its parts are guarded, so this should never happen
             self._exchange(SILENT)
         return self.recorder
 
     def halt(self) -> None:
-        """Something central failed: leave nothing armed, and look closely no more."""
+        """A central probe failed: disarm everything and take no more samples."""
         try:
             self.light.settle()
         except Exception as error:  # noqa: BLE001 - nothing of ours may reach the user

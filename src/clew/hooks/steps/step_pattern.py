@@ -1,16 +1,16 @@
-"""The order of events within a step, as a short string that repeats from step to step."""
+"""Step pattern: the order of events within a step, as a short string that repeats from step to step."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
 
-LONGEST = 256  # tokens held before repeats are folded in place: a validation loop may be long
-MOST_PATTERNS = 1_000  # a program whose every step differs is not worth a dictionary
+LONGEST = 256  # tokens kept before repeats are folded in place: a validation loop may be long
+MOST_PATTERNS = 1_000  # for a program whose every step differs, a larger dictionary is not worth it
 
 
 class Pattern:
-    """Collects one step's tokens and gives equal steps an equal number."""
+    """Collects the tokens of one step, and gives equal steps an equal number."""
 
     def __init__(self, announce: Callable[[int, str], None]) -> None:
         self._announce = announce
@@ -21,7 +21,7 @@ class Pattern:
     @staticmethod
     @functools.cache
     def token(letter: str, index: int) -> str:
-        """How an event is written; the first model and optimizer carry no number."""
+        """Token of an event; the first model and optimizer have no number."""
         return letter if index == 0 else f"{letter}{index}"
 
     def add(self, letter: str, index: int = 0) -> None:
@@ -40,11 +40,11 @@ class Pattern:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the step has come to a forward in training, a backward or an update."""
+        """Whether the step has had a training forward, a backward or an update."""
         return any(token[0] in "fbs" for token in self._tokens)
 
     def close(self, tokens: Sequence[str] = ()) -> int:
-        """End the step, with these events last: the number of its pattern (-1 once there are too many)."""
+        """End the step with these events. Returns the number of its pattern (-1 if there are too many)."""
         if self._tokens or len(tokens) >= LONGEST:
             self.extend(tokens)
             tokens, self._tokens = self._tokens, []
@@ -62,7 +62,7 @@ class Pattern:
 
 
 def fold(tokens: list[str]) -> list[str]:
-    """Write a run of repeats once, with a `+`: d e d e d e becomes (de)+."""
+    """Write repeats once, with a `+`: d e d e d e becomes (de)+."""
     for width in (1, 2, 3, 4):
         tokens = _fold_width(tokens, width)
     return tokens
@@ -78,7 +78,7 @@ def _fold_width(tokens: list[str], width: int) -> list[str]:
         while tokens[at + count * width : at + (count + 1) * width] == unit:
             count += 1
         if folded and folded[-1] == label and len(unit) == width:
-            at += count * width  # the run goes on from a part that was folded before
+            at += count * width  # the run continues from a part that was folded before
         elif count > 1:
             folded.append(label)
             at += count * width

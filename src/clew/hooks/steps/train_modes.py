@@ -1,4 +1,4 @@
-"""In which mode models run, and who put them into it."""
+"""Train and eval modes of models, and the lines that set them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from clew.hooks.steps.step_clock import StepClock
 from clew.hooks.steps.step_pattern import Pattern
 from clew.records.facts.step_facts import ModeFact
 
-EVERY = 10  # steps at least, on which the mode of a training model is noted
-MOST = 10_000  # modules of which it is known who set their mode
+EVERY = 10  # the mode of a training model is recorded at least every so many steps
+MOST = 10_000  # modules for which we remember who set their mode
 
 
 class Modes:
-    """Of all models of a program."""
+    """The modes of all models of a program."""
 
     def __init__(self, sink: Sink, clock: StepClock, pattern: Pattern) -> None:
         self._sink = sink
@@ -28,14 +28,14 @@ class Modes:
         self._known: set[Any] = set()
 
     def were_set(self, module: nn.Module, training: bool) -> None:
-        """`.train()` or `.eval()` was called on this module by the user."""
+        """The user called `.train()` or `.eval()` on this module."""
         file, line = user_line()
         if len(self._set) > MOST:
             self._set.clear()
         self._set[id(module)] = (training, file, line)
 
     def note(self, root: Root, module: nn.Module, trains: bool) -> None:
-        """A root runs, in training or not: when its mode has changed, and who set it."""
+        """A root module runs, in training or not: record when its mode changed, and who set it."""
         training = module.training
         if root.training is not None and root.training != training:
             self._pattern.add("m", root.index)
@@ -53,7 +53,7 @@ class Modes:
             ModeFact(root.name, training, file, line, dependent).write(self._sink, self._clock.step)
 
     def note_training(self, root: Root, training: bool | None, sampling: bool) -> None:
-        """The mode in which a root trains: now and then, and always where it is not the usual one."""
+        """Record the mode of a training root: when sampled, every `EVERY` steps, and always in eval mode."""
         training = root.training if training is None else training
         if sampling or not training or self._clock.step % EVERY == 0:
             self._clock.modes[root.name] = float(bool(training))

@@ -1,7 +1,7 @@
-"""The state of an attached program: what is known of it, and everyone who collects more.
+"""The state of an attached program: its models and optimizers, and all collectors.
 
-Which step it is, who records it and how closely is the step machine's business (`step_machine`); what the
-events of a step mean, the recorders'.
+Which step it is, who records it and whether it is sampled is decided in `step_machine`; what the events of a
+step mean, in the recorders.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from clew.records import signals
 from clew.records.facts.step_facts import PatternFact
 from clew.records.site import Site
 
-INVENTORY_AFTER = 3  # steps until every optimizer of a usual program has stepped once
+INVENTORY_AFTER = 3  # steps until every optimizer of a typical program has stepped once
 
 
 class Watcher:
@@ -67,8 +67,8 @@ class Watcher:
         self.structure = Structure(sink, guard)
         self.calls = FunctionCalls(sink, self.late, self.models)
         self.loop = LoopCollectors(sink, guard, self.models, self.optimizers)
-        self.between_steps: list[Callable[[int], None]] = []  # told which step begins
-        self.limit: int | None = None  # a step before which they must be told
+        self.between_steps: list[Callable[[int], None]] = []  # called with the step that begins
+        self.limit: int | None = None  # a step before which they must be called
         self.due = sys.maxsize  # and from this one on
         self.forwards = Forwards(self, guard)
         self.modes = Modes(sink, self.clock, self.pattern)
@@ -76,10 +76,10 @@ class Watcher:
         self.alarms = Alarms(self)
         self.scaling = Scaling(self.holding, lambda: self.step, self.alarms.never_updated)
         self.on_alarm: Callable[[str, int, OptimizerState | None], None] | None = None
-        self.before_update: Callable[[], None] | None = None  # in sampled steps, which are still there
-        self.observers: list[Any] = []  # told of each root's forward, of losses and of backward()
-        self.clip_norm: float | None = None  # to which the program clips its gradients
-        self.scaled_loss: tuple[Tensor, Tensor] | None = None  # by a GradScaler, and before that
+        self.before_update: Callable[[], None] | None = None  # on sampled steps, before anything is updated
+        self.observers: list[Any] = []  # notified of each root module's forward, of losses and of backward()
+        self.clip_norm: float | None = None  # the norm to which the program clips its gradients
+        self.scaled_loss: tuple[Tensor, Tensor] | None = None  # by a GradScaler, and the unscaled one
         self.cycle = Cycle(self.optimizers.exists)
         self._loss_tables: dict[tuple[str | None, int | None], int] = {}
         self._inventories: dict[str, Any] = {}
@@ -88,24 +88,24 @@ class Watcher:
 
     @property
     def thread(self) -> int:
-        """The one whose training is followed."""
+        """The thread whose training is followed."""
         return self.machine.thread
 
     @property
     def step(self) -> int:
-        """The step that is open now."""
+        """The open step."""
         return self.clock.step + self.machine.light.steps
 
     @property
     def spoken_of(self) -> int:
-        """The step that what the program says now is about: the last one, until another has begun."""
+        """The step that the program's current reports are about: the last one, until another has begun."""
         begun = self.machine.light.has_begun
         if begun is None:
             begun = self.pattern.has_begun
         return self.step if begun else max(self.step - 1, 0)
 
     def introduce(self, thing: Any) -> None:
-        """A model or optimizer that the user named when attaching."""
+        """Add a model or optimizer that the user named when attaching."""
         if isinstance(thing, nn.Module):
             self.models.root_of(thing)
         elif isinstance(thing, Optimizer):
@@ -114,7 +114,7 @@ class Watcher:
             raise TypeError(f"attach takes models and optimizers, not {type(thing).__name__}")
 
     def model_appeared(self) -> None:
-        """A new root: names of parameters may change, and all are listed again in a moment."""
+        """A new root module: parameter names may change, and everything is listed again soon."""
         self.optimizers.rename()
         self.take_inventory_soon()
 
@@ -125,12 +125,12 @@ class Watcher:
             self.scaled_loss = (result, given.detach())
 
     def before_scaling(self, loss: Tensor) -> Tensor:
-        """The loss as the program computed it, where a GradScaler has multiplied it."""
+        """The loss as the program computed it, before a GradScaler multiplied it."""
         scaled = self.scaled_loss is not None and self.scaled_loss[0] is loss
         return self.scaled_loss[1] if scaled and self.scaled_loss is not None else loss
 
     def loss_table(self, where: tuple[str | None, int | None]) -> int:
-        """The table of the losses that `backward()` is called on at this line."""
+        """The table for losses on which `backward()` is called at this line."""
         table = self._loss_tables.get(where)
         if table is None:
             site = Site(op="backward", file=where[0], line=where[1], phase="train")
@@ -138,7 +138,7 @@ class Watcher:
         return table
 
     def end_sections(self, step: int) -> None:
-        """A training step ends: what came before it is over, and now and then all is counted."""
+        """A training step ends: close what came before it, and at intervals count everything."""
         self.losses.end_of_evaluation(step)
         if self.loop.evaluations.is_open:
             self.loop.tell(self.loop.evaluations.close, step)
@@ -148,12 +148,12 @@ class Watcher:
             self._take_inventory()
 
     def next_inventory(self, step: int) -> int:
-        """The step, from this one on, to count everything: soon after something new, and ever more rarely."""
+        """The next step at which to count everything: soon after a change, then ever more rarely."""
         power = 1 << (max(step, INVENTORY_AFTER + 1) - 1).bit_length()
         return min(power, self._inventory_due) if self._inventory_due >= step else power
 
     def take_inventory_soon(self) -> None:
-        """Something is new."""
+        """Something is new: count everything soon."""
         self._inventory_due = self.clock.step + INVENTORY_AFTER
 
     def _take_inventory(self) -> None:
@@ -167,7 +167,7 @@ class Watcher:
     def finish(self) -> None:
         """The run is over: write what is still open."""
         self.late.resolve()
-        self.on_alarm = None  # nothing of a step is left that could be run again
+        self.on_alarm = None  # no inputs of a step are left that could be replayed
         self.scaling.finish()
         self.loop.tell(self.loop.finish, self.clock.step, owners_of(self.optimizers))
 

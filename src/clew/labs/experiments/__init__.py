@@ -3,13 +3,13 @@
 Enter at `run.py`, which runs those of `experiment_list.py`. May import: records, hooks, labs.snapshot,
 labs.network.
 
-- `base`: what an experiment is: a question, and one method that tries it and returns plain numbers
-- `experiment_list`: the experiments there are, in the order in which they run: cheap and telling ones
-  first
-- `fix_trials`: the fixes of what was found, tried one after the other while there is time
-- `run`: asks a subject one question after another, within one time limit, and records what came out
-- `user_experiments`: experiments of the user's own: registered in the process, or installed with a
-  package
+- `base`: the base class of all experiments: a question, and one method that tries it and returns plain
+  numbers
+- `experiment_list`: the list of all experiments, in the order they run: cheap and informative ones first
+- `fix_trials`: tries the fixes of the findings, one after the other, within a time limit
+- `run`: runs the experiments on a subject one after the other, within one time limit, and records the
+  results
+- `user_experiments`: the user's own experiments: registered in the process or installed as a package
 - `data/`: experiments on samples, labels and loaders
 - `learning/`: experiments that train for a few steps
 - `network/`: experiments on the forward and backward of a network

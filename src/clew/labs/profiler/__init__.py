@@ -3,16 +3,14 @@
 Enter at `profile_windows.py` opens windows, `profile_assembly.py` puts a profile together. May import:
 records, measure, hooks, labs.snapshot.
 
-- `cost_tally`: attributed windows added up: by module, by op, by part, and as a tree
-- `profile_assembly`: what the windows, the clock and the samplers found, put together as one `Profile`
-- `profile_windows`: the windows of a run: opened, told of every step, and closed, by what the schedule
-  says
-- `step_parts`: A step by its parts, over all steps that were timed: median and p95, and the share of all
-  time
-- `window_contents`: recorded windows, read: attributed, added up, and as the plain data of `costs`
-- `window_kinds`: the kinds of windows that a run is looked at through, and what they have seen
-- `window_schedule`: when to look closely: a few short windows of steps, spread over a run of unknown
-  length
+- `cost_tally`: adds up attributed windows: by module, by op, by part of the step, and as a tree
+- `profile_assembly`: assembles one `Profile` from the windows, the step clock and the samplers
+- `profile_windows`: opens and closes the windows of a run as scheduled, and reports every step to them
+- `step_parts`: A step by its parts, over all timed steps: median, p95, and the share of all time
+- `window_contents`: reads recorded windows: attributes their events, adds them up, and returns the plain
+  data of `costs`
+- `window_kinds`: the kinds of windows that a run is profiled with, and what each has recorded
+- `window_schedule`: when to profile: a few short windows of steps, spread over a run of unknown length
 - `attempts/`: the user's step against the same step with one change, on a snapshot
 - `habits/`: what a program does beside computing that costs time
 - `memory/`: memory of tensors and processes, and what keeps it growing

@@ -1,4 +1,4 @@
-"""Where the parameters of an optimizer lie, or their gradients: looked up by the kernel in one call."""
+"""Memory addresses of an optimizer's parameters or gradients, looked up by the kernel in one call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAME = sys.intern("grad")
 
 
 class Addresses:
-    """Of a fixed set of parameters. What a gradient shares with its parameter is looked up once."""
+    """Addresses of a fixed set of parameters. What a gradient shares with its parameter is looked up once."""
 
     def __init__(self, parameters: Sequence[Tensor], gradients: bool) -> None:
         self.parameters = list(parameters)
@@ -45,7 +45,7 @@ class Addresses:
         address = ctypes.addressof
         self.arrays = (address(self._pointers), address(self.sizes), address(self._codes))
         self.natives = self.kernel.natives if self.kernel is not None else None
-        if self.natives is not None:  # the kernel asks torch itself
+        if self.natives is not None:  # the kernel calls torch itself
             self.request = self._prepared()
             self._find = self.natives.function("find", self.request)
 
@@ -63,7 +63,7 @@ class Addresses:
         return ctypes.addressof(self._request)
 
     def find(self) -> bool:
-        """Whether all are there, plain and dense; then `arrays` tell the kernel where."""
+        """Whether all exist and are plain and dense; then `arrays` tell the kernel where they are."""
         if self.kernel is None:
             return False
         if self.natives is not None:

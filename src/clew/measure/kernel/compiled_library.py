@@ -1,7 +1,7 @@
-"""Finding and calling the compiled statistics loops (kernel.c).
+"""Loads the compiled library with the statistics loops (kernel.c).
 
-The library is plain C behind ctypes, whose calls release the GIL. It is not there when the
-package was built without a C compiler; then `load()` gives None and stats.py uses torch ops.
+The library is plain C behind ctypes, whose calls release the GIL. It does not exist if the package was built
+without a C compiler; then `load()` returns None and stats.py uses torch ops.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 
 from clew.measure.kernel.native_functions import Natives, interpreter
 
-ABI = 8  # of the C functions; a stale library from an older build is not called
+ABI = 8  # version of the C functions; a stale library from an older build is not called
 
-# Names that scripts/build_kernel.py may have given it.
+# File names that scripts/build_kernel.py may have given it.
 LIBRARY_NAMES = ("_kernel.so", "_kernel.dylib", "_kernel.dll")
 
 
@@ -34,12 +34,12 @@ class Kernel:
     stats_list: Callable[[int, int, int, int, int, int, int, int | None], None]
     # (addresses of GOMP_parallel and omp_get_thread_num or None, threads)
     team: Callable[[int | None, int | None, int], None]
-    natives: Natives | None  # its functions that ask torch itself; None where they can't
+    natives: Natives | None  # functions that call torch directly; None if that is not possible
     level: int  # instruction set in use: 0 plain, 1 AVX2, 2 AVX-512
 
 
 def load(folder: Path | None = None, level: int = 2) -> Kernel | None:
-    """The kernel of this installation, or None. `CLEW_KERNEL=off` asks for the torch ops instead."""
+    """The kernel of this installation, or None. `CLEW_KERNEL=off` selects the torch ops instead."""
     if os.environ.get("CLEW_KERNEL") == "off":
         return None
     for name in LIBRARY_NAMES:
@@ -67,7 +67,7 @@ def _open(path: Path, level: int) -> Kernel | None:
     team.argtypes, team.restype = (pointer, pointer, ctypes.c_int), None
     natives, asked = None, interpreter()
     if asked is not None:
-        library.clew_interpreter(ctypes.byref(asked))  # it keeps a copy
+        library.clew_interpreter(ctypes.byref(asked))  # the library keeps a copy
         natives = Natives(library)
     chosen = int(library.clew_choose(level))
     return Kernel(stats, sumsq, dead, many, team, natives, chosen)

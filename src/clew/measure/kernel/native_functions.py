@@ -1,8 +1,8 @@
-"""Functions of the kernel as functions of Python's own kind.
+"""Kernel functions as Python built-in functions, without ctypes.
 
-A call through ctypes costs microseconds where it is made once a step, from cold caches: more than
-what is called. The interpreter can make a built-in function out of the address of any C function of
-the right form; the kernel needs no Python header for that, only the addresses of what it calls.
+A ctypes call made once per step, from cold caches, costs microseconds: more than the function it calls. The
+interpreter can create a built-in function from the address of any C function with the right signature. The
+kernel needs no Python header for that, only the addresses of what it calls.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import torch
 from torch import Tensor
 
 NO_ARGUMENTS, ONE_ARGUMENT, ARGUMENTS = 0x0004, 0x0008, 0x0080  # METH_NOARGS, METH_O, METH_FASTCALL
-# Of the library's functions; the others take nothing.
+# Calling conventions of the library's functions; the others take no arguments.
 _TAKING = dict.fromkeys(("number", "measure", "backward_entered", "scheduler_stepped"), ONE_ARGUMENT)
 _TAKING |= dict.fromkeys(("batch_delivered", "forward_entered", "forward_left"), ARGUMENTS)
 _TAKING |= dict.fromkeys(("update_entered", "update_left"), ARGUMENTS)
-_NAME = b"clew"  # of the capsules, as the library asks for them
+_NAME = b"clew"  # name of the capsules that the library expects
 _EXCHANGE = b"dlpack_exchange_api"
-# Functions of our own: types declared on those of `ctypes.pythonapi` would change them for the program too.
+# Our own function objects: argument types declared on those of `ctypes.pythonapi` would also change them for
+# the program.
 _PYTHON = ctypes.PyDLL("python", handle=ctypes.pythonapi._handle)
 
 # Functions of the interpreter, in the order of python.h.
@@ -55,13 +56,13 @@ _CALLED = {
 
 
 class Interpreter(ctypes.Structure):
-    """What the library calls, and the objects that it gives back; as python.h has it."""
+    """The functions that the library calls and the objects that it returns; same layout as in python.h."""
 
     _fields_ = [(name, ctypes.c_void_p) for name in (*_CALLED, "view", "none", "yes", "no", "real", "tensor")]
 
 
 class _ExchangeApi(ctypes.Structure):
-    """The table of the DLPack standard: of its functions only the one that gives a view of a tensor."""
+    """The table of the DLPack standard; only its function that returns a view of a tensor is used."""
 
     _fields_ = [
         ("major", ctypes.c_uint32),
@@ -75,7 +76,7 @@ class _ExchangeApi(ctypes.Structure):
 
 
 class _Method(ctypes.Structure):
-    """PyMethodDef; a built-in function refers to it for ever."""
+    """PyMethodDef; a built-in function refers to it forever."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),
@@ -86,7 +87,7 @@ class _Method(ctypes.Structure):
 
 
 def view_function() -> int | None:
-    """Torch's function that tells where a tensor lies; None where torch has none, or of another standard."""
+    """Torch's function that returns a tensor's address; None if torch has none, or another standard's."""
     capsule = getattr(Tensor, "__dlpack_c_exchange_api__", None)
     if capsule is None or sys.implementation.name != "cpython":
         return None
@@ -101,29 +102,29 @@ def view_function() -> int | None:
 
 
 def interpreter() -> Interpreter | None:
-    """For this process; None where the kernel can't ask torch itself."""
+    """For this process; None if the kernel cannot call torch itself."""
     view = view_function()
     if view is None:
         return None
     try:
         functions = {field: _address(getattr(_PYTHON, name)) for field, name in _CALLED.items()}
-    except AttributeError:  # an interpreter that has dropped one
+    except AttributeError:  # an interpreter that has dropped one of them
         return None
     objects = {"none": None, "yes": True, "no": False, "real": float, "tensor": torch.Tensor}
     return Interpreter(view=view, **functions, **{field: id(thing) for field, thing in objects.items()})
 
 
 class Natives:
-    """Makes functions of Python's out of the kernel's."""
+    """Creates Python functions from the kernel's."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
         self._methods: dict[str, _Method] = {}
 
     def function(self, name: str, about: int | None = None) -> Callable[..., Any]:
-        """`clew_<name>`, bound to the structure at this address if it is about one.
+        """`clew_<name>`, bound to the structure at this address if one is given.
 
-        Whoever holds it must hold the structure too.
+        Whoever keeps a reference to the function must keep one to the structure, too.
         """
         wrap, make = _PYTHON.PyCapsule_New, _PYTHON.PyCFunction_NewEx
         wrap.argtypes, wrap.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p), ctypes.py_object

@@ -2,21 +2,22 @@
 
 Enter at `fact.py`. May import: records.
 
-- `document_facts`: facts whose content has its own dataclasses, as it is written to files too: profiles,
-  surveys, trials
-- `experiment_facts`: facts that experiments leave: one kind for each, with the same fields. Each says
-  what its `data` holds
-- `fact`: what a fact is: something known once in a run. There is one frozen dataclass for each kind
+- `document_facts`: facts whose content has its own dataclasses, also written to files: profiles, surveys,
+  experiments
+- `experiment_facts`: facts that experiments record: one kind per experiment, with the same fields but its
+  own `data`
+- `fact`: base class of facts: a fact is something recorded once in a run, with one frozen dataclass per
+  kind
 - `fact_register`: the register of facts: every kind that Clew records, in the order of the documentation
 - `loader_facts`: facts of `clew data` about one loader: how fast it is, and what that depends on
-- `loss_facts`: facts about loss calls: what they are given, where they fail, how answers and labels meet
+- `loss_facts`: facts about loss calls: their inputs, where they fail, and how predictions compare with
+  labels
 - `model_facts`: facts about a model: its layers and parameters, what the loss depends on, how layers
   follow each other
-- `nan_facts`: facts about values that are not finite: the alarm, what running the step again has found,
-  the repro
-- `profile_facts`: facts of `clew profile`: habits that cost time. The profile itself is
+- `nan_facts`: facts about non-finite values: the alarm, what the replay of the step found, and the repro
+- `profile_facts`: facts of `clew profile`: patterns in a program that cost time. For the profile see
   `step_costs.Profile`
-- `run_facts`: facts about the run: settings, versions, the user's own checks, trials of fixes, failures
+- `run_facts`: facts about the run: settings, versions, the user's own checks, proofs of fixes, failures
   inside Clew
 - `step_facts`: facts about the training loop: optimizers, schedulers, modes, loaders, the order of events
 """

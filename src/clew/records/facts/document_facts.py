@@ -1,4 +1,4 @@
-"""Facts whose content has its own dataclasses, as it is written to files too: profiles, surveys, trials."""
+"""Facts whose content has its own dataclasses, also written to files: profiles, surveys, experiments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Content = TypeVar("Content")
 
 
 def _content(read: Callable[[Mapping[str, Any]], Content], data: Mapping[str, Any]) -> Content | None:
-    """What was recorded; None where too much of it is damaged."""
+    """What was recorded; None if too much of it is damaged."""
     try:
         return read(data)
     except TypeError:
@@ -65,7 +65,7 @@ class LoaderLookFact(TypedFact):
         return cls(_content(PipelineLook.from_json, data))
 
     def to_json(self) -> dict[str, Any]:
-        """Without what there is to see: that is in the run's `data/`."""
+        """Without the views of samples: those are in the run's `data/`."""
         return self.content.to_fact() if self.content is not None else {}
 
 

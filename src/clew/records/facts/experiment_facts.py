@@ -1,4 +1,4 @@
-"""Facts that experiments leave: one kind for each, with the same fields. Each says what its `data` holds."""
+"""Facts that experiments record: one kind per experiment, with the same fields but its own `data`."""
 
 from __future__ import annotations
 

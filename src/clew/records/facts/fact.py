@@ -1,8 +1,8 @@
-"""What a fact is: something known once in a run. There is one frozen dataclass for each kind.
+"""Base class of facts: a fact is something recorded once in a run, with one frozen dataclass per kind.
 
-Collectors make them and write them; checks read them. The docstring of a kind is its row in
-docs/signals.md. Reading never raises: a run may be of another version of Clew, or from a damaged disk, so a
-field that is missing or of another type keeps its default.
+Collectors create and write them; checks read them. The docstring of a kind is its row in docs/signals.md.
+Reading never raises: a run may come from another version of Clew or from a damaged disk, so a field that is
+missing or of another type keeps its default.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class FactSink(Protocol):
 class TypedFact:
     """Base of all kinds of facts."""
 
-    fact_kind: ClassVar[str]  # as the log has it: "optimizer"
+    fact_kind: ClassVar[str]  # its name in the log: "optimizer"
 
     @classmethod
     def read(cls: type[F], data: Mapping[str, Any], step: int = 0) -> F:
-        """What was recorded, as far as it fits; `step` is when it was known."""
+        """Read what was recorded, as far as it fits; `step` is when it became known."""
         fact = codec.read(cls, data if isinstance(data, Mapping) else {})
         timed = any(f.name == "step" and f.metadata.get(codec.UNWRITTEN) for f in fields(cls))
         return replace(fact, step=step) if timed else fact  # type: ignore[call-arg]

@@ -45,6 +45,6 @@ FACTS = {kind.fact_kind: kind for module in ROOMS for kind in _kinds(module)}
 
 
 def find_fact(kind: str) -> type[TypedFact] | None:
-    """The dataclass of a kind of fact; an experiment that is not listed has the fields of all others."""
+    """The dataclass of a kind of fact; an unknown experiment has the fields of all experiments."""
     known = FACTS.get(kind)
     return ExperimentFact if known is None and kind.startswith(PREFIX) else known

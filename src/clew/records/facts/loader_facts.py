@@ -92,7 +92,7 @@ class PaddingFact(TypedFact):
 
 
 def measured_facts(measured: MeasuredLoader) -> list[TypedFact]:
-    """One for each part that was measured."""
+    """One fact for each part that was measured."""
     where = (measured.loader, measured.file, measured.line)
     found: list[TypedFact] = []
     found += [SpeedFact(*where, measured.speeds)] if measured.speeds is not None else []

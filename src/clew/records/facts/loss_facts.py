@@ -1,4 +1,4 @@
-"""Facts about loss calls: what they are given, where they fail, how answers and labels meet."""
+"""Facts about loss calls: their inputs, where they fail, and how predictions compare with labels."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class LossFailedFact(TypedFact):
         return Site(op=self.kind, file=self.file, line=self.line, phase="train")
 
     def number(self, name: str) -> float:
-        """A recorded number; NaN if it is not there."""
+        """A recorded number; NaN if it is missing."""
         value = getattr(self, name)
         return float("nan") if value is None else float(value)
 
@@ -155,7 +155,7 @@ class LabelsFact(TypedFact):
 
     @property
     def whole_counts(self) -> tuple[tuple[int, int, int], ...]:
-        """The counts that can be: no class was seen less than never."""
+        """The plausible counts: none is negative."""
         return tuple(row for row in self.counts if row[1] >= 0 and row[2] >= 0)
 
 

@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class LayerRow:
-    """A module of the model and the line that made it."""
+    """A module of the model and the line that created it."""
 
     path: str = ""
     kind: str = keyed("class", "")
@@ -27,7 +27,7 @@ class LayerRow:
 
 @dataclass(frozen=True)
 class WeightRow:
-    """A parameter of the model, as it was made."""
+    """A parameter of the model, as it was created."""
 
     name: str = ""
     module: str = ""
@@ -63,7 +63,7 @@ class ModelFact(TypedFact):
 
 @dataclass(frozen=True)
 class ParameterRow:
-    """What is known of one parameter once a few steps are done."""
+    """What is known of one parameter after a few steps."""
 
     name: str = ""
     module: str = ""
@@ -144,7 +144,7 @@ class CutRow:
 
 @dataclass(frozen=True)
 class UnregisteredRow:
-    """A module, or bare parameters, in use that the root does not have."""
+    """A module, or bare parameters, in use but not registered in the root module."""
 
     kind: str = keyed("class", "module")
     within: str | None = None
@@ -157,7 +157,7 @@ class UnregisteredRow:
 
 
 class NormRow(NamedTuple):
-    """A batch normalisation, its mode and the most samples it was given."""
+    """A batch normalisation, its mode and the most samples it got."""
 
     path: str
     kind: str

@@ -1,4 +1,4 @@
-"""Facts about values that are not finite: the alarm, what running the step again has found, the repro."""
+"""Facts about non-finite values: the alarm, what the replay of the step found, and the repro."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class NonFiniteFact(TypedFact):
     fact_kind = "nonfinite"
 
     where: str = "gradient"
-    kind: str | None = sparse()  # "nan" or "inf", where no number was recorded
+    kind: str | None = sparse()  # "nan" or "inf", if no number was recorded
     file: str | None = None
     line: int | None = None
     parameters: tuple[str, ...] = ()
     bad_weights: tuple[str, ...] = ()
     bad_inputs: tuple[str, ...] = ()
-    skipped: int = 0  # steps in a row that a GradScaler left out
-    scale: float | None = None  # to which it has come down
-    samples: tuple[int, ...] = ()  # of an evaluation's batch, whose predictions are bad
-    batch: int = 0  # how many samples that has
+    skipped: int = 0  # steps in a row that a GradScaler skipped
+    scale: float | None = None  # its current value
+    samples: tuple[int, ...] = ()  # rows of an evaluation's batch with bad predictions
+    batch: int = 0  # number of samples in it
     explained: bool = False
     step: int = unwritten(0)
 

@@ -1,4 +1,4 @@
-"""Facts of `clew profile`: habits that cost time. The profile itself is `step_costs.Profile`."""
+"""Facts of `clew profile`: patterns in a program that cost time. For the profile see `step_costs.Profile`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts about the run: settings, versions, the user's own checks, trials of fixes, failures inside Clew."""
+"""Facts about the run: settings, versions, the user's own checks, proofs of fixes, failures inside Clew."""
 
 from __future__ import annotations
 

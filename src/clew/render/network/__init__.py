@@ -2,26 +2,24 @@
 
 Enter at `summary_table.py` and `graph_files.py`. May import: as render.
 
-- `box_places`: where the boxes of a level stand: columns found once for closed boxes, made wider where
-  one is open
-- `box_rows`: which row each box of a level stands in, and in which order: what can be said before any
-  width is known
-- `graph_files`: the graph of a network: as a tree on the terminal, or in the format that a file's name
+- `box_places`: positions of the boxes of a level: columns computed once for closed boxes, wider where one
+  is open
+- `box_rows`: the row and order of each box of a level, computed before any width is known
+- `graph_files`: writes the graph of a network: a tree on the terminal, or the format that a file's suffix
   asks for
-- `graph_html`: the graph as one HTML file: the page of the browser with nothing but the graph in it
-- `graph_layout`: the layout of a graph as the browser gets it: every level that can be opened, with the
-  places of its boxes
-- `graph_levels`: A graph taken apart by module: the boxes of one level, and how tensors flow between them
-- `graph_loops`: A loop of a forward is drawn once: steps that follow each other, look alike and are wired
-  alike
-- `graph_svg`: the graph as a picture: boxes within boxes, laid out level by level from the inside out
-- `graphviz`: the graph in Graphviz's language: an open module is a cluster, a closed one a box
-- `node_boxes`: what stands in the box of a node, how wide that is, and its colour
-- `recorded_graph`: A graph read back from JSON with care: the file may be damaged, of another version, or
-  somebody's joke
-- `shape_error_text`: A forward that failed: the module stack with shapes, expected against given, and
-  what would help
-- `summary_table`: A network as a table: the module tree in the order in which it ran, and the sums
-  beneath
-- `table_width`: A table in the width that there is: names and shapes give way first, whole columns last
+- `graph_html`: the graph as one HTML file: the browser page with only the graph in it
+- `graph_layout`: the graph layout sent to the browser: every level that can be opened, with the positions
+  of its boxes
+- `graph_levels`: splits a graph by module: the boxes of one level, and how tensors flow between them
+- `graph_loops`: draws a loop in a forward once: consecutive steps that are identical and connected alike
+- `graph_svg`: the graph as an SVG: nested boxes, laid out level by level from the inside out
+- `graphviz`: the graph in the DOT language of Graphviz: an open module is a cluster, a closed one a box
+- `node_boxes`: the text in the box of a node, its width, and its colour
+- `recorded_graph`: reads a graph back from JSON; the file may be damaged, malicious or from another
+  version
+- `shape_error_text`: A shape error as text: the module stack with shapes, expected against given, and
+  possible fixes
+- `summary_table`: A network as a table: the module tree in execution order, with totals below
+- `table_width`: fits a table into the width available: shortens names and shapes first, drops columns
+  last
 """

@@ -3,21 +3,19 @@
 Enter at `verdict_terminal.py`. May import: as render.
 
 - `check_text`: the documentation of checks in the terminal
-- `finding_block`: one finding, drawn: what, where, on what evidence, how to fix it, and what follows from
-  it
-- `notebook`: A run as a notebook shows it: the verdict and the loss, in HTML without scripts
-- `preflight_answers`: the answers of a pre-flight, sorted: each experiment passed, failed or could not be
+- `finding_block`: one finding, drawn: what, where, the evidence, how to fix it, and what follows from it
+- `notebook`: A run in a notebook: the verdict and the loss, as HTML without scripts
+- `preflight_answers`: the results of a pre-flight, sorted: each experiment passed, failed or could not be
   judged
-- `preflight_html`: A pre-flight in a notebook or a browser: one piece of HTML with its style, plots and
-  pictures in it
-- `preflight_json`: A pre-flight for machines: JSON, and the XML that CI systems read test results from
-- `preflight_terminal`: A pre-flight on one screen: a line for each question, then what failed, with all
-  there is to see
-- `replay_text`: A saved step that was run again, on one screen
-- `root_causes`: findings that share a cause, gathered under it
-- `runs_table`: the list of runs
-- `sample_gallery`: samples of the user's data in the terminal: pictures as pictures, text as text, waves
-  as lines
-- `source_place`: where a finding points: the user's file and line, and what stands there
-- `verdict_terminal`: A verdict on one screen: the root cause first, what follows from it beneath
+- `preflight_html`: A pre-flight in a notebook or browser: one piece of HTML with style, plots and images
+  inlined
+- `preflight_json`: A pre-flight for machines: JSON, and JUnit XML for CI systems
+- `preflight_terminal`: A pre-flight on one screen: one line per experiment, then the failures with their
+  evidence
+- `replay_text`: the result of replaying a saved step, on one screen
+- `root_causes`: groups findings that share a cause under that cause
+- `runs_table`: the list of runs as a table
+- `sample_gallery`: samples of the user's data in the terminal: images, text, and waveforms as lines
+- `source_place`: where a finding points: the user's file and line, and the source on it
+- `verdict_terminal`: A verdict on one screen: the root cause first, its consequences below
 """

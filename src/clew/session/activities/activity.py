@@ -1,13 +1,13 @@
-"""What a run may do besides being watched and judged: the one interface of all activities.
+"""Activity: the interface of everything that a run does besides recording and checking.
 
-A session calls the hooks below in this order, and writes an activity's failures down under its name:
+A session calls the hooks below in this order, and records an activity's failures under its name:
 
     start of torch   wire → attached
-    while it trains  written (each record), judged (after each look of the checks), detached at a pause
+    while it trains  written (each record), judged (each time the checks have run), detached at a pause
     the end          script_ended → stop → detached → close → report → ended
 
-An activity reads the run through its session: `recorded()` is all that was recorded so far, `verdict`
-and `summary()` what is known of it. It writes with `writer.fact(...)`, and does what may fail within
+An activity reads the run through its session: `recorded()` is everything recorded so far, `verdict` and
+`summary()` are what is known of the run. It writes with `writer.fact(...)`, and wraps code that may fail in
 `guarded(name, action)`. To add one, subclass `Activity` and list it in `activity_list`.
 """
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class Activity:
-    """One thing that a run does. The hooks do nothing here; override those that are needed."""
+    """One thing that a run does. The hooks do nothing here; override those that you need."""
 
-    name = ""  # under which a failure of ours is reported
+    name = ""  # used to report its failures
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -37,35 +37,35 @@ class Activity:
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
         """Torch has been imported, and nothing is attached to it yet: register with the watcher.
 
-        What is called while training goes through `guard.probe` or `guard.inner`.
+        Wrap what is called during training in `guard.probe` or `guard.inner`.
         """
 
     def attached(self, guard: Guard) -> None:
-        """The seams are installed: install hooks of your own."""
+        """The seams are installed: install your own hooks."""
 
     def detached(self) -> None:
-        """The seams are removed, for a while or for good: remove your own hooks, too."""
+        """The seams are removed, temporarily or for good: remove your own hooks, too."""
 
     def judged(self) -> None:
-        """The checks have looked at the running training. Called on the log's thread."""
+        """The checks have run on the training so far. Called on the log's thread."""
 
     def written(self, payload: bytes) -> None:
         """A record has been written. Called on the log's thread for each of them: be quick."""
 
     def script_ended(self) -> None:
-        """The script has ended, and torch is still attached to. Only for a script, not for a block."""
+        """The script has ended, and the seams are still installed. Not called for a `with` block."""
 
     def stop(self) -> None:
-        """The run is over, and torch is still attached to: close what is open."""
+        """The run is over, and the seams are still installed: close what is open."""
 
     def close(self) -> None:
-        """Torch is detached; models, data and the log still exist: do the long work, write the facts."""
+        """The seams are removed; models, data and the log still exist: do the long work, write the facts."""
 
     def ended(self) -> None:
-        """The log is closed and the run reported: nothing more will be written."""
+        """The log is closed and the run is reported: nothing more will be written."""
 
     def report(self) -> bool:
-        """Print the outcome, on the first rank; True if that is all that is to be said of the run."""
+        """Print the result, on the first rank. Returns True if nothing else should be printed."""
         return False
 
     @property
@@ -80,14 +80,14 @@ class Activity:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict that decides the exit code; None: the verdict on the whole run."""
+        """The verdict that decides the exit code; None for the verdict on the whole run."""
         return None
 
     # -- for subclasses: what they print --
 
     @property
     def _speaks(self) -> bool:
-        """Whether anybody is to read what it prints on stderr."""
+        """Whether anyone will read what it prints on stderr."""
         session = self._session
         return session.rank == 0 and not session.options.quiet and sys.stderr is not None
 
@@ -96,7 +96,7 @@ class Activity:
             say(f"clew: {line}")
 
     def _progress(self) -> Any:
-        """A line on the terminal that shows how far long work is; None where nobody watches."""
+        """A progress line on the terminal for long work; None if nobody is watching."""
         if not self._speaks or not sys.stderr.isatty():
             return None
         from clew.render.progress_line import ProgressLine

@@ -1,4 +1,4 @@
-"""Which activities a run has, by what was asked for."""
+"""The activities of a run, chosen by its options."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def activities_of(session: Session) -> list[Activity]:
-    """In the order in which they are wired and speak; they are closed in the opposite one.
+    """All activities, in the order in which they are wired and report; they are closed in reverse order.
 
-    What uses memory or time when the run is over (proofs, attempts) comes before what measures it, so
-    that it is closed after it.
+    Activities that use memory or time at the end of the run (proofs, faster steps) come before those that
+    measure it, so that they are closed after them.
     """
     options = session.options
     growth = GrowthActivity(session)

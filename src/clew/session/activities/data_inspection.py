@@ -1,6 +1,6 @@
-"""`clew data` in a recorded run: the first steps are watched, and the pipelines looked at.
+"""`clew data` in a recorded run: watches the first steps and inspects the loaders.
 
-It is done on copies of datasets and samplers.
+It works on copies of datasets and samplers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class DataRun(FirstSteps):
-    """The data part of one session: when it is done, and what is said about it."""
+    """The data inspection of one session: when it runs, and what it reports."""
 
     name = "data"
 
@@ -43,16 +43,16 @@ class DataRun(FirstSteps):
 
     @property
     def saw_nothing(self) -> bool:
-        """Neither run bare, which is all that was asked for, nor looked at: it must not look examined."""
+        """Whether nothing was inspected, in a run that is not bare: it must not look like a clean result."""
         return not self.options.bare and self.found is None
 
     @property
     def writes_json(self) -> bool:
-        """Bare, it is a run as any other."""
+        """A bare run writes JSON like any other run."""
         return not self.options.bare
 
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
-        """See loaders being made, and look at the first steps."""
+        """Record the creation of loaders, and sample the first steps."""
         if self.options.bare:
             from clew.labs.loaders.workerless_loader import Bare
 
@@ -73,7 +73,7 @@ class DataRun(FirstSteps):
         return self._collector is not None and self._collector.finished
 
     def _anything(self) -> bool:
-        """Without a step, loaders may have been made all the same."""
+        """Even without a step, loaders may have been created."""
         return self._collector is not None and bool(self._collector.delivered or self._collector.made)
 
     def _conduct(self) -> None:
@@ -105,10 +105,10 @@ class DataRun(FirstSteps):
         self.found = replace(found, seconds=perf_counter() - began)
         self._write_run_files(self.found, step)
 
-    # -- saying what came out --
+    # -- reporting --
 
     def report(self) -> bool:
-        """Files, and the screen, unless it was shown when it was done; bare, what was changed."""
+        """Write the files, and print the report unless it was shown before; after a bare run, the changes."""
         if self._bare is not None:
             for line in self._bare.said():
                 say(f"clew: {line}")
@@ -121,7 +121,7 @@ class DataRun(FirstSteps):
         return not (self.options.bare or self.goes_on)
 
     def render(self) -> None:
-        """On stderr."""
+        """Print the report on stderr."""
         if self.found is not None and self._speaks:
             from clew.render.data.data_terminal import render_data
 
@@ -129,7 +129,7 @@ class DataRun(FirstSteps):
                 render_data(self._judged(), stream=to_stderr())
 
     def _write_files(self) -> None:
-        """`--json` and `--html`."""
+        """Write the files of `--json` and `--html`."""
         from clew.render.data.data_html import page
         from clew.render.data.data_json import report_json
         from clew.render.verdict_json import write_json
@@ -139,7 +139,7 @@ class DataRun(FirstSteps):
         write_report(self.options.html_path, lambda p: p.write_text(page(report), encoding="utf-8"))
 
     def _write_run_files(self, found: Report, step: int) -> None:
-        """What the browser's view of the data shows (docs/api.md)."""
+        """Write what the browser's data view shows (docs/api.md)."""
         session = self._session
         if session.rank != 0 or not session.recording:
             return
@@ -158,7 +158,7 @@ class DataRun(FirstSteps):
 
     @property
     def verdict(self) -> Verdict | None:
-        """On the data alone: a few steps are no ground to judge the training on."""
+        """The verdict on the data alone: a few steps are not enough to judge the training."""
         return self._verdict() if self.found is not None else None
 
     def _verdict(self) -> Verdict:

@@ -1,7 +1,7 @@
-"""`clew profile --try` and `--batch-sizes`: when the run is over, the step is tried in other ways.
+"""`clew profile --try` and `--batch-sizes`: tries faster steps and other batch sizes, after the run.
 
-The first steps of the run are captured as `clew check` does. What is tried is tried at the end, when
-nothing of Clew's is left in torch: a compiler would stumble over it, and a clock would count it.
+The first steps of the run are captured as in `clew check`. The experiments run at the end, when nothing of
+Clew's is left in torch: a compiler would fail on it, and a clock would count it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clew.session.run_options import ProfileOptions
     from clew.session.session import Session
 
-BATCHES = 4  # of the script's own: enough to see shapes change
+BATCHES = 4  # the script's own batches: enough to see shapes change
 HINT = (
     "pass the step: clew.try_faster(model, step=lambda batch: loss, batch_or_loader=loader, "
     "optimizer=optimizer)"
@@ -27,10 +27,10 @@ HINT = (
 
 
 class AttemptRun(Activity):
-    """Captures the first steps of a run, to try things on when it is over."""
+    """Captures the first steps of a run, and runs the experiments when it is over."""
 
     def __init__(self, session: Session, watcher: Watcher, guard: Guard, options: ProfileOptions) -> None:
-        # The compiler needs these two, and they can't be imported any more once Python has begun to end.
+        # The compiler needs these two, and they cannot be imported once Python has begun to shut down.
         import concurrent.futures.process
         import concurrent.futures.thread  # noqa: F401
 
@@ -42,7 +42,7 @@ class AttemptRun(Activity):
         self.sizes: BatchSizes | None = None
 
     def close(self) -> None:
-        """Try everything that was asked for."""
+        """Run all experiments that were asked for."""
         if not self._capture.began or self._ended_badly():
             return
         subject = self._capture.subject()
@@ -53,7 +53,7 @@ class AttemptRun(Activity):
         try:
             with keep_loader_generators(subject.loader):
                 self._try(subject, progress)
-        except KeyboardInterrupt:  # enough of it; the profile is still to come
+        except KeyboardInterrupt:  # the user has seen enough; the profile still follows
             self._say("no further tests")
         finally:
             if progress is not None:
@@ -83,7 +83,7 @@ class AttemptRun(Activity):
             )
 
     def _ended_badly(self) -> bool:
-        """Who has stopped a run, or has an error to mend, does not want to wait now."""
+        """Whether the run was stopped or failed: then the user does not want to wait now."""
         events = self._session.recorded().events
         ends = [e.kind for e in events if e.kind in ("interrupt", "exception")]
         if ends:
@@ -94,7 +94,7 @@ class AttemptRun(Activity):
         return any(f.kind == "profile.evaluation" for f in self._session.recorded().facts)
 
     def report(self) -> bool:
-        """What came out, on stderr."""
+        """Print the results on stderr."""
         if not self._speaks:
             return False
         from clew.render.profile.attempts_terminal import render_tried

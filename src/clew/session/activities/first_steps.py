@@ -1,7 +1,7 @@
-"""The first steps of a script: captured, looked at between two of them, and the script ended or let go on.
+"""Captures a script's first steps, works on them between two steps, then ends the script or lets it go on.
 
-What is done there is done with the seams looking away, on copies or on what is put back afterwards: with
-`--continue` the script trains on as if nothing had been.
+The work runs unrecorded, on copies or on state that is restored afterwards: with `--continue` the script
+trains on from exactly the state it had.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ EVENTS = ("forward", "loss", "backward")
 
 
 class FirstSteps(Activity):
-    """Waits until enough was seen, does its work once, and ends the script or lets it train on."""
+    """Waits until enough steps were captured, does its work once, and ends the script or lets it train on."""
 
     done = False
     goes_on = False  # `--continue`
 
     def _ready(self) -> bool:
-        """Enough steps were seen."""
+        """Whether enough steps were captured."""
         raise NotImplementedError
 
     def _anything(self) -> bool:
-        """There is something to work on, even if it is less than was waited for."""
+        """Whether there is something to work on, even if it is less than was waited for."""
         raise NotImplementedError
 
     def _conduct(self) -> None:
-        """The work."""
+        """Do the work."""
         raise NotImplementedError
 
     def render(self) -> None:
-        """What came out, on stderr."""
+        """Print the result on stderr."""
         raise NotImplementedError
 
     def between_steps(self, step: int) -> None:
-        """On the training thread, after an update."""
+        """Called on the training thread, after an update."""
         if not (self.done or self._ready()):
             return
         if not self.done:
@@ -60,12 +60,12 @@ class FirstSteps(Activity):
             raise RunStopped(0)
 
     def script_ended(self) -> None:
-        """It made fewer steps than were waited for: those must do."""
+        """The script made fewer steps than were waited for: work on those."""
         if not self.done and self._anything():
             self._once()
 
     def _once(self) -> None:
-        """A failure of our own is an incident of the run."""
+        """A failure of ours is recorded as an incident of the run."""
         self.done = True
         self._session.guarded(self.name, self._conduct)
         if self.goes_on:
@@ -74,7 +74,7 @@ class FirstSteps(Activity):
 
 @contextlib.contextmanager
 def aside(watcher: Watcher, progress: Any) -> Iterator[None]:
-    """Between two steps, unseen; it is no part of any step, and no part of the budget."""
+    """Run unrecorded between two steps: part of no step, and not part of the budget."""
     from clew.hooks.steps.pause import unwatched
 
     began = perf_counter()
@@ -90,7 +90,7 @@ def aside(watcher: Watcher, progress: Any) -> Iterator[None]:
 
 
 def watch_first_steps(watcher: Watcher, guard: Guard, batches: int) -> Capture:
-    """Capture so many batches, in steps that are all looked at."""
+    """Capture this many batches, and sample all of their steps."""
     from clew.labs.snapshot.users_step.step_capture import Capture
 
     capture = Capture(watcher, batches)
@@ -100,14 +100,14 @@ def watch_first_steps(watcher: Watcher, guard: Guard, batches: int) -> Capture:
 
 
 def observe(watcher: Watcher, guard: Guard, probe: str, observer: Any) -> None:
-    """Let someone see forwards, losses and backwards; a failure is an incident of this probe."""
+    """Let an observer see forwards, losses and backwards; a failure is an incident of this probe."""
     safely = {name: guard.inner(probe, getattr(observer, name)) for name in EVENTS}
     watcher.observers.append(SimpleNamespace(**safely))
 
 
 @contextlib.contextmanager
 def keep_loader_generators(loader: Any) -> Iterator[None]:
-    """Generators that a loader and its samplers draw from go on from where they were."""
+    """Restore the state of the generators that a loader and its samplers use."""
     import torch
 
     from clew.measure.rng import keep_generators
@@ -120,7 +120,7 @@ def keep_loader_generators(loader: Any) -> Iterator[None]:
 
 
 def write_report(path: Path | None, write: Callable[[Path], Any]) -> None:
-    """A file that was asked for; where it can't be written that is said, and nothing else is lost."""
+    """Write a requested file; if that fails, say so and go on."""
     if path is None:
         return
     try:

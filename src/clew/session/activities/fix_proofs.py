@@ -1,4 +1,4 @@
-"""`clew run --prove`, and the end of `clew check`: the fixes of what was found are tried on a snapshot."""
+"""`clew run --prove`, and the end of `clew check`: tries the fixes of the findings on a snapshot."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from clew.labs.snapshot.users_step.step_capture import Capture
     from clew.session.session import Session
 
-BATCHES = 16  # of the script's own that trials run on
-SECONDS = 60.0  # for all trials at the end of a run
+BATCHES = 16  # the script's own batches that experiments run on
+SECONDS = 60.0  # for all experiments at the end of a run
 
 
 class ProofRun(Activity):
-    """Captures the first steps of a run, for trials when it is over."""
+    """Captures the first steps of a run, for experiments when it is over."""
 
     name = "proofs"
     _capture: Capture | None = None
 
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
-        """Look at all of the first steps."""
+        """Sample all of the first steps."""
         self._capture = watch_first_steps(watcher, guard, BATCHES)
 
     def close(self) -> None:
-        """Try what would mend the causes that were found."""
+        """Try the fixes of the root causes that were found."""
         if self._capture is None or not self._capture.began:
             return
         subject = self._capture.subject()
@@ -46,7 +46,7 @@ class ProofRun(Activity):
 def prove_findings(
     session: Session, subject: Subject, step: int, seconds: float, only: Collection[str] = ()
 ) -> None:
-    """Try the fixes of the root causes, the first one first, and record what came out."""
+    """Try the fixes of the root causes in order, and record the results."""
     from clew.labs.experiments.fix_trials import try_fixes
 
     if subject.step is None or seconds <= 0:

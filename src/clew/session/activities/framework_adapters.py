@@ -1,4 +1,4 @@
-"""Adapters of training frameworks: each is attached when the program imports its framework."""
+"""Adapters of training frameworks, each attached when the program imports its framework."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FrameworkRun:
-    """What an adapter may do with the run: name models, pass on metrics and settings, guard its hooks."""
+    """What an adapter can do with the run: name models, pass on metrics and settings, guard its hooks."""
 
     def __init__(self, session: Session, name: str) -> None:
         self._session = session
@@ -31,7 +31,7 @@ class FrameworkRun:
         self._session.introduce(*things)
 
     def log(self, values: Mapping[str, Any]) -> None:
-        """Record metrics that the framework computed, at the step that they are about."""
+        """Record metrics that the framework computed, at the step that they belong to."""
         self._session.guarded(f"framework {self._name}", lambda: self._session.notes.log(values))
 
     def config(self, values: Mapping[str, Any]) -> None:
@@ -39,22 +39,22 @@ class FrameworkRun:
         self._session.guarded(f"framework {self._name}", lambda: self._session.notes.config(values))
 
     def guarded(self, function: Any) -> Any:
-        """A hook made harmless, to be given to the framework: it never raises, and returns None."""
+        """Guard a hook that is passed to the framework: it never raises, and returns None."""
         return self._session.guard.probe(f"framework {self._name}", function)
 
 
 class FrameworkAdapter(Protocol):
-    """Knows one framework. `detach()` is optional, and takes out what `attach` put in."""
+    """Knows one framework. `detach()` is optional, and removes what `attach` has installed."""
 
     name: str
-    module: str  # whose import says that the program uses the framework
+    module: str  # its import shows that the program uses the framework
 
     def attach(self, run: FrameworkRun) -> None:
         """The module has just been imported, or a run has begun after that."""
 
 
 def as_framework(given: Any) -> FrameworkAdapter:
-    """An adapter, or the class of one."""
+    """Accept an adapter, or its class."""
     adapter = given() if isinstance(given, type) else given
     for member in ("name", "module", "attach"):
         if not hasattr(adapter, member):
@@ -74,7 +74,7 @@ def register_framework(given: Any) -> None:
 
 
 class FrameworkAdapters(Activity):
-    """Waits for the frameworks' imports."""
+    """Waits until the frameworks are imported."""
 
     name = "frameworks"
 
@@ -109,7 +109,7 @@ class FrameworkAdapters(Activity):
         adapter.attach(FrameworkRun(self._session, adapter.name))
 
     def stop(self) -> None:
-        """The run is over: nothing of an adapter's stays behind."""
+        """The run is over: remove everything that adapters have installed."""
         if self._wait in FRAMEWORKS.listeners:
             FRAMEWORKS.listeners.remove(self._wait)
         for waiting in self._waiting:

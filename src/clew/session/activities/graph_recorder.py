@@ -1,8 +1,8 @@
-"""`clew run --graph`: the graph of a model, from its first training forward run again on the side.
+"""Graph recorder for `clew run --graph`: runs a model's first training forward again and records its graph.
 
-It happens once for each model, just before the first update: the step's own graph has been freed by
-then and the parameters are intact. The forward is run with real values, never with stand-ins: what
-the program keeps of it (a cached table of positions) must be what it would have kept anyway.
+It happens once per model, just before the first update: the step's own graph has been freed by then and the
+parameters are not yet updated. The forward runs with real values, never with fake tensors: what the program
+caches of it (a table of positions) must be what it would have cached anyway.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from clew.hooks.steps.watcher import Watcher
 
 
-LAST_STEP = 8  # up to which models are waited for: with several, each has its turn
+LAST_STEP = 8  # models are waited for up to this step: with several, each gets its turn
 
 Write = Callable[[Path, dict[str, Any]], None]
 
 
 class GraphRecorder:
-    """Called before each update of a sampled step; says in the log what it wrote, or why it did not."""
+    """Called before each update of a sampled step; writes to the log what it recorded, or why it did not."""
 
     def __init__(self, watcher: Watcher, folder: Path, write: Write) -> None:
         self._watcher = watcher
@@ -63,7 +63,7 @@ class GraphRecorder:
         self._watcher.sampler.excused += perf_counter() - began
 
     def close(self) -> None:
-        """No more models will come: say which were left out."""
+        """No more models will come: record which were left out."""
         self._closed = True
         for name, reason in self._failed.values():
             self._say(GraphRecordedFact(name, written=False, reason=reason))

@@ -1,4 +1,4 @@
-"""`--graph`: the models are drawn in the first steps, with one more forward each."""
+"""`--graph`: records the graph of each model in the first steps, with one extra forward each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GraphActivity(Activity):
     _recorder: GraphRecorder | None = None
 
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
-        """Draw before each of the first updates."""
+        """Record graphs before each of the first updates."""
         from clew.render.verdict_json import write_json
         from clew.session.activities.graph_recorder import GraphRecorder
 
@@ -28,6 +28,6 @@ class GraphActivity(Activity):
         watcher.before_update = guard.inner(self.name, self._recorder)
 
     def close(self) -> None:
-        """Say which models were left out."""
+        """Record which models were left out."""
         if self._recorder is not None:
             self._recorder.close()

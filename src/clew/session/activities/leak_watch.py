@@ -1,4 +1,7 @@
-"""Whether the memory of the run grows, and who holds what grows: in every run, and closely in a profile."""
+"""Memory leaks: whether the run's memory grows, and what keeps references to what grows.
+
+It runs in every run, and in more detail in a profile.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class GrowthActivity(Activity):
-    """See `profiling.growth`, which does it all."""
+    """See `growth_watch`, which does all the work."""
 
     name = "growth"
     watch: GrowthWatch | None = None
@@ -29,6 +32,6 @@ class GrowthActivity(Activity):
         watcher.between_steps.append(self.watch.step_begins)
 
     def close(self) -> None:
-        """Conclude, before anything else of ours takes memory."""
+        """Conclude before anything else of ours takes memory."""
         if self.watch is not None:
             self.watch.finish(max(self._session.step - 1, 0))

@@ -1,4 +1,4 @@
-"""A loss or gradient that is not finite: its step is run again to find the cause, and saved as a repro."""
+"""NaN replay: runs a step with a non-finite loss or gradient again to find the cause, and saves a repro."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class NanReplay(Activity):
-    """See `trace.alarm`, which finds the operation, and `trace.repro`, which saves the step."""
+    """See `replay_alarm`, which finds the operation, and `repro_writer`, which saves the step."""
 
     name = "replay"
     _repro: ReproWriter | None = None
 
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
-        """Wait for an alarm. It is not one of the probes, which run all the time."""
+        """Wait for an alarm. This is not a probe: probes run all the time."""
         from clew.labs.replay.replay_alarm import Alarm
 
         alarm = Alarm(watcher)
@@ -35,7 +35,7 @@ class NanReplay(Activity):
         watcher.on_alarm = replay
 
     def _save_repro(self, held: HeldStep, found: ReplayAnswer) -> None:
-        """The failed step is saved in the run's folder, so that it can be replayed alone."""
+        """Save the failed step in the run's folder, so that it can be replayed alone."""
         from clew.labs.replay.repro.repro_writer import ReproWriter
 
         session = self._session

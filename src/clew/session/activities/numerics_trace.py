@@ -1,4 +1,4 @@
-"""`--trace-numerics`: some steps in which every operation is looked at."""
+"""`--trace-numerics`: checks every operation in a few steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class NumericsActivity(Activity):
-    """The steps of the window are looked at whatever they cost."""
+    """The steps of the window are sampled regardless of the budget."""
 
     name = "trace-numerics"
     _window: TraceWindow | None = None
@@ -34,7 +34,7 @@ class NumericsActivity(Activity):
         begins(0)
 
     def close(self) -> None:
-        """What was seen, in a line."""
+        """Print what was found, in one line."""
         if self._window is not None:
             report, self._window = self._window.close(self._session.step), None
             self._session.say(f"--trace-numerics: {report}")

@@ -1,4 +1,4 @@
-"""`clew check` in a recorded run: the first steps are captured and experimented on."""
+"""`clew check` in a recorded run: captures the first steps and runs the preflight experiments."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from clew.render.verdict.preflight_answers import Preflight
     from clew.session.session import Session
 
-PROOFS = 0.2  # of the time limit that is kept for trying the fixes of what was found
+PROOFS = 0.2  # share of the time limit that is kept for trying the fixes of the findings
 OTHERS_TRAIN = 2.0  # seconds of processor time in child processes that look like training
 
 
 class PreflightRun(FirstSteps):
-    """The experiments of one session: when to make them, and what is said about them."""
+    """The experiments of one session: when they run, and what is reported about them."""
 
     name = "experiments"
     writes_json = True
@@ -43,7 +43,7 @@ class PreflightRun(FirstSteps):
         self._watcher: Watcher | None = None
 
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
-        """Look at all of the first steps."""
+        """Sample all of the first steps."""
         self._watcher = watcher
         self._capture = watch_first_steps(watcher, guard, self.options.batches)
         watcher.between_steps.append(self.between_steps)
@@ -79,10 +79,10 @@ class PreflightRun(FirstSteps):
             left = self.options.time_limit - (perf_counter() - began)
             prove_findings(self._session, subject, step, left, self.options.only)
 
-    # -- saying what came out --
+    # -- reporting --
 
     def report(self) -> bool:
-        """Files, and the table, unless it was shown when the experiments were done."""
+        """Write the files, and print the table unless it was already shown after the experiments."""
         if not self.done:
             self._say(f"nothing was checked: {self._why_nothing()}")
             return not self.goes_on
@@ -92,7 +92,7 @@ class PreflightRun(FirstSteps):
         return not self.goes_on
 
     def render(self) -> None:
-        """The table and the verdict, on stderr."""
+        """Print the table and the verdict on stderr."""
         if not self._speaks:
             return
         from clew.render.verdict.preflight_terminal import render_preflight
@@ -101,7 +101,7 @@ class PreflightRun(FirstSteps):
             render_preflight(self._read(), self._session.summary(), stream=to_stderr())
 
     def _write_files(self) -> None:
-        """`--json`, `--junit` and `--html`."""
+        """Write the files of `--json`, `--junit` and `--html`."""
         from clew.render.verdict.preflight_html import page
         from clew.render.verdict.preflight_json import junit, preflight_json
         from clew.render.verdict_json import write_json

@@ -1,4 +1,4 @@
-"""`--print-shapes`: what goes into each layer and comes out, once and whenever it changes."""
+"""`--print-shapes`: prints the input and output shapes of each layer, and again when they change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ShapesActivity(Activity):
-    """Hooks of its own, in torch as long as the seams are."""
+    """Has hooks of its own, installed as long as the seams are."""
 
     name = "shapes"
     _printer: ShapePrinter | None = None
@@ -25,6 +25,6 @@ class ShapesActivity(Activity):
         self._printer.install(guard.probe)
 
     def detached(self) -> None:
-        """Nothing is left in torch."""
+        """Remove the hooks."""
         if self._printer is not None:
             self._printer.remove()

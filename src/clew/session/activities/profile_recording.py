@@ -1,7 +1,7 @@
-"""`clew profile` in a recorded run: windows between the steps, and a profile put together at the end.
+"""`clew profile` in a recorded run: opens profiling windows between steps, and assembles the profile.
 
-Outside its windows the run is watched as `clew run` does. What the windows recorded is read when
-training is over; opening and closing them is off the clock of the steps.
+Outside its windows the run is recorded as in `clew run`. What the windows recorded is read when training is
+over. Opening and closing them does not count as step time.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from clew.session.session import Session
 
 PROBE = "profile"
-COLD = 2  # first steps, which do what is done once: left out where there are more
+COLD = 2  # first steps, which include one-time work: left out if there are more
 
 
 class ProfileRun(Activity):
-    """The profile of one session: when to look, and what is made of it."""
+    """The profile of one session: when to profile, and what to report."""
 
     name = PROBE
     writes_json = True
@@ -60,7 +60,7 @@ class ProfileRun(Activity):
         self._stopped = False
 
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
-        """Of several processes only the first is looked at in detail."""
+        """Of several processes only the first is profiled in detail."""
         self._watcher, self._guard = watcher, guard
         if self._session.rank != 0:
             return
@@ -90,7 +90,7 @@ class ProfileRun(Activity):
             self.options.windows, self.options.steps_per_window, tuple(kinds), self._session.options.steps
         )
 
-    # -- while it runs --
+    # -- during the run --
 
     def _between_steps(self, step: int) -> None:
         assert self._watcher is not None
@@ -114,14 +114,14 @@ class ProfileRun(Activity):
 
     @contextlib.contextmanager
     def _off_the_clock(self) -> Iterator[None]:
-        """What is done now belongs to no step, and is no part of the budget."""
+        """What runs now belongs to no step, and is not part of the budget."""
         assert self._watcher is not None
         assert self._guard is not None
         began = perf_counter()
         try:
             yield
         finally:
-            if not self._watcher.machine.light.telling:  # else a probe is around us, and books this soon
+            if not self._watcher.machine.light.telling:  # otherwise a probe is around us, and books this soon
                 self._guard.seconds -= perf_counter() - began
             self._watcher.clock.restart()
 
@@ -138,7 +138,7 @@ class ProfileRun(Activity):
     # -- the end --
 
     def stop(self) -> None:
-        """The run is over, but still attached: close what is open."""
+        """The run is over, but the seams are still installed: close what is open."""
         if self._watcher is None or self._lenses is None:
             return
         self._watcher.sampler.paused = False
@@ -148,7 +148,7 @@ class ProfileRun(Activity):
         self._lenses.courtesy.remove()
 
     def close(self) -> None:
-        """Put the profile together and write it down, while there is a log to write to."""
+        """Assemble the profile and write it while the log is still open."""
         if self._lenses is None or self._windows is None or self._watcher is None:
             return
         if self._observer is not None:
@@ -189,7 +189,7 @@ class ProfileRun(Activity):
         return notes
 
     def _clock(self, _: WindowReading) -> Timed | None:
-        """The times of the steps as the run's own clock has recorded them."""
+        """The step times as recorded by the run's own clock."""
         assert self._windows is not None
         data, windows = self._session.recorded(), self._windows
         timed = times_of(data)
@@ -202,7 +202,7 @@ class ProfileRun(Activity):
             timed.without(cold | with_following(windows.slowed)),
             timed.without(cold),
         ]
-        # With too few, those that are looked at without being slowed much count as well.
+        # With too few, steps that were profiled without being slowed down much count as well.
         return next((some for some in choices if len(some.steps) >= FEWEST_TIMED), timed)
 
     def _note_python(self, profile: Profile, step: int) -> None:
@@ -221,10 +221,10 @@ class ProfileRun(Activity):
         if self._session.recording:
             write_json(self._session.path / "traces" / "profile.json", self.profile.to_json(), dense=True)
 
-    # -- saying what came out --
+    # -- reporting --
 
     def report(self) -> bool:
-        """The exported files, and the table."""
+        """Export the files, and print the table."""
         if self.profile is None:
             self._say(f"nothing was profiled: {self._session.why_idle()}")
             return True
@@ -260,7 +260,7 @@ class ProfileRun(Activity):
         write_report(session.options.json_path, lambda path: write_json(path, report))
 
     def render(self) -> None:
-        """The profile and the recommendations, on stderr."""
+        """Print the profile and the recommendations on stderr."""
         if self.profile is None or not self._speaks:
             return
         from clew.render.profile.profile_terminal import render_profile
@@ -270,7 +270,7 @@ class ProfileRun(Activity):
 
 
 def times_of(data: Any) -> Timed | None:
-    """The clock's series of every step, as recorded."""
+    """The clock's series for every step, as recorded."""
     import numpy as np
 
     from clew.labs.profiler.step_parts import Timed
@@ -305,5 +305,5 @@ def with_following(steps: set[int]) -> set[int]:
 
 
 def sampled_steps(data: Any) -> set[int]:
-    """Those in which Clew looked at every layer, and which took longer for it."""
+    """The sampled steps, which took longer because every layer was measured."""
     return {int(step) for _, steps, _ in data.series("grad.present") for step in steps}

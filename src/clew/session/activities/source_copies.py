@@ -1,4 +1,4 @@
-"""The user's own source files that the recording names are copied into the run's folder."""
+"""Copies the user's own source files that the recording names into the run's folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SourceCopies(Activity):
-    """One process of a run is enough; see `sources`, which chooses the files."""
+    """Runs in one process of the run; see `source_files`, which chooses the files."""
 
     name = "sources"
     _keeper: SourceKeeper | None = None
@@ -27,7 +27,7 @@ class SourceCopies(Activity):
         self._keeper.keep(session.judge.data)
 
     def close(self) -> None:
-        """Once more, with all that was recorded since."""
+        """Copy once more, with everything that was recorded since."""
         self.judged()
 
     def _make_keeper(self) -> SourceKeeper:

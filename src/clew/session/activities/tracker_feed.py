@@ -1,7 +1,7 @@
-"""Trackers: whoever wants all that is recorded as it is written, to send it elsewhere.
+"""Tracker feed: passes everything that is recorded on to trackers, which send it elsewhere.
 
-They work on a thread of their own. One that is slow loses records, which is reported; one that fails is
-switched off; neither holds up the training or the log.
+Trackers work on a thread of their own. A slow tracker loses records, which is reported; one that fails is
+switched off. Neither delays the training or the log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLOSE_SECONDS = 4.0  # how long the end of a run waits for trackers
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """The run that a tracker is made for."""
+    """The run that a tracker is created for."""
 
     id: str
     path: Path
@@ -40,14 +40,14 @@ class TrackedRun:
 
 @dataclass(frozen=True)
 class TrackedBatch:
-    """What was written since the last one."""
+    """What was written since the last batch."""
 
     facts: list[Fact] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     blocks: list[RowBlock] = field(default_factory=list)
 
     def series(self) -> Iterator[tuple[str, Site, Array, Array]]:
-        """Signal, site, steps and values of every row; nothing is copied before it is asked for."""
+        """Signal, site, steps and values of every row; copies nothing until it is iterated."""
         for block in self.blocks:
             width = len(block.table.signals)
             for s, site in enumerate(block.table.sites):
@@ -56,7 +56,7 @@ class TrackedBatch:
 
 
 def as_tracker(given: Any) -> Callable[[TrackedRun], Any]:
-    """A class or function that makes a tracker for a run."""
+    """Accept a class or function that creates a tracker for a run."""
     if not callable(given):
         raise CannotRegister(f"a tracker is a class or a function, not {type(given).__name__}")
     made: Callable[[TrackedRun], Any] = given
@@ -74,7 +74,7 @@ def register_tracker(given: Any, name: str | None = None) -> None:
 
 
 class TrackerFeed(Activity):
-    """Feeds the trackers that were registered in this process, and installed ones that were asked for."""
+    """Feeds the trackers registered in this process, and the installed ones that were asked for."""
 
     name = "trackers"
 
@@ -90,7 +90,7 @@ class TrackerFeed(Activity):
         self._off: set[str] = set()
 
     def written(self, payload: bytes) -> None:
-        """On the log's thread: put it into the queue, or drop it where the queue is full."""
+        """On the log's thread: put it into the queue, or drop it if the queue is full."""
         if not (TRACKERS.registered or self._session.options.track):
             return
         if self._thread is None:
@@ -103,13 +103,13 @@ class TrackerFeed(Activity):
         self._wake.set()
 
     def _begin(self) -> None:
-        """What was declared before a tracker came along is needed to read what comes after."""
+        """Declarations from before a tracker was added are needed to read what comes after."""
         self._waiting.extend(self._session.writer.declarations())
         self._thread = threading.Thread(target=self._run, daemon=True, name="clew-trackers")
         self._thread.start()
 
     def ended(self) -> None:
-        """The log is closed: let the trackers finish, for a while."""
+        """The log is closed: give the trackers some time to finish."""
         if self._thread is None:
             return
         self._verdict = self._session.verdict
@@ -119,7 +119,7 @@ class TrackerFeed(Activity):
         if self._thread.is_alive():
             self._session.incidents.report("a tracker did not finish in time")
 
-    # -- on the thread of the trackers --
+    # -- on the trackers' thread --
 
     def _run(self) -> None:
         from clew.store.read.decoder import Decoder
@@ -128,7 +128,7 @@ class TrackerFeed(Activity):
         while not ending:
             self._wake.wait()
             self._wake.clear()
-            ending = self._ending  # read first: all that was written is then in this batch
+            ending = self._ending  # read first: then everything that was written is in this batch
             batch = self._batch(decoder)
             for name in self._wanted():
                 self._guarded(name, partial(self._hand_over, name, batch))
@@ -175,6 +175,6 @@ class TrackerFeed(Activity):
     def _guarded(self, name: str, action: Callable[[], None]) -> None:
         try:
             action()
-        except Exception as error:  # noqa: BLE001 - somebody else's code
+        except Exception as error:  # noqa: BLE001 - third-party code
             self._off.add(name)
             self._session.guard.note(f"tracker {name}", error)

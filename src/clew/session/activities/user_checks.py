@@ -1,4 +1,4 @@
-"""The user's own checks: what they say is written down, for readers of the run who do not have them."""
+"""The user's own checks: records their findings for readers of the run who do not have the checks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from clew.session.activities.activity import Activity
 
 
 class OwnChecks(Activity):
-    """Asked when the run is over."""
+    """Runs them when the run is over."""
 
     name = "custom-checks"
 
     def close(self) -> None:
-        """Ask them about all that was recorded; for nothing, not even the checks are imported."""
+        """Run them on everything that was recorded; without any, even the checks are not imported."""
         session = self._session
         if session.watcher is None:
             return

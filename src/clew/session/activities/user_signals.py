@@ -1,4 +1,4 @@
-"""Signals of the user's own: a function that is called on sampled steps, and whose numbers are recorded."""
+"""The user's own signals: functions called on sampled steps whose numbers are recorded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SampledStep:
     """What a signal is computed from: the step just before the parameters are updated."""
 
     step: int
-    models: Mapping[str, nn.Module]  # the outermost ones, by their names in the run
+    models: Mapping[str, nn.Module]  # the root modules, by their names in the run
     optimizers: tuple[Optimizer, ...]
 
 
@@ -42,12 +42,12 @@ class UserSignal:
 
     name: str
     collect: Collect
-    unit: str = ""  # "s", "B", "share" (0 to 1), "count", or empty for a number without one
+    unit: str = ""  # "s", "B", "share" (0 to 1), "count", or empty for a number without a unit
     meaning: str = ""
 
 
 def as_signal(given: Any, name: str, unit: str = "", meaning: str = "") -> UserSignal:
-    """A signal out of a function, or one that is made already."""
+    """Create a signal from a function, or accept an existing one."""
     if isinstance(given, UserSignal):
         return given
     if not callable(given):
@@ -63,12 +63,12 @@ SIGNALS: Extensions[UserSignal] = Extensions("clew.signals", lambda given, name:
 
 
 class UserSignals(Activity):
-    """Asks each signal on each sampled step, when gradients exist and parameters are still unchanged."""
+    """Computes each signal on each sampled step, when gradients exist and parameters are not yet updated."""
 
     name = "signals"
 
     def wire(self, watcher: Watcher, guard: Guard, seams: Seams) -> None:
-        """Signals may be registered at any time, so that they are looked up on each sampled step."""
+        """Signals may be registered at any time, so they are looked up on each sampled step."""
         self._watcher = watcher
         self._guard = guard
         self._probes: dict[str, Callable[[SampledStep], None]] = {}
@@ -87,7 +87,7 @@ class UserSignals(Activity):
         watcher.before_update = before_update
 
     def _collect(self) -> None:
-        """Once in a step, which may have several optimizers."""
+        """Once per step, which may have several optimizers."""
         if self._watcher.step == self._last or not (SIGNALS.registered or self._installed):
             return
         self._last = self._watcher.step
@@ -108,7 +108,7 @@ class UserSignals(Activity):
         )
 
     def _probe(self, signal: UserSignal) -> Callable[[SampledStep], None]:
-        """One signal made harmless: a failure switches this one off, and random numbers go on unchanged."""
+        """Guard one signal: a failure switches only this one off, and the random generators are restored."""
         import torch
 
         from clew.measure.rng import Rng

@@ -1,7 +1,7 @@
-"""The SQLite file behind the index: its place, its schema and its chunks.
+"""SQLite cache of the index: its place, its schema and its chunks.
 
-It is a cache. Whatever is wrong with it (another version, a torn file, flipped bytes) raises
-`StaleCache`, and the index is built again from the log.
+If anything is wrong with it (another version, a torn file, flipped bytes), it raises `StaleCache`, and the
+index is built again from the log.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-VERSION = 2  # of the schema and of what is in the chunks
-BUSY_SECONDS = 5.0  # wait for another viewer that is refreshing the same index
-UNUSED_DAYS = 30  # an index not opened for so long is deleted: it can be built again
+VERSION = 2  # of the schema and of the chunks' content
+BUSY_SECONDS = 5.0  # seconds to wait for another viewer that is refreshing the same index
+UNUSED_DAYS = 30  # an index not opened for this long is deleted: it can be built again
 
 SCHEMA = """
 CREATE TABLE info(version INTEGER);
@@ -38,11 +38,11 @@ CREATE UNIQUE INDEX chunk_by_place ON chunks(band, level, lane, seq);
 
 
 class StaleCache(Exception):  # noqa: N818 - not an error: the cache is then built again
-    """The cache can't be used."""
+    """The cache cannot be used."""
 
 
 def cache_file(run: Path, run_id: str) -> Path:
-    """Where the index of this run lies: keyed by place and id, so that a copy has its own."""
+    """Where the index of this run is: keyed by place and id, so that a copied run has its own."""
     key = hashlib.sha256(f"{run.resolve()}\n{run_id}".encode(errors="replace")).hexdigest()[:32]
     return cache_root() / "index" / f"{key}.sqlite"
 
@@ -59,11 +59,11 @@ def cache_root() -> Path:
 
 
 def open_cache(file: Path) -> sqlite3.Connection:
-    """The cache, made or made anew if need be; in memory where there is no place for a file."""
+    """Open the cache, creating or recreating it if needed; in memory if there is no place for a file."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
-            os.utime(file)  # in use: not every filesystem keeps the time of reading
+            os.utime(file)  # mark as used: not every filesystem records access times
         _remove_unused(file.parent)
         return _opened(str(file))
     except StaleCache:
@@ -85,7 +85,7 @@ def remove_cache(file: Path) -> None:
 def _opened(name: str) -> sqlite3.Connection:
     db = sqlite3.connect(name, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        # Killing a viewer must not tear the cache (hence a journal); a power cut may: it is rebuilt.
+        # Killing a viewer must not tear the cache (hence a journal). A power cut may: then it is rebuilt.
         db.executescript(
             "PRAGMA page_size=16384; PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF;"
             "PRAGMA cache_size=-8000"
@@ -107,7 +107,7 @@ def _opened(name: str) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing, and alone: another viewer may be at the same cache."""
+    """All or nothing, and exclusive: another viewer may be using the same cache."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -129,7 +129,7 @@ def put_chunk(db: sqlite3.Connection, place: tuple[int, int, int, int], blob: by
 
 
 def get_chunks(db: sqlite3.Connection, place: tuple[int, int, int], first: int, last: int) -> list[bytes]:
-    """The chunks of (band, level, lane) with these numbers, all of them and undamaged."""
+    """The chunks of (band, level, lane) with these numbers; raises if one is missing or damaged."""
     query = (
         "SELECT seq, crc, data FROM chunks WHERE band=? AND level=? AND lane=? AND seq BETWEEN ? AND ?"
         " ORDER BY seq"

@@ -1,4 +1,4 @@
-"""Taking the log into the index: blocks of rows to chunks, with the levels above kept up to date."""
+"""Reads the log into the index: rows become chunks, and the levels above are kept up to date."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from clew.store.index.pyramid import FACTOR, Level, fold, fold_steps, pack
 from clew.store.read.decoder import DecodeError, Decoder, RowBlock, Table
 from clew.store.write.row_blocks import Array
 
-PENDING_BYTES = 4 << 20  # rows held in memory while reading a log; ten times that at the peak
-NO_STEP = -(2**63)  # before any other
+PENDING_BYTES = 4 << 20  # bytes of rows kept in memory while reading a log; ten times that at the peak
+NO_STEP = -(2**63)  # before any real step
 
 
 def site_key(site: Site) -> str:
-    """A site as text: the name it has in the index."""
+    """A site as text: its name in the index."""
     return json.dumps(site.to_json(), sort_keys=True, separators=(",", ":"))
 
 
 class Intake:
-    """Takes in the payloads of one rank."""
+    """Reads the payloads of one rank."""
 
     def __init__(self, db: sqlite3.Connection, rank: int) -> None:
         self._db = db
@@ -37,7 +37,7 @@ class Intake:
         self._restore()
 
     def _restore(self) -> None:
-        """What ids stand for, from earlier refreshes; sites first, since tables refer to them."""
+        """Restore what ids stand for, from earlier refreshes; sites first, since tables refer to them."""
         query = "SELECT payload FROM declared WHERE rank=? ORDER BY is_table, rowid"
         for (payload,) in self._db.execute(query, (self._rank,)).fetchall():
             self._decoder.decode(payload)
@@ -102,7 +102,7 @@ class Intake:
         return Band(number, *shape)
 
     def _spans(self, band: Band, steps: Array) -> None:
-        """The last step of every chunk that changes: where to look for a step."""
+        """Record the last step of every chunk that changes: needed to find a step."""
         size = band.chunk_rows
         end = band.rows + len(steps)
         spans = [
@@ -112,10 +112,10 @@ class Intake:
         self._db.executemany("INSERT OR REPLACE INTO spans VALUES (?,?,?)", spans)
 
     def _extend(self, band: Band, lanes: Lanes, fresh: Level, folded: Callable[[Level], Level]) -> None:
-        """Put rows at the end of the lanes, and bring the levels above up to date.
+        """Append rows to the lanes, and update the levels above.
 
-        On each level the rows from `start` on are new or were unfinished. The chunk they begin
-        in is loaded; since chunks are multiples of sixteen, it holds all of the first bucket.
+        On each level the rows from `start` on are new or were unfinished. The chunk in which they begin is
+        loaded. Since chunks are multiples of sixteen rows, it contains all of the first bucket.
         """
         level, start = 0, band.rows
         while True:
@@ -128,7 +128,7 @@ class Intake:
             fresh = folded(tuple(array[start * FACTOR - base :] for array in rows))
 
     def _with_old(self, band: Band, level: int, lanes: Lanes, span: tuple[int, int], fresh: Level) -> Level:
-        """The rows of the unfinished chunk, followed by the fresh ones."""
+        """The rows of the unfinished chunk, followed by the new ones."""
         old = span[1] - span[0]
         if not old:
             return fresh

@@ -1,8 +1,8 @@
-"""How rows lie in the index: bands of a table, in lanes of sixteen sites, in chunks.
+"""Layout of rows in the index: bands of a table, in lanes of sixteen sites, in chunks.
 
-A *band* is a stretch of a table whose steps never decrease. A *lane* holds one signal of up to
-sixteen of its sites, so that one site is read without the other hundreds. A lane is cut into
-chunks, on every level of the pyramid.
+A *band* is a stretch of a table whose steps never decrease. A *lane* contains one signal of up to sixteen of
+its sites, so that one site can be read without the other hundreds. A lane is cut into chunks, on every level
+of the pyramid.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from clew.store.index.pyramid import (
 from clew.store.write.frames import DTYPES
 from clew.store.write.row_blocks import Array
 
-LANE_SITES = 16  # sites per chunk: one site is then read without the other hundreds
-NARROW = 64  # columns up to which a table counts as narrow
+LANE_SITES = 16  # sites per chunk: one site can then be read without the other hundreds
+NARROW = 64  # most columns of a narrow table
 NARROW_ROWS, WIDE_ROWS = 4096, 256  # rows per chunk; multiples of 16, so that no bucket straddles two
-STEPS_LANE = -1  # where a band's steps are kept
+STEPS_LANE = -1  # where a band's steps are stored
 
 Lanes = dict[int, slice]
 
@@ -52,7 +52,7 @@ class Band(NamedTuple):
         return -(-self.sites // LANE_SITES)
 
     def lanes(self) -> Lanes:
-        """For each lane its columns, when they are ordered by signal and then by site."""
+        """For each lane its columns, ordered by signal and then by site."""
         return {
             k * self.groups + group: slice(
                 k * self.sites + group * LANE_SITES,
@@ -69,7 +69,7 @@ class Band(NamedTuple):
         return min(LANE_SITES, self.sites - before)
 
     def kinds(self, lane: int, level: int) -> tuple[str, ...]:
-        """The types of the arrays in a chunk."""
+        """The dtypes of the arrays in a chunk."""
         if lane == STEPS_LANE:
             return ("<i8",)
         values = DTYPES[self.dtype]
@@ -110,7 +110,7 @@ class Lane:
         self._column = col % LANE_SITES
 
     def ordinals(self, lo: int, hi: int) -> tuple[int, int]:
-        """The rows whose steps lie within lo … hi."""
+        """The rows whose steps are within lo … hi."""
         start = self._position(lo, "left")
         return start, max(self._position(hi, "right"), start)
 

@@ -1,9 +1,9 @@
-"""Buckets of sixteen, of sixteen, of sixteen: the arithmetic of the min/max pyramid.
+"""Min/max pyramid: buckets of sixteen rows on each level, for any zoom of a series.
 
-A level is a tuple of arrays with one row per bucket. Level 0 is the raw rows, each further
-one holds minimum, maximum, the number of bad (non-finite) values and the sum of sixteen below.
-Extremes and sum are of the finite values, the extremes NaN where there are none: a NaN can't
-hide a spike and a spike is never sampled away.
+A level is a tuple of arrays with one row per bucket. Level 0 is the raw rows. Each further level has the
+minimum, the maximum, the number of bad (non-finite) values and the sum of sixteen rows below. Extremes and
+sum are those of the finite values; the extremes are NaN if there are none. So a NaN cannot hide a spike, and
+a spike is never sampled away.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Level = tuple[Array, ...]
 class Envelope(NamedTuple):
     """A series at one zoom: per bucket its first step, extremes, bad and all values, and their sum.
 
-    Where the raw points fit, each bucket is one point and the extremes are its value, NaN and
-    infinities included.
+    If the raw points fit, each bucket is one point and the extremes are its value, including NaN and
+    infinities.
     """
 
     steps: Array
@@ -33,7 +33,7 @@ class Envelope(NamedTuple):
     sums: Array  # of the finite values
 
     def means(self) -> Array:
-        """Of the finite values of each bucket, NaN where there are none."""
+        """Mean of the finite values of each bucket, NaN if there are none."""
         finite = self.counts - self.bad
         with np.errstate(over="ignore"):
             means: Array = np.where(finite > 0, self.sums / np.maximum(finite, 1), np.nan)
@@ -41,7 +41,7 @@ class Envelope(NamedTuple):
 
 
 def fold(level: Level) -> Level:
-    """The next level up; the last bucket may hold fewer than sixteen."""
+    """The next level up; the last bucket may have fewer than sixteen rows."""
     if len(level) == 1:
         return _extremes(level[0])
     mins, maxs, bad, sums = level
@@ -49,7 +49,7 @@ def fold(level: Level) -> Level:
 
 
 def fold_steps(level: Level) -> Level:
-    """A bucket begins where its first row does."""
+    """A bucket begins at the step of its first row."""
     return (level[0][::FACTOR],)
 
 
@@ -85,14 +85,14 @@ def raw_envelope(steps: Array, values: Array) -> Envelope:
 
 
 def point_buckets(steps: Array, values: Array) -> Envelope:
-    """One bucket per point, to be put together with others: a bad value is no extreme."""
+    """One bucket per point, for joining with other buckets: a bad value is not an extreme."""
     raw = raw_envelope(steps, values)
     clean = np.where(raw.bad > 0, np.nan, raw.mins)
     return raw._replace(mins=clean, maxs=clean)
 
 
 def joined_envelopes(parts: list[Envelope]) -> Envelope:
-    """One after another, ordered by step."""
+    """Join envelopes, ordered by step."""
     together = Envelope(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
     if (together.steps[1:] >= together.steps[:-1]).all():
         return together
@@ -101,7 +101,7 @@ def joined_envelopes(parts: list[Envelope]) -> Envelope:
 
 
 def regrouped(envelope: Envelope, limit: int) -> Envelope:
-    """Neighbouring buckets put together until at most `limit` are left."""
+    """Merge neighbouring buckets until at most `limit` are left."""
     count = len(envelope.steps)
     if count <= limit:
         return envelope
@@ -109,7 +109,7 @@ def regrouped(envelope: Envelope, limit: int) -> Envelope:
 
 
 def grouped(envelope: Envelope, starts: Array) -> Envelope:
-    """The buckets from each of `starts` up to the next put together."""
+    """Merge the buckets from each of `starts` up to the next."""
     with np.errstate(over="ignore"):
         sums = np.add.reduceat(envelope.sums, starts, axis=0)
     return Envelope(
@@ -127,7 +127,7 @@ def pack(level: Level) -> bytes:
 
 
 def unpack(blob: bytes, kinds: tuple[str, ...], width: int) -> Level:
-    """What `pack` packed: arrays of these types with the same number of rows."""
+    """Reverse of `pack`: arrays of these dtypes with the same number of rows."""
     sizes = [np.dtype(kind).itemsize * width for kind in kinds]
     rows, left = divmod(len(blob), sum(sizes))
     if left:

@@ -1,7 +1,7 @@
-"""The viewer's index: any zoom of a series of ten million points in milliseconds.
+"""The viewer's index of series: any zoom of ten million points in milliseconds.
 
-Built from the log and only from it, in the viewer's own cache; a refresh reads what is new.
-`intake` fills it, `lanes` says how rows lie in it, `pyramid` is the arithmetic.
+It is built only from the log, in the viewer's own cache; a refresh reads what is new. `ingest` fills it,
+`lanes` is its layout, `pyramid` is the arithmetic.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class SeriesName(NamedTuple):
-    """A series that can be asked for."""
+    """A series that can be queried."""
 
     signal: str
     site: Site
@@ -48,7 +48,7 @@ class SeriesName(NamedTuple):
 
 
 class SeriesPart(NamedTuple):
-    """A stretch of a series: where it lies in the index, and how far it goes."""
+    """A part of a series: where it is in the index, and which steps it covers."""
 
     rank: int
     signal: str
@@ -64,7 +64,7 @@ class Index:
         check_is_run(self._run)
         self._file = cache_file(self._run, str(read_meta(self._run)[0].get("id", "")))
         self._lock = threading.RLock()
-        self.generation = 0  # grows when the cache had to be built anew: row numbers then begin again
+        self.generation = 0  # grows when the cache had to be rebuilt: row numbers then start again
         self._db = open_cache(self._file)
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class Index:
             self._db.close()
 
     def refresh(self) -> bool:
-        """Take in what was written since; False if another viewer is at it just now."""
+        """Read what was written since; False if another viewer is refreshing right now."""
         try:
             self._sound(self._ingest)
         except sqlite3.OperationalError as e:
@@ -82,14 +82,14 @@ class Index:
         return True
 
     def series_names(self) -> list[SeriesName]:
-        """Everything that can be asked for, in the order in which it appeared."""
+        """All series that can be queried, in the order in which they appeared."""
         query = "SELECT signal, site, rank FROM series GROUP BY rank, signal, site ORDER BY min(rowid)"
         rows = self._sound(lambda: self._db.execute(query).fetchall())
         sites = {key: Site.from_json(json.loads(key)) for key in {row[1] for row in rows}}
         return [SeriesName(signal, sites[key], key, rank) for signal, key, rank in rows]
 
     def parts(self, after: int = 0) -> tuple[int, list[SeriesPart]]:
-        """What series lie where, from row `after` on; and the row to go on from next time."""
+        """Which series are where, from row `after` on; and the row to continue from next time."""
         query = "SELECT rowid, rank, signal, site, band FROM series WHERE rowid > ? ORDER BY rowid"
         rows = self._sound(lambda: self._db.execute(query, (after,)).fetchall())
         return (rows[-1][0] if rows else after), [SeriesPart(*row[1:]) for row in rows]
@@ -114,7 +114,7 @@ class Index:
         max_points: int = 300,
         rank: int | None = None,
     ) -> list[Stretch]:
-        """The signal at all its sites between two steps, one stretch for each table that has it."""
+        """The signal at all its sites between two steps, with one stretch for each table that has it."""
         steps = (STEP_RANGE[0] if lo is None else int(lo), STEP_RANGE[1] if hi is None else int(hi))
         return self._sound(lambda: self._wide(signal, rank, steps, max(int(max_points), 1)))
 
@@ -142,7 +142,7 @@ class Index:
     ) -> Envelope:
         """The series between two steps (both included), in at most `max_points` buckets.
 
-        Without a site its first one, without a rank the lowest one that has it.
+        Without a site, the first one; without a rank, the lowest one that has the series.
         """
         first = STEP_RANGE[0] if lo is None else max(int(lo), STEP_RANGE[0])
         last = STEP_RANGE[1] if hi is None else min(int(hi), STEP_RANGE[1])
@@ -151,7 +151,7 @@ class Index:
         )
 
     def _sound(self, work: Callable[[], T]) -> T:
-        """Do it; if the cache turns out to be broken, build it again and do it once more."""
+        """Call `work`; if the cache turns out to be broken, rebuild it and call once more."""
         with self._lock:
             try:
                 return work()

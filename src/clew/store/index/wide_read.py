@@ -1,7 +1,7 @@
-"""A signal at all its sites at once: what a map of layers by steps needs.
+"""Reads a signal at all its sites at once, for a map of layers by steps.
 
-One lane of sixteen sites is read after the other and put together right away, so that memory
-grows with the answer and not with the log.
+One lane of sixteen sites is read after the other and merged right away, so that memory grows with the answer
+and not with the log.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from clew.store.write.row_blocks import Array
 
 
 class Stretch(NamedTuple):
-    """A signal of all sites of one band: the arrays of the envelope are steps × sites."""
+    """A signal at all sites of one band: the arrays of the envelope are steps × sites."""
 
     sites: list[str]
     envelope: Envelope

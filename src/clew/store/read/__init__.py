@@ -2,13 +2,13 @@
 
 Enter at `run_reader.py`. May import: records, store.write.
 
-- `decoder`: from payloads to what they say, one payload at a time
-- `log_end`: the last things in a log, found from its end: they stand for themselves, whatever lies before
-  them
-- `run_data`: what a log says, in columns: fed by the reader from files and by the writer while it writes
-- `run_errors`: what can be wrong with a run folder, each said in one line that tells what to do
-- `run_folders`: run folders: making, listing, finding and removing them
-- `run_info`: A run at a glance, without reading its log: what a list of hundreds of runs can afford
-- `run_reader`: reading a run folder, while it grows or long after
-- `segment_tail`: following the segments of one rank as they grow
+- `decoder`: decodes payloads of the log into records, one payload at a time
+- `log_end`: the end of a log, read backwards: how the run ended and how far it came
+- `run_data`: the content of a log in columns, fed by the reader from files or by the writer while it
+  writes
+- `run_errors`: errors of run folders. Each message is one line that says what to do
+- `run_folders`: run folders: create, list, find and remove them
+- `run_info`: summary of a run without reading its log: cheap enough for a list of hundreds of runs
+- `run_reader`: run reader: reads a run folder, while it grows or long after
+- `segment_tail`: follows the log segments of one rank as they grow
 """

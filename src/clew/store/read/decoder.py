@@ -1,7 +1,7 @@
-"""From payloads to what they say, one payload at a time.
+"""Decodes payloads of the log into records, one payload at a time.
 
-The bytes may come from anywhere, so everything in them is checked: what can't be understood
-raises `DecodeError`, and nothing else does.
+The bytes may come from anywhere, so everything in them is checked: what cannot be understood raises
+`DecodeError`, and no other exception.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ INT64 = range(-(2**63), 2**63)
 
 
 class DecodeError(ValueError):
-    """A payload that passed its CRC and still makes no sense."""
+    """A payload that passed its CRC but makes no sense."""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """Something known once; `step` is when it was known."""
+    """Something recorded once; `step` is when it became known."""
 
     kind: str
     step: int
@@ -43,7 +43,7 @@ class Event:
 
 @dataclass(frozen=True, eq=False)  # compared by identity: hashing hundreds of sites per block is slow
 class Table:
-    """The columns of a block: for each site all signals, one after another."""
+    """The columns of a block: all signals of the first site, then of the next."""
 
     dtype: str
     signals: tuple[str, ...]
@@ -60,12 +60,12 @@ class RowBlock:
 
     table: Table
     steps: Array
-    values: Array  # rows × columns, in the table's own type
+    values: Array  # rows × columns, in the table's own dtype
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Everything else: `begin` (who writes), `mark` (how far it is), `end`, and kinds yet unknown."""
+    """Everything else: `begin` (who writes), `mark` (how far the run is), `end`, and unknown kinds."""
 
     kind: str
     data: dict[str, Any]
@@ -75,10 +75,10 @@ Record = Fact | Event | Table | RowBlock | Mark | Site
 
 
 class Decoder:
-    """Decodes the payloads of one rank in order, remembering what ids stand for.
+    """Decodes the payloads of one rank in order, and remembers what ids stand for.
 
-    An id may be declared again: every segment repeats the declarations, so that it can be
-    read when an earlier one is damaged.
+    An id may be declared again: every segment repeats the declarations, so that it can be read when an
+    earlier one is damaged.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Decoder:
         self.tables: dict[int, Table] = {}
 
     def decode(self, payload: bytes) -> Record:
-        """What the payload says; raises `DecodeError`."""
+        """Decode a payload; raises `DecodeError`."""
         try:
             if payload[:1] == b"B":
                 return self._block(payload)
@@ -141,7 +141,7 @@ class Decoder:
         return self._declared(_int(record["id"]), table)
 
     def _declared(self, number: int, table: Table) -> Table:
-        """The same object when a later segment says the same again."""
+        """Return the same object when a later segment repeats the declaration."""
         known = self.tables.get(number)
         if known and (known.dtype, known.signals, known.sites) == (table.dtype, table.signals, table.sites):
             return known

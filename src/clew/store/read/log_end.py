@@ -1,6 +1,6 @@
-"""The last things in a log, found from its end: they stand for themselves, whatever lies before them.
+"""The end of a log, read backwards: how the run ended and how far it came.
 
-So a run whose log is damaged somewhere in the middle still says how it ended, and how far it came.
+The last records do not depend on those before them, so this works even if the log is damaged in the middle.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ END_BYTES = 4096  # the end record is far smaller, even with a long reason for w
 
 
 def last_end(segments: list[Path]) -> dict[str, Any] | None:
-    """The end record, if it is the last thing in the log; segments are given oldest first."""
+    """The end record, if it is the last record in the log; segments are given oldest first."""
     if not segments:
         return None
     end = tail_of(segments[-1], END_BYTES)
@@ -29,7 +29,7 @@ def last_end(segments: list[Path]) -> dict[str, Any] | None:
 
 
 def frame_at(data: bytes, at: int) -> bytes | None:
-    """The payload of the frame that begins there, if one does."""
+    """The payload of the frame that begins there, if there is one."""
     if at < 0 or at + HEADER.size > len(data):
         return None
     length, crc = HEADER.unpack_from(data, at)
@@ -38,7 +38,7 @@ def frame_at(data: bytes, at: int) -> bytes | None:
 
 
 def mark_in(payload: bytes) -> dict[str, Any]:
-    """What a `begin`, `mark` or `end` record says; nothing, if it is none."""
+    """The content of a `begin`, `mark` or `end` record; empty for any other."""
     try:
         record = Decoder().decode(payload)
     except DecodeError:

@@ -1,8 +1,8 @@
-"""What a log says, in columns: fed by the reader from files and by the writer while it writes.
+"""The content of a log in columns, fed by the reader from files or by the writer while it writes.
 
-Both feed the same payload bytes, so a live view and a recorded run can't disagree. The one
-difference is memory: a live `RunData` must not grow with the run, so with `keep_rows` it
-keeps a table's first and last rows and drops those between; `complete` says whether it did.
+Both feed the same payload bytes, so a live view and a recorded run cannot disagree. The only difference is
+memory: a live `RunData` must not grow with the run, so with `keep_rows` it keeps a table's first and last
+rows and drops those in between; `complete` says whether it did.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clew.store.write.row_blocks import Array
 
 __all__ = ["Event", "Fact", "RunData"]
 
-SAMPLED_HEAD = 64  # first rows kept of a sampled (f4, u1) table: how it was at the start
+SAMPLED_HEAD = 64  # first rows kept of a sampled (f4, u1) table: its start
 EVERY_HEAD = 1024  # first rows kept of an every-step (f8) table
 EVERY_TAIL = 100_000  # last rows kept of one: about 16 MB for the 20 columns we record
 
@@ -28,8 +28,8 @@ EVERY_TAIL = 100_000  # last rows kept of one: about 16 MB for the 20 columns we
 class RunData:
     """The decoded, columnar content of one rank's log.
 
-    `keep_rows` bounds what is kept of sampled tables: the first 64 rows and at least the last
-    `keep_rows`. Tables of every step then keep their first 1,024 and at least the last 100,000.
+    `keep_rows` bounds what is kept of sampled tables: the first 64 rows and at least the last `keep_rows`.
+    Every-step tables then keep their first 1,024 and at least the last 100,000.
     """
 
     def __init__(self, *, keep_rows: int | None = None) -> None:
@@ -43,7 +43,7 @@ class RunData:
         self._decoder = Decoder()
         self._tables: dict[Table, _Rows] = {}
         self._columns: dict[str, list[tuple[Table, int]]] = {}  # of each signal: where it is recorded
-        self._lock = threading.RLock()  # the writer's thread feeds while another one reads
+        self._lock = threading.RLock()  # the writer's thread feeds while another thread reads
 
     @property
     def sites(self) -> dict[int, Site]:
@@ -51,16 +51,16 @@ class RunData:
 
     @property
     def complete(self) -> bool:
-        """False if rows were dropped to bound memory: judge the recorded run instead."""
+        """False if rows were dropped to bound memory: run the checks on the recorded run instead."""
         return not any(rows.dropped for rows in self._tables.values())
 
     @property
     def is_empty(self) -> bool:
-        """Whether not even the beginning of a log was there."""
+        """Whether not even the beginning of a log exists."""
         return not (self.begin or self.sites or self.facts or self.events or self.end)
 
     def feed(self, payload: bytes) -> None:
-        """Take in one payload; one that makes no sense is counted and skipped."""
+        """Read one payload; one that makes no sense is counted and skipped."""
         with self._lock:
             try:
                 record = self._decoder.decode(payload)
@@ -80,7 +80,7 @@ class RunData:
             self.end = record.data
         elif isinstance(record, Mark) and record.kind == "begin":
             self.begin = record.data
-            self.end = None  # somebody went on writing after the end: a restarted job
+            self.end = None  # records after the end: a restarted job
 
     def _add_rows(self, block: RowBlock) -> None:
         if not len(block.steps):
@@ -104,7 +104,7 @@ class RunData:
             return sorted(self._columns)
 
     def series(self, name: str) -> Iterator[tuple[Site, Array, Array]]:
-        """For each site of the signal its steps and its values (float64), ordered by step."""
+        """For each site of the signal its steps and values (float64), ordered by step."""
         pieces: dict[Site, list[tuple[Array, Array]]] = {}
         with self._lock:
             for table, k in self._columns.get(name, ()):
@@ -116,7 +116,7 @@ class RunData:
 
 
 def _merged(pieces: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """One series out of several; rows of the same step stay in the order written."""
+    """Merge pieces into one series; rows of the same step stay in the order written."""
     steps, values = pieces[0]
     if len(pieces) > 1:
         steps = np.concatenate([p[0] for p in pieces])
@@ -128,18 +128,18 @@ def _merged(pieces: list[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 
 class _Rows:
-    """The rows of one table in buffers that grow as they fill: no per-block bookkeeping."""
+    """The rows of one table in growing buffers, without bookkeeping per block."""
 
     def __init__(self, table: Table, head: int, tail: int | None) -> None:
         self._head, self._tail = head, tail
-        # Dropping row by row would move the tail each time; a quarter of slack makes it rare.
+        # Dropping row by row would move the tail each time; with a quarter of slack that is rare.
         self._limit = None if tail is None else head + tail + max(16, tail // 4)
         self._shape = (len(table.sites), len(table.signals))
         self._n = 0
         self._steps: Array = np.empty(0, np.int64)
         self._values: Array = np.empty((0, table.columns), DTYPES[table.dtype])
         self.dropped = 0
-        self._taken: Array = np.empty(0, np.int64)  # the steps as they were given out, for all signals
+        self._taken: Array = np.empty(0, np.int64)  # the steps as returned, shared by all signals
         self._taken_after = 0
 
     def add(self, steps: Array, values: Array) -> None:
@@ -161,7 +161,8 @@ class _Rows:
     def _grow(self, needed: int) -> None:
         size = max(needed, len(self._steps) * 5 // 4 + 16)
         size = size if self._limit is None else min(size, self._limit)
-        # In place, where the system can: a copy would hold a long run twice. Nobody has a view of them.
+        # In place, if the system can: a copy would need the memory of a long run twice. There are no views of
+        # them.
         self._steps.resize(size, refcheck=False)
         self._values.resize((size, self._values.shape[1]), refcheck=False)
 

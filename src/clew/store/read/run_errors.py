@@ -1,22 +1,22 @@
-"""What can be wrong with a run folder, each said in one line that tells what to do.
+"""Errors of run folders. Each message is one line that says what to do.
 
 RunError
-├── NotARun       no such folder, or not one that Clew made; or several fit the name
+├── NotARun       no such folder, or not one that Clew created; or several match the name
 ├── EmptyRun      a run folder in which nothing was recorded
 ├── NewerFormat   recorded by a newer Clew than this one
-├── RunBusy       still running: not to be removed
-└── CannotCreate  no run folder can be made here
+├── RunBusy       still running: must not be removed
+└── CannotCreate  no run folder can be created here
 """
 
 from __future__ import annotations
 
 
 class RunError(Exception):
-    """A run that can't be used as asked; the message is one clear line."""
+    """A run that cannot be used as asked; the message is one clear line."""
 
 
 class NotARun(RunError):  # noqa: N818 - says what the folder is
-    """No run is found under that path or name."""
+    """No run was found under that path or name."""
 
 
 class EmptyRun(RunError):  # noqa: N818 - says what the folder is
@@ -32,4 +32,4 @@ class RunBusy(RunError):  # noqa: N818 - as above
 
 
 class CannotCreate(RunError):  # noqa: N818 - as above
-    """The run folder can't be made."""
+    """The run folder cannot be created."""

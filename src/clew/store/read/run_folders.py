@@ -1,4 +1,4 @@
-"""Run folders: making, listing, finding and removing them."""
+"""Run folders: create, list, find and remove them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["create_run", "default_root", "find_run", "list_runs", "rank_folder", "remove_run"]
 
 SAFE_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}")  # safe on every filesystem and in a URL
-ATTEMPTS = 20  # to find a free name; one is enough unless clocks and randomness conspire
+ATTEMPTS = 20  # tries to find a free name; one is enough unless clocks and randomness conspire
 
 
 def default_root() -> Path:
@@ -32,10 +32,10 @@ def default_root() -> Path:
 
 
 def create_run(root: Path, meta: Mapping[str, Any], *, run_id: str | None = None, rank: int = 0) -> Path:
-    """Make a run folder and its run.json; raises `CannotCreate`.
+    """Create a run folder and its run.json; raises `CannotCreate`.
 
-    `meta` says what is run (`script`, `command`, `versions`, `git`, `hparams`, …); who runs it
-    and when is added here. Ranks of one job agree on a `run_id`: only rank 0 writes run.json.
+    `meta` says what is run (`script`, `command`, `versions`, `git`, `hparams`, …); who runs it and when is
+    added here. All ranks of a job use the same `run_id`: only rank 0 writes run.json.
     """
     if run_id is not None and not SAFE_ID.fullmatch(run_id):
         raise CannotCreate(f"{run_id!r} can't name a run: use letters, digits, '.', '_' and '-'")
@@ -54,12 +54,12 @@ def create_run(root: Path, meta: Mapping[str, Any], *, run_id: str | None = None
 
 
 def rank_folder(run: Path, rank: int) -> Path:
-    """Where a rank's log goes."""
+    """The folder of a rank's log."""
     return run / f"rank{rank:05d}"
 
 
 def _new_folder(root: Path, meta: Mapping[str, Any]) -> Path:
-    """A fresh folder: its name sorts by time and says what was run."""
+    """A new folder: its name sorts by time and says what was run."""
     stem = Path(str(meta.get("name") or meta.get("script") or "run")).stem
     slug = re.sub(r"[^A-Za-z0-9_]+", "-", stem).strip("-")[:40] or "run"
     for _ in range(ATTEMPTS):
@@ -73,7 +73,7 @@ def _new_folder(root: Path, meta: Mapping[str, Any]) -> Path:
 
 
 def _write_meta(path: Path, meta: Mapping[str, Any]) -> None:
-    """Written aside and renamed: a reader sees all of it or nothing."""
+    """Write to a temporary file and rename it: a reader sees all of it or nothing."""
     known = {"format_version": FORMAT_VERSION, "id": path.name, "started": time.time(), **identity()}
     text = json.dumps({**plain(meta), **known}, indent=2, allow_nan=False)
     aside = path / f".run.json.{os.getpid()}"
@@ -82,17 +82,17 @@ def _write_meta(path: Path, meta: Mapping[str, Any]) -> None:
 
 
 def _keep_out_of_git(root: Path) -> None:
-    """Runs don't belong in the user's repository, and its status should not show them."""
+    """Add a .gitignore: runs don't belong in the user's repository or in its status."""
     home = root.absolute().parent
     ignore = home / ".gitignore"
     in_repository = any((folder / ".git").exists() for folder in home.parents)
     if home.name == ".clew" and in_repository and not ignore.exists():
-        with contextlib.suppress(OSError):  # a nicety, not worth a run
+        with contextlib.suppress(OSError):  # convenient, but not worth failing a run
             ignore.write_text("*\n")
 
 
 def list_runs(root: Path) -> list[RunInfo]:
-    """All runs in the folder, newest first; what is not a run is passed over."""
+    """All runs in the folder, newest first; anything that is not a run is skipped."""
     from clew.store.read.run_info import peek
 
     found = [peek(path) for path in _run_folders(root)]
@@ -100,7 +100,7 @@ def list_runs(root: Path) -> list[RunInfo]:
 
 
 def find_run(root: Path, text: str | None = None) -> Path:
-    """The newest run, or the one with that id, that unique beginning of an id, or that path."""
+    """The newest run, or the one with this id, unique beginning of an id, or path."""
     runs = _run_folders(root)
     if text is None:
         if not runs:

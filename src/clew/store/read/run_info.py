@@ -1,9 +1,8 @@
-"""A run at a glance, without reading its log: what a list of hundreds of runs can afford.
+"""Summary of a run without reading its log: cheap enough for a list of hundreds of runs.
 
-A log that was ended says everything in its last record. A small log is read whole. A large
-one without an end (running or killed) is searched backwards for the last `mark`, which the
-writer leaves every two seconds, and walked forward from there; so the cost does not grow
-with the run.
+A log that was ended says everything in its last record. A small log is read whole. A large one without an end
+(running or killed) is searched backwards for the last `mark`, which the writer leaves every two seconds, and
+read forward from there; so the cost does not grow with the run.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from clew.store.write.process_identity import is_alive
 from clew.store.write.row_blocks import block_steps
 
 SMALL = 1 << 20  # bytes of log that are simply read: a few milliseconds
-WALKED = 16 << 20  # bytes of an ended log whose checksums are looked at: some ten milliseconds
+WALKED = 16 << 20  # bytes of an ended log whose checksums are verified: some ten milliseconds
 WINDOWS = (1 << 18, 1 << 22, 1 << 26)  # how far back to search for a mark, in turn
 
 
 @dataclass(frozen=True)
 class RunInfo:
-    """One line of a list of runs; what could not be found out is None."""
+    """One line of a list of runs; unknown values are None."""
 
     id: str
     path: Path
@@ -47,12 +46,12 @@ class _Rank:
     state: str
     step: int
     loss: float | None
-    until: float | None  # when it ended, or was last heard of
+    until: float | None  # when it ended, or was last active
     damage: tuple[str, ...] = ()
 
 
 def peek(path: Path) -> RunInfo:
-    """The run at a glance. Damage inside a large log is found only when it is opened."""
+    """Summarise the run. Damage inside a large log is found only when it is opened."""
     meta, damage = read_meta(path)
     if newer := newer_format(path, meta):
         started = number(meta.get("started"))
@@ -103,7 +102,7 @@ def _ended(folder: Path, end: dict[str, Any]) -> _Rank:
 
 
 def _is_damaged(segments: list[Path]) -> bool:
-    """Whether some of it can't be read. Nothing is decoded: damage has a wrong checksum."""
+    """Whether some of it cannot be read. Nothing is decoded: damage has a wrong checksum."""
     tails = [Tail(segment) for segment in segments]
     for tail in tails:
         tail.read(lambda _: None)
@@ -117,7 +116,7 @@ def _read_whole(folder: Path, end: dict[str, Any] | None) -> _Rank:
     losses = [(steps[-1], values[-1]) for site, steps, values in data.series("loss") if site.phase != "eval"]
     loss = number(float(max(losses)[1])) if losses else None
     step = data.last_step
-    if end is not None:  # it knows of steps that can't be read any more
+    if end is not None:  # it counts steps that can no longer be read
         step, loss = max(step, step_in(end)), number(end.get("loss"))
     return _Rank(run.rank_state(rank), step, loss, run.last_heard(rank), tuple(run.rank_damage(rank)))
 
@@ -145,7 +144,7 @@ def _last_mark(tail: bytes) -> tuple[int, float | None]:
     at = len(tail)
     while (at := tail.rfind(b'J{"t":"mark"', 0, at)) >= 0:
         payload = frame_at(tail, at - HEADER.size)
-        if payload is not None:  # else these bytes only look like one
+        if payload is not None:  # otherwise these bytes only look like one
             mark = mark_in(payload)
             return max(step_in(mark), _steps_from(tail, at - HEADER.size)), number(mark.get("loss"))
     return -1, None

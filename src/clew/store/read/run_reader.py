@@ -1,7 +1,7 @@
-"""Reading a run folder, while it grows or long after.
+"""Run reader: reads a run folder, while it grows or long after.
 
-`open_run(path)` is the way in. A reader never executes anything from the run, never raises
-because of what is in the log, and says in `damage` what it could not read.
+Start with `open_run(path)`. A reader never executes anything from the run, never raises because of what is in
+the log, and lists in `damage` what it could not read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def open_run(path: str | Path) -> RunReader:
 
 
 def not_empty(run: Reader) -> Reader:
-    """The run itself, unless nothing was recorded in it."""
+    """Return the run, unless nothing was recorded in it: then raise."""
     if run.state == "empty":
         raise EmptyRun(
             f"{run.path} is empty: the program ended before anything was recorded; "
@@ -55,7 +55,7 @@ class RunReader:
         self._read()
         self.state = self._derive_state()
         if self.state in ("killed", "empty"):
-            self._read()  # it may have written its end between our reading and our looking
+            self._read()  # it may have written its end between our read and our check
             self.state = self._derive_state()
         self.damage = [*self._meta_damage, *(line for rank in self._tails for line in self.rank_damage(rank))]
 
@@ -93,7 +93,7 @@ class RunReader:
         return self._tails[rank].heartbeat() if wall is None else wall
 
     def _end(self, rank: int) -> dict[str, Any] | None:
-        """How the rank ended, if it did: also behind damage, which stops the reading but not the run."""
+        """How the rank ended, if it did; also behind damage, which stops the reading but not the run."""
         data, tail = self.ranks[rank], self._tails[rank]
         if data.end is not None or not tail.gaps(finished=True):
             return data.end
@@ -103,7 +103,7 @@ class RunReader:
             return None
 
     def rank_damage(self, rank: int) -> list[str]:
-        """What of the rank's log could not be read or was never recorded, a line each."""
+        """What of the rank's log could not be read or was never recorded, one line each."""
         data, tail, end = self.ranks[rank], self._tails[rank], self._end(rank)
         lines = [str(gap) for gap in tail.gaps(finished=self.state != "running")]
         if lines and end is not None and step_in(end) > data.last_step:
@@ -116,7 +116,7 @@ class RunReader:
 
 
 def check_is_run(path: Path) -> None:
-    """Raise if this is no run folder, or one of a newer Clew."""
+    """Raise if this is not a run folder, or one of a newer Clew."""
     if not path.is_dir():
         raise NotARun(f"{path}: no such run folder; `clew runs` lists the existing runs")
     if not is_run(path):
@@ -126,7 +126,7 @@ def check_is_run(path: Path) -> None:
 
 
 def newer_format(path: Path, meta: dict[str, Any]) -> str | None:
-    """What to do about a run of a format that this Clew does not know; None if it knows it."""
+    """What to do about a run whose format this Clew does not know; None if it does."""
     version = meta.get("format_version", FORMAT_VERSION)
     if not isinstance(version, int) or version <= FORMAT_VERSION:
         return None
@@ -137,7 +137,7 @@ def newer_format(path: Path, meta: dict[str, Any]) -> str | None:
 
 
 def is_run(path: Path) -> bool:
-    """Whether Clew made this folder: our run.json, or at least a segment of a log."""
+    """Whether Clew created this folder: it has our run.json, or at least a segment of a log."""
     if isinstance(read_meta(path)[0].get("format_version"), int):
         return True
     return any(segment_files(folder) for folder in rank_folders(path).values())
@@ -156,12 +156,12 @@ def read_meta(path: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def end_state(end: dict[str, Any]) -> str:
-    """What the last record says; anything but these two words counts as failed."""
+    """The state in the last record; anything but these two words counts as failed."""
     return "finished" if end.get("state") == "finished" else "failed"
 
 
 def combined_state(ranks: set[str]) -> str:
-    """One word for all ranks: still running if one is, else the worst that happened."""
-    # A rank that fails makes its launcher kill the others: the failure is the cause.
+    """One state for all ranks: still running if one is, otherwise the worst that happened."""
+    # When a rank fails, its launcher kills the others: the failure is the cause.
     order = ("running", "failed", "killed", "finished", "empty")
     return next(state for state in order if state in ranks)

@@ -1,9 +1,8 @@
-"""Following the segments of one rank as they grow.
+"""Follows the log segments of one rank as they grow.
 
-A position is a segment and an offset: only new bytes are read. Reading stops at the first
-frame that is not whole. One that is cut short may still be on its way (or its writer was
-killed); one whose CRC is wrong is damage. The next segment is read in any case, because it
-repeats what it needs from the earlier ones.
+A position is a segment and an offset: only new bytes are read. Reading stops at the first frame that is not
+whole. A frame that is cut short may still be on its way (or its writer was killed); one with a wrong CRC is
+damage. The next segment is read in any case, because it repeats what it needs from the earlier ones.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Gap:
     offset: int
     size: int
     reason: str
-    cut: bool = False  # only the last frame is unfinished: harmless while somebody writes
+    cut: bool = False  # only the last frame is unfinished: harmless while a process is writing
 
     def __str__(self) -> str:
         where = f"{self.path.parent.name}/{self.path.name}"
@@ -39,7 +38,7 @@ class Gap:
 
 
 def rank_folders(run: Path) -> dict[int, Path]:
-    """The folders of the ranks, by number; a folder that can't be listed has none."""
+    """The folders of the ranks, by number; a folder that cannot be listed has none."""
     return _numbered(run, RANK)
 
 
@@ -125,7 +124,7 @@ class RankTail:
         self._tails: list[Tail] = []
 
     def refresh(self) -> None:
-        """Read what is new. A finished segment is not looked at again unless it had a gap."""
+        """Read what is new. A finished segment is not read again unless it had a gap."""
         known = {tail.path for tail in self._tails}
         self._tails += [Tail(p) for p in segment_files(self.folder) if p not in known]
         for tail in self._tails:
@@ -133,7 +132,7 @@ class RankTail:
                 tail.read(self._feed)
 
     def gaps(self, *, finished: bool) -> list[Gap]:
-        """What can't be read; an unfinished last frame counts only once nobody writes any more."""
+        """What cannot be read; an unfinished last frame counts only once the writer has stopped."""
         found = [(tail.gap, tail is self._tails[-1]) for tail in self._tails if tail.gap]
         return [gap for gap, last in found if finished or not (gap.cut and last)]
 
@@ -150,7 +149,7 @@ class RankTail:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """A run folder may hold anything: a pipe in place of a segment would block for ever."""
+    """Open a regular file only: a pipe in place of a segment would block forever."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise OSError(0, "not a file")
     return open(path, "rb")

@@ -1,7 +1,7 @@
-"""The bytes of a segment: a magic word, then frames of length, CRC32 and payload.
+"""File format of a log segment: a magic word, then frames of length, CRC32 and payload.
 
-A payload is either `J` and a JSON object, or `B` and a block of rows (see `blocks`). The
-module needs no numpy: `clew run` must start fast.
+A payload is either `J` and a JSON object, or `B` and a block of rows (see `row_blocks`). This module does not
+import numpy: `clew run` must start fast.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from clew.records.codec import json_float
 
 MAGIC = b"CLEWSEG1"
 HEADER = struct.Struct("<II")  # payload length, CRC32 of the payload
-MAX_FRAME = 256 << 20  # no writer makes larger ones, so a larger length is damage
+MAX_FRAME = 256 << 20  # no writer creates larger ones, so a larger length is damage
 SEGMENT_BYTES = 64 << 20  # small enough to copy and to read whole, large enough to be few
 DTYPES = {"f8": "<f8", "f4": "<f4", "u1": "|u1"}
 
 MAX_DEPTH = 12  # of nesting in facts; ours reach 4, and a cycle has to end somewhere
-MAX_ITEMS = 100_000  # of an array inside a fact: a fact is no place for a tensor
-MAX_TEXT = 10_000  # characters of an odd object's description
+MAX_ITEMS = 100_000  # of an array inside a fact: a fact is not the place for a tensor
+MAX_TEXT = 10_000  # characters of an unusual object's description
 
 
 def frame(payload: bytes) -> bytes:
-    """The payload as it stands in the file."""
+    """The payload as it is in the file."""
     return HEADER.pack(len(payload), zlib.crc32(payload)) + payload
 
 
 def is_sound(length: int) -> bool:
     """Whether a writer can have written this length.
 
-    Zero is not sound: after a power cut a file may end in zeros, and the CRC32 of nothing is 0.
+    Zero is not valid: after a power cut a file may end in zeros, and the CRC32 of nothing is 0.
     """
     return 0 < length <= MAX_FRAME
 
@@ -45,11 +45,11 @@ def encode_json(record: Mapping[str, Any]) -> bytes:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Whatever a probe put into a fact, as strict JSON; never raises."""
+    """Any value that a probe put into a fact, as strict JSON; never raises."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return str.__str__(value)  # the text itself, also of an enum
+        return str.__str__(value)  # the text itself, also for an enum
     if isinstance(value, float):
         return json_float(float(value))
     if isinstance(value, int):
@@ -90,7 +90,7 @@ def joined(payloads: Iterable[bytes]) -> bytes:
 
 
 def number(value: Any) -> float | None:
-    """A finite number out of JSON that anybody may have written, or None."""
+    """A finite number from untrusted JSON, or None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
         return None
     return float(value)

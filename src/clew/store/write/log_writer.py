@@ -1,8 +1,7 @@
-"""The log's writer: called by the training thread, and next to free for it.
+"""Log writer: queues records on the training thread, nearly for free, and writes them on its own thread.
 
-Everything is put into a queue; a daemon thread encodes and writes it a few times a second.
-No failure in here reaches the training: it is told to `on_failure` in one line, and what
-can't be recorded is dropped.
+Everything is put into a queue; a daemon thread encodes and writes it a few times per second. No failure in
+here reaches the training: it is reported to `on_failure` in one line, and what cannot be recorded is dropped.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from clew.store.write.site_numbers import Names
 if TYPE_CHECKING:
     from clew.store.write.row_blocks import Array
 
-FLUSH_SECONDS = 0.5  # between two writes, if nobody asks for one: each costs a millisecond of this thread
-QUEUE_BYTES = 64 << 20  # what may wait to be written; more is dropped, so memory stays bounded
-WAKE_BYTES = 4 << 20  # write early when this much waits: keeps one flush to some milliseconds
-ROW_BYTES = 336  # at least, of a queued row; so the queue holds at most 200,000
+FLUSH_SECONDS = 0.5  # between two writes, unless one is requested: each costs a millisecond of this thread
+QUEUE_BYTES = 64 << 20  # most bytes that may wait to be written; more is dropped, so memory stays bounded
+WAKE_BYTES = 4 << 20  # write early when this much waits: limits one flush to some milliseconds
+ROW_BYTES = 336  # least size of a queued row; so the queue contains at most 200,000
 RECORD_BYTES = 2048  # estimate for a fact or event, of which there are few
-CLOSE_SECONDS = 4.0  # how long the end of a run may wait for a disk that hangs
+CLOSE_SECONDS = 4.0  # how long the end of a run may wait for a hanging disk
 RESTARTS = 3  # a writer thread that dies is replaced; one that keeps dying is not
 
 _writers: weakref.WeakSet[LogWriter] = weakref.WeakSet()
 
 
 class LogWriter:
-    """Appends one rank's records to its log. Values handed over must not be changed afterwards."""
+    """Appends one rank's records to its log. Values passed in must not be changed afterwards."""
 
     def __init__(
         self,
@@ -78,10 +77,10 @@ class LogWriter:
         self._stopping = False
         self._abandoned = False
 
-    # Called by the training thread
+    # Called on the training thread
 
     def site(self, site: Site) -> int:
-        """The number of a site; equal sites have the same."""
+        """The number of a site; equal sites have the same number."""
         return self._names.site(site)
 
     def table(self, signals: Sequence[str], sites: Sequence[int], dtype: str = "f8") -> int:
@@ -89,15 +88,15 @@ class LogWriter:
         return self._names.table(signals, sites, dtype)
 
     def row(self, table: int, step: int, values: Sequence[float] | Array) -> None:
-        """One row of a table."""
+        """Write one row of a table."""
         self._put_rows(table, (step,), (values,))
 
     def rows(self, table: int, steps: Array, values: Array) -> None:
-        """Rows of a table, one for each step."""
+        """Write rows of a table, one for each step."""
         self._put_rows(table, steps, values)
 
     def _put_rows(self, table: int, steps: Any, values: Any) -> None:
-        """Nothing but an append to the queue."""
+        """Only appends to the queue."""
         try:
             weight = len(steps) * (ROW_BYTES + 8 * self._names.tables[table].count)
             self._put((table, steps, values), weight, len(steps))
@@ -105,20 +104,20 @@ class LogWriter:
             self._tell("table", f"a row for table {table}, which was never declared, is lost")
 
     def fact(self, kind: str, step: int, data: dict[str, Any]) -> None:
-        """Something known once."""
+        """Record something that is known once."""
         self._put({"t": "fact", "kind": kind, "step": step, "data": data}, RECORD_BYTES)
 
     def event(self, kind: str, step: int, data: dict[str, Any]) -> None:
-        """Something that happened now."""
+        """Record something that happened now."""
         record = {"t": "event", "kind": kind, "step": step, "wall": time.time(), "data": data}
         self._put(record, RECORD_BYTES)
 
     def declarations(self) -> list[bytes]:
-        """The sites and tables declared so far: who begins to follow the log now needs them to read it."""
+        """The sites and tables declared so far: needed to follow the log from here on."""
         return list(self._declared)
 
     def nudge(self) -> None:
-        """Write what is queued now rather than in a moment; nobody waits for it."""
+        """Write what is queued now rather than in a moment; does not wait for it."""
         self._wake.set()
 
     def flush(self, timeout: float = 5.0) -> bool:
@@ -137,7 +136,7 @@ class LogWriter:
                 return
             self._closed = True
         own = threading.current_thread() is self._thread
-        alive = own or self._ensure_alive()  # asked first: once told to stop, it may have ended as it should
+        alive = own or self._ensure_alive()  # checked first: once told to stop, it may have ended normally
         self._queue.append(_End(state, exit_code))
         self._stopping = True
         self._wake.set()
@@ -154,13 +153,13 @@ class LogWriter:
     def abandon(self) -> None:
         """For a forked child: forget everything, and never touch the parent's file."""
         self._reset()
-        self._names.lock = threading.RLock()  # another thread may have held it
+        self._names.lock = threading.RLock()  # another thread may have locked it
         self._closed = self._abandoned = True
         self._tap = self._after_flush = None
         self._file.close()
 
     def _put(self, item: Any, weight: int, records: int = 1) -> None:
-        """Declarations weigh nothing: rows that were taken must stay readable."""
+        """Queue an item. Declarations have no weight: rows that were accepted must stay readable."""
         if self._closed:
             return
         if weight and self._load > QUEUE_BYTES:
@@ -188,7 +187,7 @@ class LogWriter:
             self._tell("thread", f"the log's thread can't be started ({e}); nothing is recorded")
 
     def _ensure_alive(self) -> bool:
-        """Replace a thread that was killed: what waits in the queue is then not lost."""
+        """Replace a thread that was killed, so that what waits in the queue is not lost."""
         with self._lock:
             if self._thread.is_alive():
                 return True
@@ -199,19 +198,19 @@ class LogWriter:
             return self._thread.is_alive()
 
     def _run(self) -> None:
-        """Whatever kills the thread ends here: the host's `threading.excepthook` is not for us."""
+        """Catch whatever kills the thread: the program's `threading.excepthook` is not for our failures."""
         try:
             self._loop()
-        except BaseException:  # noqa: BLE001 - its death is noticed and told by `_ensure_alive`
+        except BaseException:  # noqa: BLE001 - `_ensure_alive` notices and reports its death
             return
 
     def _loop(self) -> None:
-        self._write([])  # at once, so that a folder that can't be written is noticed at the start
+        self._write([])  # at once, so that a folder that cannot be written is noticed at the start
         stopping = False
         while not stopping and not self._abandoned:
             self._wake.wait(self._interval)
             self._wake.clear()
-            stopping = self._stopping  # read first: all that close() queued is then in this drain
+            stopping = self._stopping  # read first: then everything that close() queued is in this drain
             try:
                 self._drain()
             except Exception as e:  # noqa: BLE001 - the thread must outlive any failure
@@ -230,7 +229,7 @@ class LogWriter:
         finally:
             for event in waiting:
                 event.set()
-        if batch.payloads() and not self._stopping:  # at the end nobody is to wait for a live view
+        if batch.payloads() and not self._stopping:  # at the end nothing should wait for a live view
             self._call_after_flush()
 
     def _record(self, batch: QueuedRows) -> None:
@@ -252,7 +251,7 @@ class LogWriter:
             self._tell("write", self._broken + "; recording stops here")
 
     def _finish(self, end: _End) -> None:
-        """The last record, also tried on a disk that was full: it says how far the run came."""
+        """Write the last record, even to a disk that was full: it says how far the run came."""
         missing = self._broken or (f"{self._dropped} records were dropped" if self._dropped else "")
         record = {"t": "end", "state": end.state, "exit_code": end.exit_code, **self._encoder.progress()}
         payload = encode_json({**record, "lost": missing} if missing else record)
@@ -269,7 +268,7 @@ class LogWriter:
             for payload in payloads:
                 if self._tap:
                     self._tap(payload)
-        except Exception as e:  # noqa: BLE001 - the log matters more than who listens
+        except Exception as e:  # noqa: BLE001 - the log matters more than its listeners
             self._tap = None
             self._tell(
                 "tap", f"following the run live failed ({type(e).__name__}: {e}); it is still recorded"
@@ -286,7 +285,7 @@ class LogWriter:
             )
 
     def _tell(self, kind: str, line: str) -> None:
-        """Each kind of failure once; a listener that fails has itself to blame."""
+        """Report each kind of failure once; a failure of the callback itself is ignored."""
         if kind not in self._told:
             self._told.add(kind)
             with contextlib.suppress(Exception):

@@ -1,4 +1,4 @@
-"""Turning what was queued into payloads, on the writer's thread."""
+"""Encodes queued rows and records into payloads, on the writer's thread."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MARK_EVERY = 2.0  # seconds: how far `list_runs` may have to search back for a p
 class QueuedRows:
     """The payloads of one flush: declarations and facts first, then one block per table.
 
-    Rows of one table keep their order. That tables are grouped costs nothing, since a series
-    lies in one table, and makes a handful of blocks out of thousands of interleaved rows.
+    Rows of one table keep their order. Grouping by table costs nothing, since a series is in one table, and
+    turns thousands of interleaved rows into a handful of blocks.
     """
 
     declarations: list[bytes] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Encoder:
         self._moved = False
 
     def encode(self, items: Iterable[Any]) -> QueuedRows:
-        """Rows are tuples (table, steps, the rows of each), everything else is a JSON record."""
+        """Encode items: rows are tuples (table, steps, the rows of each), all others are JSON records."""
         batch = QueuedRows()
         found: dict[int, list[Part]] = {}
         for item in items:
@@ -80,7 +80,7 @@ class Encoder:
     def _block(self, table: int, parts: list[Part], batch: QueuedRows) -> None:
         try:
             batch.blocks.append(self._encoded(table, parts))
-        except Exception as e:  # noqa: BLE001 - whatever a probe handed over must not stop the log
+        except Exception as e:  # noqa: BLE001 - what a probe passed in must not stop the log
             loose = [(step, row) for steps, rows in parts for step, row in zip(steps, rows, strict=True)]
             if len(loose) > 1:  # find the rows that do fit
                 for step, row in loose:
@@ -89,7 +89,7 @@ class Encoder:
                 batch.errors.append(f"a row could not be written ({type(e).__name__}: {e})")
 
     def _encoded(self, table: int, parts: list[Part]) -> bytes:
-        # Here and not above: by the time a row exists the program has numpy loaded anyway.
+        # Imported here and not above: by the time a row exists, the program has loaded numpy anyway.
         from clew.store.write.row_blocks import block_steps, encode_block
 
         columns = self._tables[table]
@@ -101,7 +101,7 @@ class Encoder:
 
 
 def _add(parts: list[Part], steps: Any, rows: Any) -> None:
-    """Rows that came one by one become one part; a matrix is one already."""
+    """Rows that came one by one become one part; a matrix is a part already."""
     if hasattr(rows, "tobytes"):
         parts.append((steps, rows))
     elif parts and isinstance(parts[-1][1], list):

@@ -1,8 +1,8 @@
-"""Who writes a run, and whether that process still lives.
+"""Which process writes a run, and whether it is still alive.
 
-A pid alone does not say: pids are recycled, containers have their own, and a run may be
-looked at from another host. So a pid counts only on the same machine, boot and pid
-namespace, and with the same process start time; elsewhere the log's heartbeat decides.
+A pid alone is not enough: pids are recycled, containers have their own, and a run may be read from another
+host. So a pid counts only on the same machine, boot and pid namespace, and with the same process start time;
+otherwise the log's heartbeat decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HEARTBEAT_LIMIT = 60.0  # seconds; the writer touches its log every 2, network f
 
 
 def identity() -> dict[str, Any]:
-    """This process, as it is put into run.json and at the start of each segment."""
+    """This process, as written to run.json and at the start of each segment."""
     pid = os.getpid()
     return {
         "pid": pid,
@@ -28,7 +28,7 @@ def identity() -> dict[str, Any]:
 
 
 def hostname() -> str:
-    """As `socket.gethostname()` says, without loading the socket module at start-up."""
+    """Same as `socket.gethostname()`, without loading the socket module at start-up."""
     return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
 
 
@@ -43,13 +43,13 @@ def machine() -> str:
 
 
 def start_time(pid: int) -> int | None:
-    """When the process started, in clock ticks since boot; None if it is gone or can't be told."""
+    """When the process started, in clock ticks since boot; None if it has ended or that is not known."""
     fields = _stat(pid)
     return int(fields[19]) if len(fields) > 19 else None
 
 
 def is_alive(who: Mapping[str, Any], heartbeat: float | None) -> bool:
-    """Whether the process `who` still lives; `heartbeat` is when it last touched its log."""
+    """Whether the process `who` is still alive; `heartbeat` is when it last touched its log."""
     fresh = heartbeat is not None and time.time() - heartbeat < HEARTBEAT_LIMIT
     pid, start = who.get("pid"), who.get("process_start")
     if who.get("machine") != machine() or not isinstance(pid, int) or not 0 < pid < 2**31:

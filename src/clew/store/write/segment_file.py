@@ -1,6 +1,6 @@
-"""The writing end of a segment: plain write(), rolling over, and the heartbeat.
+"""Segment file of the log: plain write(), rollover to the next file, and the heartbeat.
 
-Only the writer's thread uses it. Its errors are OSErrors, for the writer to report.
+Only the writer's thread uses it. Its errors are OSErrors, which the writer reports.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 
 from clew.store.write.frames import MAGIC, SEGMENT_BYTES, joined
 
-HEARTBEAT_EVERY = 2.0  # seconds; readers take a minute of silence for death
+HEARTBEAT_EVERY = 2.0  # seconds; after a minute without one, readers assume that the writer is dead
 
 
 class SegmentFile:
-    """Appends frames to `folder`, starting a new file when one is full.
+    """Appends frames to `folder`, and starts a new file when one is full.
 
-    `preamble` gives the payloads that every segment starts with: who writes it, and the
-    declarations so far, so that it can be read on its own.
+    `preamble` returns the payloads that every segment starts with: who writes it, and the declarations so
+    far, so that it can be read on its own.
     """
 
     def __init__(self, folder: Path, preamble: Callable[[], list[bytes]], limit: int = SEGMENT_BYTES) -> None:
@@ -44,7 +44,7 @@ class SegmentFile:
         self._append(joined(payloads))
 
     def heartbeat(self) -> None:
-        """Touch the file now and then, so that readers elsewhere see that the writer lives."""
+        """Touch the file at intervals, so that readers elsewhere see that the writer is alive."""
         now = time.monotonic()
         if self._fd < 0 or now - self._beat < HEARTBEAT_EVERY:
             return
@@ -54,7 +54,7 @@ class SegmentFile:
         except FileNotFoundError:
             raise
         except OSError:
-            pass  # a filesystem that does not let us set times; writing tells whether it lives
+            pass  # a filesystem that does not let us set times; writing shows whether we are alive
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -62,7 +62,7 @@ class SegmentFile:
             os.close(fd)
 
     def _roll(self) -> None:
-        """Open the next free number: a restarted job goes on in the same folder."""
+        """Open the next free number: a restarted job continues in the same folder."""
         self.close()
         self._folder.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
@@ -82,10 +82,10 @@ class SegmentFile:
 
     def _append(self, data: bytes) -> None:
         state = os.fstat(self._fd)
-        if state.st_nlink == 0:  # writing would succeed, into a file that nobody can open any more
+        if state.st_nlink == 0:  # writing would succeed, into a file that can no longer be opened
             raise FileNotFoundError(errno.ENOENT, "the run folder was deleted")
         if state.st_size != self._size:
-            os.ftruncate(self._fd, self._size)  # left by a write that did not come to its end
+            os.ftruncate(self._fd, self._size)  # left by a write that did not complete
         view = memoryview(data)
         try:
             while view:
@@ -97,7 +97,7 @@ class SegmentFile:
 
 
 def _apart(fd: int) -> int:
-    """Not one of the first three: where a program has no stderr, its warnings would go into the log."""
+    """Not one of the first three: if a program has no stderr, its warnings would go into the log."""
     if fd > 2 or os.name != "posix":
         return fd
     import fcntl

@@ -2,9 +2,9 @@
 
 Enter at `run_library.py`. May import: as web.
 
-- `judge_process`: judging runs in a process of its own: the server stays small, answers meanwhile, and
-  outlives a crash
-- `opened_run`: one run, open: its index for the series, its facts and events in memory, nothing else
-- `run_digest`: A run judged: its verdict, and what a list of runs shows of it. Reads all of the log
-- `run_library`: A folder of runs: which there are, how each one is, and opening them
+- `judge_process`: judges runs in a separate process, so that the server stays small, responsive, and
+  survives a crash
+- `opened_run`: one open run: an index for its series, its facts and events in memory, nothing else
+- `run_digest`: the digest of a run: its verdict, and what a list of runs shows of it. Reads the whole log
+- `run_library`: A folder of runs: lists them with their state, and opens them
 """

@@ -13,7 +13,7 @@ from subjects import cnn, digits, judged, tried
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset
 
-from clew.checks.exp.excessive_augmentation import AugmentationOff as Check
+from clew.checks.exp.excessive_augmentation import ExcessiveAugmentation as Check
 from clew.labs.experiments.data.augmentation_off import AugmentationOff
 from clew.labs.snapshot.step_batch import INPUT, TARGET, StepBatch
 from clew.labs.snapshot.subject import Subject

@@ -12,7 +12,7 @@ from subjects import HEALTHY, digits, judged, mlp, tried
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
-from clew.checks.data.labels_misaligned import LabelPairs as Check
+from clew.checks.data.labels_misaligned import LabelsMisaligned as Check
 from clew.labs.experiments.data.label_pairs import LabelPairs
 from clew.labs.snapshot.step_batch import INPUT, TARGET, StepBatch
 from clew.labs.snapshot.subject import Subject

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, default_collate
 
-from clew.checks.exp.loader_corrupts_data import LoaderAgainstDataset as Check
+from clew.checks.exp.loader_corrupts_data import LoaderCorruptsData as Check
 from clew.labs.experiments.data.loader_against_dataset import LoaderAgainstDataset
 from clew.labs.snapshot.step_batch import StepBatch
 from clew.labs.snapshot.subject import Subject

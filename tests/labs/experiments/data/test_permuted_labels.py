@@ -9,7 +9,7 @@ from subjects import HEALTHY, digits, judged, mlp, tried
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from clew.checks.exp.no_signal import PermutedLabels as Check
+from clew.checks.exp.no_signal import NoSignal as Check
 from clew.labs.experiments.data.permuted_labels import PermutedLabels
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge

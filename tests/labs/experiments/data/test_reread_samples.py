@@ -11,7 +11,7 @@ from subjects import judged, tried
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
-from clew.checks.data.dataset_mutates import RereadSamples as Check
+from clew.checks.data.dataset_mutates import DatasetMutates as Check
 from clew.labs.experiments.data.reread_samples import RereadSamples
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge

@@ -10,7 +10,7 @@ from subjects import HEALTHY, digits, judged, mlp, tried
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from clew.checks.exp.label_noise import SuspectLabels as Check
+from clew.checks.exp.label_noise import LabelNoise as Check
 from clew.labs.experiments.data.suspect_labels import SuspectLabels
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge

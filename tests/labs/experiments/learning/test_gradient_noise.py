@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, batches, judged, mlp, tried, two_towers
 from torch import nn
 
-from clew.checks.mode.batch_size_unfit import GradientNoise as Check
+from clew.checks.mode.batch_size_unfit import BatchSizeUnfit as Check
 from clew.labs.experiments.learning.gradient_noise import GradientNoise
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge

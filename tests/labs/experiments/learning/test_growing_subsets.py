@@ -11,7 +11,7 @@ from subjects import HEALTHY, diabetes, digits, judged, mlp, tried
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from clew.checks.adv.too_few_examples import GrowingSubsets as Check
+from clew.checks.adv.too_few_examples import TooFewExamples as Check
 from clew.labs.experiments.base import Result
 from clew.labs.experiments.learning.growing_subsets import GrowingSubsets
 from clew.labs.snapshot.subject import Subject

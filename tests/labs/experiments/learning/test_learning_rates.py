@@ -18,9 +18,9 @@ from subjects import (
     wine_classifier,
 )
 
-from clew.checks.adv.hyperparameters_off import RangeTest as RangeCheck
-from clew.checks.opt.learning_rate_too_high import LowerRates as HighCheck
-from clew.checks.opt.learning_rate_too_low import HigherRates as LowCheck
+from clew.checks.adv.hyperparameters_off import HyperparametersOff as RangeCheck
+from clew.checks.opt.learning_rate_too_high import LearningRateTooHigh as HighCheck
+from clew.checks.opt.learning_rate_too_low import LearningRateTooLow as LowCheck
 from clew.labs.experiments.base import Result
 from clew.labs.experiments.learning.range_test import RangeTest
 from clew.labs.experiments.learning.rate_races import HigherRates, LowerRates

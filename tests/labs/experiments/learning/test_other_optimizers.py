@@ -9,7 +9,7 @@ from subjects import HEALTHY, batches, judged, tried
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
-from clew.checks.exp.optimizer_unfit import OtherOptimizers as Check
+from clew.checks.exp.optimizer_unfit import OptimizerUnfit as Check
 from clew.labs.experiments.learning.other_optimizers import OtherOptimizers
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of

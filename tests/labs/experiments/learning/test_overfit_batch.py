@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, batches, diabetes, digits, judged, mlp, tried, wine
 from torch import Tensor, nn
 
-from clew.checks.exp.cannot_overfit_batch import OverfitBatch as Check
+from clew.checks.exp.cannot_overfit_batch import CannotOverfitBatch as Check
 from clew.labs.experiments.learning.overfit_batch import OverfitBatch
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge, Clock, OutOfTime

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, batches, digits, judged, mlp, tried
 from torch import nn
 
-from clew.checks.act.poor_initialisation import RedrawnWeights as Check
+from clew.checks.act.poor_initialisation import PoorInitialisation as Check
 from clew.labs.experiments.learning.redrawn_weights import RedrawnWeights
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of

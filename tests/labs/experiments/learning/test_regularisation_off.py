@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, batches, diabetes, digits, judged, mlp, tried, wine
 from torch import Tensor, nn
 
-from clew.checks.opt.over_regularised import RegularisationOff as Check
+from clew.checks.opt.over_regularised import OverRegularised as Check
 from clew.labs.experiments.learning.regularisation_off import RegularisationOff
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of

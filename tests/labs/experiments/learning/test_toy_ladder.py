@@ -20,7 +20,7 @@ from subjects import (
 )
 from torch import Tensor, nn
 
-from clew.checks.exp.toy_task_failed import ToyLadder as Check
+from clew.checks.exp.toy_task_failed import ToyTaskFailed as Check
 from clew.labs.experiments.base import Result
 from clew.labs.experiments.learning.toy_ladder import TASKS, ToyLadder, target_of, values_of
 from clew.labs.snapshot.subject import Subject

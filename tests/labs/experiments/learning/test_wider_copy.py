@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, batches, diabetes, digits, judged, mlp, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.capacity_too_small import WiderCopy as Check
+from clew.checks.exp.capacity_too_small import CapacityTooSmall as Check
 from clew.labs.experiments.learning.wider_copy import WiderCopy, order_of_layers, widen
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, Fact, Recorded, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.batch_leak import BatchIndependence as Check
+from clew.checks.exp.batch_leak import BatchLeak as Check
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask
 from clew.labs.experiments.network.batch_independence import BatchIndependence

@@ -12,7 +12,7 @@ from subjects import HEALTHY, Fact, Recorded, judged, tried
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from clew.checks.exp.gradient_mismatch import FiniteDifferences as Check
+from clew.checks.exp.gradient_mismatch import GradientMismatch as Check
 from clew.checks.run_view import RunView
 from clew.checks.runner import ask
 from clew.labs.experiments.base import Result

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.future_leak import FutureInputs as Check
+from clew.checks.exp.future_leak import FutureLeak as Check
 from clew.labs.experiments.network.future_inputs import FutureInputs
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge

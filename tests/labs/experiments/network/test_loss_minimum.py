@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, mlp, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.loss_prefers_wrong import LossMinimum as Check
+from clew.checks.exp.loss_prefers_wrong import LossPrefersWrong as Check
 from clew.labs.experiments.network.loss_minimum import LossMinimum
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.device_literal import MetaForward as Check
+from clew.checks.exp.device_literal import DeviceLiteral as Check
 from clew.labs.experiments.network.meta_forward import MetaForward
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.custom_layer_broken import ModuleContract as Check
+from clew.checks.exp.custom_layer_broken import CustomLayerBroken as Check
 from clew.labs.experiments.network.module_contract import ModuleContract
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.dimension_mixup import OtherBatchSizes as Check
+from clew.checks.exp.dimension_mixup import DimensionMixup as Check
 from clew.labs.experiments.network.other_batch_sizes import OtherBatchSizes
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.out.mask_inverted import PaddingInfluence as Check
+from clew.checks.out.mask_inverted import MaskInverted as Check
 from clew.labs.experiments.network.padding_influence import PaddingInfluence
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge

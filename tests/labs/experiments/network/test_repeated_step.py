@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.nondeterministic_step import RepeatedStep as Check
+from clew.checks.exp.nondeterministic_step import NondeterministicStep as Check
 from clew.labs.experiments.network.repeated_step import RepeatedStep
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.users_step.subject_from_call import subject_of

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from subjects import HEALTHY, critic, digits, judged, tried
 from torch import Tensor, nn
 
-from clew.checks.exp.input_ignored import SwappedInputs as Check
+from clew.checks.exp.input_ignored import InputIgnored as Check
 from clew.labs.experiments.network.swapped_inputs import SwappedInputs
 from clew.labs.snapshot.subject import Subject
 from clew.labs.snapshot.time_limit import CannotJudge

@@ -245,7 +245,7 @@ def test_the_programs_own_profiler_is_left_alone(tmp_path: Path) -> None:
     finally:
         sys.setprofile(None)
     assert sampler.note is not None
-    assert "profiler of its own" in sampler.note
+    assert "its own profiler" in sampler.note
     assert sampler.stop() is None
 
 
@@ -260,7 +260,7 @@ def test_the_programs_own_debugger_is_left_alone() -> None:
     finally:
         sys.settrace(before)
     assert sampler.note is not None
-    assert "tracer of its own" in sampler.note
+    assert "its own tracer" in sampler.note
     assert sys.getprofile() is None
 
 

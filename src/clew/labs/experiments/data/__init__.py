@@ -2,16 +2,15 @@
 
 Enter at the experiment's file. May import: as labs.experiments.
 
-- `augmentation_off`: does augmentation leave something to learn? Short trainings with the random
+- `augmentation_off`: does augmentation leave anything to learn? Short trainings with the random
   transforms on and off
-- `label_pairs`: do the labels belong to the inputs? Pairs as training gets them against those that the
-  dataset returns
-- `loader_against_dataset`: does the loader deliver what the dataset returns? The same indices both ways,
-  on two copies
-- `permuted_labels`: do the inputs say anything about the labels? Cheap learners try, with the real labels
-  and permuted ones
-- `reread_samples`: does a sample stay what it is? Every index is read several times under the same random
-  numbers
-- `suspect_labels`: which labels look wrong? Cheap learners predict each sample from others, and are sure
-  of another label
+- `label_pairs`: do labels belong to their inputs? Compares pairs from training with pairs from the
+  dataset
+- `loader_against_dataset`: does the loader deliver what the dataset returns? Reads the same indices both
+  ways, on two copies
+- `permuted_labels`: do the inputs predict the labels? Fits cheap learners to the real labels and to
+  permuted ones
+- `reread_samples`: does a sample stay the same? Reads every index several times with the same random seed
+- `suspect_labels`: which labels look wrong? Finds samples for which cheap learners confidently predict
+  another label
 """

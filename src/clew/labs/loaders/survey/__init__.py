@@ -2,20 +2,17 @@
 
 Enter at `split_survey.py`. May import: records, hooks, labs.snapshot, labs.loaders.
 
-- `content_hash`: A sample as a few bytes: a hash of its content, and a sketch by which near copies are
+- `content_hash`: hashes a sample's content, and sketches it in a few bytes so that near copies can be
   found
-- `copied_samples`: what the hashes and sketches of samples say about copies, within a split and between
-  two
-- `dataset_labels`: the labels of a dataset: how often each comes, and whether they come in an order
-- `field_tallies`: what is counted of one field while the samples go by: a few numbers, however many there
-  are
-- `main_input`: single samples weighed: which field counts, how large it is, whether a copy of it would be
-  an accident
-- `near_copies`: copies among samples: exact ones by their hashes, near ones by sketches that are
-  confirmed
-- `outliers`: samples unlike all others: few, with a gap between them and the rest. A long tail is no
-  fault
-- `split_survey`: the datasets of a program looked through, split by split, and compared with each other
-- `survey_exhibits`: the samples that a survey speaks of, to be looked at: a pair of copies, an outlier
-- `survey_pass`: one split read through: every sample once, of which hashes, sketches and counts are kept
+- `copied_samples`: copied samples within a split and between two splits, from their hashes and sketches
+- `dataset_labels`: the labels of a dataset: how often each occurs, and whether they are sorted
+- `field_tallies`: running counts for one field of a dataset, in constant memory
+- `main_input`: finds the main input of a sample, its size, and whether it is rich enough that a copy is
+  no coincidence
+- `near_copies`: finds copies among samples: exact ones by hash, near ones by sketch, confirmed on the
+  samples
+- `outliers`: finds outliers: a few samples with a clear gap to the rest. A long tail is not a fault
+- `split_survey`: surveys the datasets of a program split by split, and compares the splits
+- `survey_exhibits`: the samples that a survey shows: a pair of copies, an outlier
+- `survey_pass`: one pass over a split: reads every sample once and keeps hashes, sketches and counts
 """

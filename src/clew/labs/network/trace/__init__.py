@@ -2,16 +2,15 @@
 
 Enter at `op_tracer.py`. May import: records, hooks, labs.snapshot, labs.network.
 
-- `dtype_rules`: what torch refuses when it computes and lets pass on fake tensors: types that do not go
-  together
-- `flops`: FLOPs of one op, by torch's own counter; a multiply-add is two
-- `layer_lines`: the line on which a layer was made, read from the source of the class that holds it
-- `module_kinds`: which modules are alike: same type, settings and shapes, all the way down
-- `op_tracer`: one forward, watched: every op under a dispatch mode, every module call through global
+- `dtype_rules`: dtype combinations that torch rejects for real but accepts on fake tensors
+- `flops`: FLOPs of one op, from torch's own counter; a multiply-add counts as two
+- `layer_lines`: the line on which a layer was created, found in the source of the class that owns it
+- `module_kinds`: which modules are identical: same type, settings and shapes, including all submodules
+- `op_tracer`: traces one forward: every op through a dispatch mode, every module call through global
   hooks
-- `repeated_layers`: layers that stand more than once are traced once
-- `sibling_groups`: equal siblings in a row are drawn once: `layers.0 ×12`
-- `traced_forward`: run a forward to look at it: without computing anything if that can be, else for real
-- `value_statistics`: median, mean, spread and range of a tensor's values, without touching what runs
-  around it
+- `repeated_layers`: traces repeated layers once and reuses the record
+- `sibling_groups`: groups consecutive identical siblings, so that they are drawn once: `layers.0 ×12`
+- `traced_forward`: runs a forward to trace it: on fake tensors if possible, else for real
+- `value_statistics`: median, mean, spread and range of a tensor's values, with no effect on the running
+  program
 """

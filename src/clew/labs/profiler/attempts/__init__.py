@@ -2,18 +2,14 @@
 
 Enter at `faster_attempts.py`. May import: records, hooks, labs.snapshot, labs.profiler.
 
-- `batch_size_sweep`: `--batch-sizes`: samples per second and memory against the size of a batch, on a
+- `batch_size_sweep`: `--batch-sizes`: samples per second and memory at several batch sizes, on a snapshot
+- `compiled_step`: compiles the models with torch.compile for one attempt, and lists the graph breaks
+- `faster_attempts`: `--try`: times the user's step against the step with one change, alternating, on a
   snapshot
-- `compiled_step`: torch.compile of the models, for the time of an attempt: with the places where it gives
-  up
-- `faster_attempts`: `--try`: the user's step as it is against the step with one change, on a snapshot, in
-  turn
-- `paired_rounds`: two ways of doing the same, timed in turn: what disturbs the machine disturbs both
-- `same_results`: whether two ways of making a step compute the same: outputs, loss, gradients, update
-- `step_changes`: the changes that are tried: what each would be in the user's code, and how the step is
-  made with it
-- `step_memory`: what one training step on a snapshot holds at most: its tensors, and the process when
-  they are there
-- `trainee`: the user's whole training step on a snapshot, to be made again and again in one way or
-  another
+- `paired_rounds`: times two variants in alternation, so that noise on the machine affects both
+- `same_results`: do two variants of a step compute the same? Compares outputs, loss, gradients and update
+- `step_changes`: the changes that are tried: what each one means in the user's code, and how the step
+  runs with it
+- `step_memory`: peak memory of one training step on a snapshot: of its tensors, and of the process
+- `trainee`: the user's whole training step on a snapshot, run repeatedly in different variants
 """

@@ -2,14 +2,14 @@
 
 Enter at `habit_observer.py`. May import: records, hooks, labs.profiler.
 
-- `built_tensors`: calls of `torch.tensor` on lists, in the windows of a profile: how long they take, and
-  need to take
-- `dataset_storage`: how datasets keep their data: Python lists of numbers, or arrays twice as wide as the
-  network's
-- `deliveries`: what loaders deliver in the windows of a profile: how long a batch takes, how large and of
-  which types
-- `graphs_in_evaluation`: evaluation that builds graphs: forwards in evaluation mode, with gradients, and
-  no backward after them
-- `habit_observer`: what a program does beside computing that costs time: how it loads, builds tensors and
-  evaluates
+- `built_tensors`: calls of `torch.tensor` on lists during a profile: the time they take, and the time
+  they need to take
+- `dataset_storage`: how datasets store their data: as Python lists of numbers, or as arrays wider than
+  the network needs
+- `deliveries`: the batches that loaders deliver during a profile: how long each takes, its size and
+  dtypes
+- `graphs_in_evaluation`: evaluation that builds graphs: eval-mode forwards with gradients enabled and no
+  backward
+- `habit_observer`: observes what costs a program time besides computing: loading, building tensors,
+  evaluating
 """

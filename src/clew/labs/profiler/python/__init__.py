@@ -2,14 +2,13 @@
 
 Enter at `stack_sampler.py`. May import: records, hooks, labs.profiler.
 
-- `call_profile`: every call of the steps in a window, counted and timed by cProfile: for those who ask
+- `call_profile`: counts and times every call in a window with cProfile, when the user asks for it
   (`--cprofile`)
-- `python_time`: how much of a step is Python itself, and on which of the user's lines: the fact
+- `python_time`: the share of a step spent in Python itself, and on which of the user's lines:
   `profile.python`
-- `stack_flames`: from samples to what is shown of them: a flame of calls, the cost of source lines, the
-  kinds of work
-- `stack_kinds`: what a stack was doing, in the words of `costs.PARTS`: told by the first landmark below
-  the user's loop
-- `stack_sampler`: Python's stacks on the training thread, sampled by pyinstrument's engine while a window
-  of steps runs
+- `stack_flames`: turns stack samples into a flame graph, the cost of source lines, and the kinds of work
+- `stack_kinds`: what a stack was doing, as one of `costs.PARTS`: based on the first landmark below the
+  user's loop
+- `stack_sampler`: samples the Python stack of the training thread with pyinstrument's engine during a
+  window of steps
 """
