@@ -1,7 +1,7 @@
 """Getting into a training program and out again; never changes what training computes.
 
-Enter at `seams/torch_hooks.py`, which installs everything, and `steps/watcher.py`, which hears of every
-event. May import: records, measure.
+Enter at `seams/torch_hooks.py`, which installs everything, and `steps/step_machine.py`, which decides who
+records a step. May import: records, measure.
 
 - `collect_layers/`: what is collected of layers: activations, parameters, histograms, structure
 - `collect_loop/`: what is collected of the training loop: losses, batches, evaluation, optimizers,

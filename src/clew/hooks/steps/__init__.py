@@ -1,6 +1,6 @@
 """The step machine: which step it is, how closely to look, and what is recorded of it.
 
-Enter at `watcher.py`. May import: records, measure, hooks.entry, the collectors.
+Enter at `step_machine.py`. May import: records, measure, hooks.entry, the collectors.
 
 - `forward_calls`: forward calls of models: which are training, which are measured, and which modules run
   inside them
