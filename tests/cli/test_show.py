@@ -139,7 +139,7 @@ def test_thresholds_of_the_project_hold(folder: Path, capsys: pytest.CaptureFixt
     )
     model = ["wild.py:build", "--input", "3,64", "--stats"]
     assert "poor-initialisation  warning" in shown(capsys, *model)
-    (folder / "pyproject.toml").write_text("[tool.clew.thresholds]\npoor-initialisation.large = 1000\n")
+    (folder / "pyproject.toml").write_text("[tool.clew.thresholds]\npoor-initialisation.large.gain = 1000\n")
     assert "poor-initialisation" not in shown(capsys, *model)
 
 

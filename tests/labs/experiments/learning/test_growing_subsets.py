@@ -81,5 +81,5 @@ def test_a_handful_of_samples_can_not_be_divided() -> None:
 
 
 def test_without_a_loader_the_number_of_samples_is_not_known() -> None:
-    with pytest.raises(CannotJudge, match="not known"):
+    with pytest.raises(CannotJudge, match="number of samples is unknown"):
         tried(GrowingSubsets(), HEALTHY["cnn"]())

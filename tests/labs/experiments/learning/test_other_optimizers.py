@@ -48,7 +48,7 @@ def test_an_optimizer_that_is_behind_at_every_rate_is_a_warning_with_the_better_
     result = tried(OtherOptimizers(), ratings(SGD, lr=0.1))
     (found,) = judged(Check(), result)
     assert found.severity is Severity.WARNING
-    assert "SGD does not fit" in found.message
+    assert "SGD does not suit this network" in found.message
     assert "Adam" in found.fix
     assert [len(row["gains"]) for row in result.data["rows"]] == [3, 3]
 

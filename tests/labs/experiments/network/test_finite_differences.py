@@ -125,7 +125,7 @@ def test_a_right_backward_passes() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "says"),
-    [("flip", "is the identity"), ("steps", "steps"), ("detach", "detach")],
+    [("flip", "is the identity"), ("steps", "step function"), ("detach", "detach")],
 )
 def test_gradients_that_are_meant_to_differ_are_not_judged(kind: str, says: str) -> None:
     result = tried(FiniteDifferences(), program(kind))

@@ -25,6 +25,7 @@ from clew.records.facts.loader_facts import measured_facts
 from clew.records.loader_speed import LOADER, MODEL, MeasuredLoader, Rate, Speeds
 
 SLEEP = 0.002
+KNOWN: set[int] = set()  # processes that are there before a test
 
 
 class Sleepy(Dataset[tuple[Tensor, int]]):
@@ -69,9 +70,18 @@ def delivered(loader: Any, setting: LoaderSetting, seconds: float = 0.2, **more:
         return deliver(pipeline, setting, seconds, **more)
 
 
+@pytest.fixture(autouse=True)
+def known_before() -> None:
+    """Other tests of this process may have started some, which they keep."""
+    KNOWN.clear()
+    KNOWN.update(child.pid for child in psutil.Process().children())
+
+
 def children() -> list[Any]:
-    """Processes that are still there, but for the one that Python keeps where processes are spawned."""
-    found = [c for c in psutil.Process().children() if c.status() != psutil.STATUS_ZOMBIE]
+    """Processes that this test has left, but for the one that Python keeps where processes are spawned."""
+    found = [
+        c for c in psutil.Process().children() if c.pid not in KNOWN and c.status() != psutil.STATUS_ZOMBIE
+    ]
     return [c for c in found if "resource_tracker" not in " ".join(c.cmdline())]
 
 
